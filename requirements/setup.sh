@@ -1,0 +1,105 @@
+#!/bin/sh
+# Bring .venv and the Debian packages it needs up to date: setup.sh run|dev
+# Does nothing, and needs no rights, where nothing is missing.
+set -eu
+
+kind=${1:?usage: setup.sh run|dev}
+cd "$(dirname "$0")/.."
+root=$(pwd -P)
+exec 9<requirements/setup.sh
+flock 9 # two makes at once: the second waits, then finds nothing left to do
+
+# Print the packages of the lists "$@" of which dpkg knows no installed alternative.
+missing_packages() {
+    sed 's/#.*//' "$@" | while read -r choice; do
+        [ -n "$choice" ] || continue
+        found=
+        for package in $(echo "$choice" | tr '|' ' '); do
+            state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=
+            [ "$state" != installed ] || found=yes
+        done
+        [ -n "$found" ] || echo "${choice%%|*}"
+    done
+}
+
+# Install what dpkg lacks of the lists "$@", or say what that is and who can.
+install_packages() {
+    command -v dpkg-query >/dev/null || return 0 # not Debian: each stage names what it misses
+    missing=$(missing_packages "$@" | tr '\n' ' ')
+    missing=${missing% }
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        {
+            echo "Debian packages are missing, and only root can install them:"
+            echo "$missing" | tr ' ' '\n' | sed 's/^/  /'
+            echo "Nothing was changed. As root, this one command installs them:"
+            echo "  apt-get update && apt-get install --no-install-recommends --yes $missing"
+        } >&2
+        exit 1
+    fi
+    echo "installing Debian packages: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq </dev/null
+    # shellcheck disable=SC2086 # one word a package
+    log=$(apt-get install -qq --no-install-recommends --yes $missing </dev/null 2>&1) || {
+        echo "$log" >&2
+        exit 1
+    }
+}
+
+# Is what was installed by the stamps "$@" still what the files say?
+fresh() {
+    for stamp; do
+        sha256sum --status -c ".venv/$stamp.sha256" 2>/dev/null || return 1
+    done
+    grep -qF "$root/.venv" .venv/pyvenv.cfg 2>/dev/null # a moved checkout has a broken venv
+}
+
+# Install the locks "$@" into .venv, each with its stamp.
+install_locks() {
+    for lock; do
+        echo "installing requirements/$lock.txt into .venv"
+        .venv/bin/python -m pip install -q --no-input --disable-pip-version-check \
+            --require-hashes --no-deps -r "requirements/$lock.txt"
+        sha256sum "requirements/$lock.txt" >".venv/$lock.sha256"
+    done
+}
+
+update_venv() {
+    if ! fresh run || { [ -e .venv/dev.sha256 ] && [ "$kind" = dev ] && ! fresh dev; }; then
+        # A lock changed: made anew, because pip does not remove what a lock no longer names.
+        rm -rf .venv
+        python=/usr/bin/python3
+        "$python" -c "$recent" 2>/dev/null || python=python3
+        "$python" -c "$recent" || {
+            echo "Python 3.11 or newer is needed; found $("$python" --version 2>&1)" >&2
+            exit 1
+        }
+        "$python" -m venv .venv
+        install_locks run
+    fi
+    [ "$kind" = run ] || fresh dev || install_locks dev
+    fresh project || {
+        .venv/bin/python -m pip install -q --no-input --disable-pip-version-check \
+            --no-deps --no-build-isolation --no-index -e .
+        sha256sum pyproject.toml >.venv/project.sha256
+    }
+}
+
+# Ansible finds the collection proofmark.kit by a folder of that name: the checkout itself.
+link_collection() {
+    link=.ansible/collections/ansible_collections/proofmark/kit
+    [ -e "$link/galaxy.yml" ] || {
+        mkdir -p "${link%/*}"
+        ln -sfn ../../../.. "$link"
+    }
+}
+
+recent='import sys; sys.exit(sys.version_info < (3, 11))'
+case $kind in
+run) install_packages requirements/debian-run.txt ;;
+dev) install_packages requirements/debian-run.txt requirements/debian-dev.txt ;;
+*) echo "setup.sh: found '$kind'; accepted: run, dev" >&2 && exit 3 ;;
+esac
+update_venv
+link_collection

@@ -1,0 +1,72 @@
+"""What `make` installs, and what it says to a user who may not install."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REQUIREMENTS = Path(__file__).parents[2] / "requirements"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a checkout whose .venv is up to date, and commands that play a Debian for a user."""
+    shutil.copytree(REQUIREMENTS, tmp_path / "requirements")
+    (tmp_path / "galaxy.yml").touch()
+    (tmp_path / "pyproject.toml").touch()
+    venv = tmp_path / ".venv"
+    venv.mkdir()
+    (venv / "pyvenv.cfg").write_text(f"command = python3 -m venv {venv}\n")
+    for stamp, file in [
+        ("run", "requirements/run.txt"),
+        ("dev", "requirements/dev.txt"),
+        ("project", "pyproject.toml"),
+    ]:
+        digest = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
+        (venv / f"{stamp}.sha256").write_text(f"{digest}  {file}\n")
+    return tmp_path
+
+
+def setup(checkout: Path, installed: str) -> subprocess.CompletedProcess[str]:
+    """Run setup.sh as an ordinary user of a Debian with the packages `installed` (a pattern)."""
+    commands = checkout / "commands"
+    commands.mkdir()
+    for name, body in {
+        "id": "echo 1000",
+        "apt-get": f"touch {checkout}/apt-get-ran",
+        "dpkg-query": f'for package; do :; done\ncase $package in {installed}) echo "installed";; '
+        "*) exit 1;; esac",
+    }.items():
+        (commands / name).write_text(f"#!/bin/sh\n{body}\n")
+        (commands / name).chmod(0o755)
+    return subprocess.run(
+        [checkout / "requirements/setup.sh", "dev"],
+        env={"PATH": f"{commands}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.fault("not-root")
+def test_user_is_told_what_is_missing(checkout: Path) -> None:
+    result = setup(checkout, installed="git|shellcheck|python3-venv")
+    assert result.returncode == 1
+    *_, command = result.stderr.rstrip().splitlines()
+    assert command.split("--yes ")[1] == "hwloc-nox busybox"
+    assert {"  hwloc-nox", "  busybox"} <= set(result.stderr.splitlines())
+    assert not (checkout / "apt-get-ran").exists()
+    assert not (checkout / ".ansible").exists()
+
+
+@pytest.mark.fault("not-root")
+def test_user_goes_on_when_nothing_is_missing(checkout: Path) -> None:
+    """The control: of each choice, the second package serves as well as the first."""
+    result = setup(checkout, installed="git|shellcheck|python3-venv|hwloc|busybox-static")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    link = checkout / ".ansible/collections/ansible_collections/proofmark/kit"
+    assert link.resolve() == checkout
