@@ -78,6 +78,7 @@ def fault_marks() -> set[str]:
         call.args[0].value
         for call in calls
         if ast.unparse(call.func) == "pytest.mark.fault"
+        and call.args
         and isinstance(call.args[0], ast.Constant)
         and isinstance(call.args[0].value, str)
     }

@@ -1,0 +1,290 @@
+"""Cases and suites: what `benchmarks/` says, as checked models.
+
+A case's id is the stem of its file. A case joins a suite in its own file, so that a new
+benchmark is one YAML file and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from proofmark.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.expressions import names_in
+from proofmark.readspec import ReadBlock, ReadSpec, SameAs
+from proofmark.yamlfile import load
+
+SUITES_FILE = "suites.yml"
+AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
+"""Sweep axes that every case may use without mentioning them in a template."""
+PRINTED = frozenset({"stdout", "stderr"})
+STEP_FILES = frozenset(
+    {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
+    | {"rankfile"}
+)
+"""What the kit itself writes into a step's folder beside what the program prints."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Text = Annotated[str, Field(min_length=1)]
+Scalar = str | int | float
+Axis = Scalar | list[Scalar]
+Item = TypeVar("Item")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Metric(_Model):
+    """A quantity that a case measures, as its program prints it."""
+
+    unit: str
+    better: Literal["higher", "lower"]
+    what: Text
+
+
+class Against(_Model):
+    """A figure of the same run that serves as the measure of another."""
+
+    metric: Name
+    case: Slug | None = None
+    where: dict[str, Scalar] = {}
+    times: Scalar = 1
+
+
+class Reference(_Model):
+    """What a figure is held against: ``at_least``/``at_most`` are ratios measured ÷ reference.
+
+    ``value`` is a number in the metric's own unit; ``against`` takes it from the same run.
+    ``system`` limits it to the partition it was published for.
+    """
+
+    metric: Name
+    kind: Literal["contract", "published", "derived"]
+    source: Text
+    where: dict[str, Scalar] = {}
+    system: str | None = None
+    value: float | None = Field(default=None, gt=0)
+    against: Against | None = None
+    at_least: float | None = Field(default=None, gt=0)
+    at_most: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.value is None) == (self.against is None):
+            raise ValueError("exactly one of value and against")
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("at_least, at_most or both")
+        if self.kind == "published" and self.system is None:
+            raise ValueError("system: a published figure judges only its own system")
+        return self
+
+
+class Cost(_Model):
+    """What one step takes: seconds of wall time and bytes that it leaves in scratch at most."""
+
+    seconds: Scalar
+    bytes: Scalar = 0
+
+
+class SuiteUse(_Model):
+    """How a case runs in one suite: its sweep there replaces the case's own, axis by axis."""
+
+    sweep: dict[Name, Axis] = {}
+    let: dict[Name, Scalar] = {}
+
+
+class Case(_Model):
+    """One benchmark: command, sweep, output and how it is read and judged."""
+
+    title: Text
+    package: Slug
+    program: Text
+    launch: Literal["mpi", "threads", "process"]
+    arguments: list[Scalar] = []
+    inputs: dict[FileName, str] = {}
+    environment: dict[Variable, Scalar] = {}
+    output: FileName = "stdout"
+    sweep: dict[Name, Axis] = {}
+    let: dict[Name, Scalar] = {}
+    where: str | None = None
+    variants: list[Name] = []
+    cost: Cost
+    timeout: Scalar | None = None
+    suites: dict[Slug, SuiteUse] = {}
+    metrics: dict[Name, Metric]
+    read: ReadBlock
+    references: list[Reference] = []
+
+    @model_validator(mode="after")
+    def _files(self) -> Self:
+        if taken := {*self.inputs} & {*STEP_FILES, *PRINTED} | {self.output} & STEP_FILES:
+            raise ValueError(
+                f"inputs and output under other names: {', '.join(taken)} is the kit's"
+            )
+        return self
+
+    def used_names(self) -> set[str]:
+        """Return every name that a template, an expression or a variant of the case uses."""
+        texts: list[Any] = [
+            self.program,
+            *self.arguments,
+            *self.inputs.values(),
+            *self.environment.values(),
+        ]
+        texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
+        texts += self.let.values()
+        for use in self.suites.values():
+            texts += use.let.values()
+        return names_in(texts) | set(self.variants)
+
+    def told(self) -> set[str]:
+        """Return every parameter that a figure of the case may carry, and so be chosen by."""
+        axes = {*self.sweep, *(axis for use in self.suites.values() for axis in use.sweep)}
+        own = {axis.rstrip("_") for axis in axes - {"nodes"}}
+        return {"benchmark", "placement", "ranks", "threads"} | own | set(self.reader().parameters)
+
+    def reader(self) -> ReadSpec:
+        """Return how the output is read; `load_cases` has resolved ``same_as``."""
+        assert isinstance(self.read, ReadSpec)
+        return self.read
+
+
+class Suite(_Model):
+    """A named selection of cases, and how often each step is repeated."""
+
+    title: Text
+    repeats: int = Field(default=1, ge=1)
+
+
+class Suites(_Model):
+    """The file `benchmarks/suites.yml`."""
+
+    suites: dict[Slug, Suite]
+
+
+class Benchmarks(_Model):
+    """All cases and suites of one folder."""
+
+    folder: Path
+    cases: dict[str, Case]
+    suites: dict[str, Suite]
+
+    def case(self, name: str) -> Case:
+        """Return the case `name`; `BadInput` with the nearest right word where there is none."""
+        return _pick(self.cases, name, self.folder, "case")
+
+    def suite(self, name: str) -> Suite:
+        """Return the suite `name`; `BadInput` with the nearest right word where there is none."""
+        return _pick(self.suites, name, self.folder / SUITES_FILE, "suite")
+
+    def members(self, suite: str) -> dict[str, Case]:
+        """Return the cases that run in `suite`, by id."""
+        return {name: case for name, case in self.cases.items() if suite in case.suites}
+
+
+def _pick(items: Mapping[str, Item], name: str, file: Path, key: str) -> Item:
+    if name not in items:
+        hint = nearest(name, items)
+        raise bad_input(file, key, f"unknown {key} {name!r}{hint}", ", ".join(items))
+    return items[name]
+
+
+def load_benchmarks(folder: Path) -> Benchmarks:
+    """Read all cases and suites of `folder`.
+
+    Raises:
+        BadInput: with every mistake of every file.
+    """
+    mistakes: list[Mistake] = []
+    suites: dict[str, Suite] = {}
+    cases: dict[str, Case] = {}
+    try:
+        suites = load(folder / SUITES_FILE, Suites).suites
+    except BadInput as error:
+        mistakes += error.mistakes
+    for path in sorted(folder.glob("*.yml")):
+        if path.name == SUITES_FILE:
+            continue
+        try:
+            cases[path.stem] = load(path, Case)
+        except BadInput as error:
+            mistakes += error.mistakes
+    # What refers to a file that could not be read is no mistake of its own.
+    for name, case in cases.items() if not mistakes else ():
+        mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
+    if mistakes:
+        raise BadInput(*mistakes)
+    resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
+    return Benchmarks(folder=folder, cases=resolved, suites=suites)
+
+
+def _cross_checks(
+    path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
+) -> Iterator[Mistake]:
+    """Check what one model alone cannot see: names that refer to each other."""
+    axes = sorted({*AXES, *case.used_names()})
+    for axis in case.sweep:
+        yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
+    for suite, use in case.suites.items():
+        yield from _unknown(path, f"suites.{suite}", suite, suites, "unknown suite")
+        for axis in use.sweep:
+            key = f"suites.{suite}.sweep.{axis}"
+            yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+    if isinstance(case.read, SameAs):
+        lenders = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
+        what = "no case with a reader of its own:"
+        yield from _unknown(path, "read.same_as", case.read.same_as, lenders, what)
+        if case.read.same_as not in lenders:
+            return
+    for metric, unit in _resolve_reader(case, cases).reader().metrics.items():
+        yield from _unknown(path, "metrics", metric, case.metrics, "no key for what is read:")
+        if metric in case.metrics and case.metrics[metric].unit != unit:
+            key = f"metrics.{metric}.unit"
+            yield Mistake(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
+    for index, reference in enumerate(case.references):
+        yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def reference_mistakes(
+    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+) -> Iterator[Mistake]:
+    """Find the names in a reference of `case` that exist nowhere: it would judge nothing."""
+    sides = [(key, case, reference.metric, reference.where)]
+    if against := reference.against:
+        sides.append((f"{key}.against", against.case or case, against.metric, against.where))
+    for side, name, metric, where in sides:
+        yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
+        if name in cases:
+            yield from _unknown(
+                file, f"{side}.metric", metric, cases[name].metrics, "unknown metric"
+            )
+            told = _resolve_reader(cases[name], cases).told()
+            for parameter in where:
+                yield from _unknown(file, f"{side}.where", parameter, told, "unknown parameter")
+
+
+def _unknown(file: Path, key: str, word: str, words: Iterable[str], what: str) -> Iterator[Mistake]:
+    names = sorted(words)
+    if word not in names:
+        yield Mistake(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
+
+
+def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
+    if isinstance(case.read, SameAs):
+        return case.model_copy(update={"read": cases[case.read.same_as].read})
+    return case
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a case file, for editors and for `benchmarks/case.schema.json`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Case.model_json_schema(),
+    }

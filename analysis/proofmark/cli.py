@@ -1,0 +1,143 @@
+"""The command line: arguments in, one function of `commands` called, exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from proofmark import __version__, commands
+from proofmark.errors import BadInput
+from proofmark.execute import Stopped
+
+BAD_INPUT = 3
+STOPPED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse exits with 2 on wrong usage; here 2 means INVALID, and bad input is 3."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = _Parser(prog="proofmark", description="From benchmark outputs to an acceptance verdict.")
+    top.add_argument("--version", action="version", version=__version__)
+    verbs = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+
+    def verb(
+        name: str, run: Callable[[argparse.Namespace], int], summary: str, example: str
+    ) -> argparse.ArgumentParser:
+        made = verbs.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example: proofmark {example}",
+        )
+        made.set_defaults(run=run)
+        return made
+
+    cases = verb("cases", commands.cases, "list the cases and suites", "cases --suite quick")
+    cases.add_argument("--suite", help="only the cases of this suite")
+    cases.add_argument("--check", action="store_true", help="say nothing if all files are right")
+    cases.add_argument("--schema", action="store_true", help="print the JSON Schema of a case file")
+
+    plan = verb(
+        "plan",
+        commands.plan,
+        "say what an acceptance would run, and what that costs",
+        "plan -i inventory/local -l local --suite quick",
+    )
+    plan.add_argument("-i", "--inventory", action="append", default=[], help="the site's inventory")
+    plan.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    plan.add_argument("--suite", default="quick", help="which suite (default: quick)")
+    plan.add_argument("--provision-from", help="instead of what the inventory says")
+    plan.add_argument("--scratch-dir", help="instead of what the inventory says")
+    plan.add_argument("--json", action="store_true", help="print the plan as JSON")
+    plan.add_argument("--create", action="store_true", help="make the run, or go on with it")
+    plan.add_argument("--run-id", help="with --create: the run's name")
+    plan.add_argument("--fresh", action="store_true", help="with --create: never go on with a run")
+
+    read = verb("read", commands.read, "read outputs of a case", "read stream out1.txt out2.txt")
+    read.add_argument("case", metavar="CASE")
+    read.add_argument("files", metavar="FILE", nargs="+", type=Path)
+    read.add_argument("--format", choices=("table", "csv", "json"), default="table")
+
+    def verb_of_run(
+        name: str, run: Callable[[argparse.Namespace], int], summary: str, example: str
+    ) -> argparse.ArgumentParser:
+        made = verb(name, run, summary, example)
+        made.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+        return made
+
+    status = verb_of_run(
+        "status", commands.status, "say how far a run is", "status runs/latest --watch"
+    )
+    status.add_argument("--watch", action="store_true", help="follow it until it ends")
+    status.add_argument("--json", action="store_true", help="print the state of each step as JSON")
+
+    verdict = verb_of_run("verdict", commands.verdict, "judge a run", "verdict runs/latest")
+    verdict.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    verdict.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
+
+    verb_of_run("report", commands.report, "write a run's report.html", "report runs/latest")
+
+    rerun = verb_of_run(
+        "rerun",
+        commands.rerun,
+        "run steps once more, beside their first output",
+        "rerun runs/latest 0004-imb-pingpong",
+    )
+    rerun.add_argument("steps", metavar="STEP", nargs="+", help="step ids, or their numbers")
+
+    provide = verb_of_run(
+        "provide",
+        commands.provide,
+        "note which programs a run uses (for playbooks)",
+        "provide runs/latest --probe hpcc.probe",
+    )
+    provide.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    provide.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
+    verb_of_run("stage", commands.stage, "write a run's steps (for playbooks)", "stage runs/latest")
+    verb_of_run(
+        "execute", commands.execute, "run a run's jobs (for playbooks)", "execute runs/latest"
+    )
+    verb_of_run(
+        "collect",
+        commands.collect,
+        "write the nodes' provenance (for playbooks)",
+        "collect runs/latest",
+    )
+    guard = verb_of_run(
+        "guard",
+        commands.guard,
+        "refuse a scratch that is not what the run needs (for playbooks)",
+        "guard runs/latest --probe node1.probe",
+    )
+    guard.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; print what went wrong to stderr, one line each."""
+    options = parser().parse_args(arguments)
+    try:
+        result: int = options.run(options)
+    except BadInput as error:
+        for mistake in error.mistakes:
+            print(f"proofmark: {mistake}", file=sys.stderr)
+        return BAD_INPUT
+    except Stopped as error:
+        print(f"proofmark: stopped by {error}; the same command goes on", file=sys.stderr)
+        return STOPPED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        sys.stderr.close()
+        return 0
+    return result

@@ -1,0 +1,103 @@
+"""Gathers what the nodes said before and after each job: ``runs/<id>/nodes/<host>.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from proofmark.hardware import Part
+from proofmark.provenance import NodeProvenance, node_provenance
+from proofmark.runs import Run, read_json
+
+
+class JobOnNode(Part):
+    """One node during one attempt of a job; `steps` are those that the job holds."""
+
+    job: str
+    attempt: int
+    steps: tuple[str, ...]
+    provenance: NodeProvenance
+
+
+class Node(Part):
+    """One node over all jobs of a run, oldest first."""
+
+    host: str
+    jobs: tuple[JobOnNode, ...]
+
+    def trouble(self, step: str, start: str, end: str) -> str:
+        """Return why what `step` measured here from `start` to `end` cannot be trusted, or nothing.
+
+        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
+        """
+        return "; ".join(
+            job.provenance.invalid
+            for job in self.jobs
+            if step in job.steps
+            and job.provenance.invalid
+            and job.provenance.before.date <= end
+            and (job.provenance.after is None or start <= job.provenance.after.date)
+        )
+
+
+def collect_nodes(run: Run) -> list[Path]:
+    """Write one file a node from the probes that its jobs left; return the files.
+
+    Raises:
+        BadInput: a probe is damaged.
+    """
+    (run.folder / "nodes").mkdir(exist_ok=True)
+    by_host: dict[str, list[JobOnNode]] = {}
+    for host, found in _probes(run):
+        by_host.setdefault(host, []).append(found)
+    written = []
+    for host, jobs in by_host.items():
+        path = run.folder / "nodes" / f"{host}.json"
+        path.write_text(Node(host=host, jobs=tuple(jobs)).model_dump_json(indent=1) + "\n")
+        written.append(path)
+    return written
+
+
+def nodes_of(run: Run) -> dict[str, Node]:
+    """Return the nodes that were collected, by host name."""
+    nodes = (read_json(path, Node) for path in sorted((run.folder / "nodes").glob("*.json")))
+    return {node.host: node for node in nodes}
+
+
+def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
+    """Yield each attempt of each job on each node.
+
+    A job that was killed has no probe behind it; the next attempt's first one stands in.
+    """
+    for group in run.plan.groups:
+        for job in group.jobs:
+            folders = sorted(
+                (run.folder / "jobs" / job.id).glob("attempt-*"),
+                key=lambda folder: int(folder.name.removeprefix("attempt-")),
+            )
+            steps = tuple(step.id for step in job.steps)
+            for number, (folder, following) in enumerate(
+                zip_longest(folders, folders[1:]), start=1
+            ):
+                for before in sorted(folder.glob("*.before")):
+                    host = before.name.removesuffix(".before")
+                    afters = [folder / f"{host}.after"]
+                    afters += [following / before.name] if following else []
+                    after = next((path.read_text() for path in afters if _whole(path)), None)
+                    if not _whole(before):
+                        continue  # the node was lost while it answered; nothing ran after that
+                    source = f"{run.id}/{folder.relative_to(run.folder)}/{host}"
+                    provenance = node_provenance(before.read_text(), after, source)
+                    yield (
+                        host,
+                        JobOnNode(job=job.id, attempt=number, steps=steps, provenance=provenance),
+                    )
+
+
+def _whole(path: Path) -> bool:
+    """Tell whether the probe in `path` came to its end."""
+    try:
+        return path.read_text(errors="replace").rstrip().endswith("=== end")
+    except FileNotFoundError:
+        return False

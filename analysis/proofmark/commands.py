@@ -1,0 +1,285 @@
+"""What each command of the command line does: files in, text and an exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ClusterShell.NodeSet import NodeSet
+from rich.console import Console
+from rich.table import Table
+
+from proofmark import execute as jobs
+from proofmark import plan as planning
+from proofmark import rerun as repeating
+from proofmark.acceptance import conclude, judged
+from proofmark.cases import Benchmarks, load_benchmarks, schema
+from proofmark.collect import collect_nodes
+from proofmark.discover import discover
+from proofmark.errors import bad_input
+from proofmark.guard import refuse_scratch
+from proofmark.progress import duration, progress, size
+from proofmark.provision import provide_software
+from proofmark.reader import read_output
+from proofmark.report import write_report
+from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
+from proofmark.site import choose_inventory, load_site
+from proofmark.software import Software
+from proofmark.stage import write_steps
+from proofmark.verdict import WORDS
+
+INVALID = 2
+
+
+def kit_folder() -> Path:
+    """Return the checkout in use: the current folder if it is one, else where this code stands."""
+    here = Path.cwd()
+    return here if (here / "benchmarks" / "suites.yml").exists() else Path(__file__).parents[2]
+
+
+def _benchmarks() -> Benchmarks:
+    return load_benchmarks(kit_folder() / "benchmarks")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print_json(content: Any) -> None:
+    json.dump(content, sys.stdout, indent=1, default=str)
+    print()
+
+
+def _print_table(table: Table) -> None:
+    """Print `table`; a pipe gets every word of it, only a terminal has an edge."""
+    width = None if sys.stdout.isatty() else 1000
+    Console(width=width, markup=False).print(table)
+
+
+def cases(options: argparse.Namespace) -> int:
+    """List cases and the suites they run in."""
+    if options.schema:
+        _print_json(schema())
+        return 0
+    benchmarks = _benchmarks()
+    if options.check:
+        return 0
+    members = benchmarks.cases
+    if options.suite:
+        benchmarks.suite(options.suite)
+        members = benchmarks.members(options.suite)
+    table = Table("case", "suites", "metrics", "title", box=None)
+    for name, case in members.items():
+        metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
+        table.add_row(name, " ".join(case.suites) or "–", metrics, case.title)
+    _print_table(table)
+    return 0
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print a plan, or make the run of it."""
+    benchmarks = _benchmarks()
+    overrides = {
+        "provision_from": options.provision_from,
+        "scratch_dir": options.scratch_dir,
+    }
+    site = load_site(choose_inventory(options.inventory), options.limit, overrides)
+    machine, probe = discover(site)
+    made = planning.make_plan(benchmarks, options.suite, site, machine)
+    if options.create:
+        run, continued = start_or_continue(
+            kit_folder() / "runs",
+            made,
+            benchmarks,
+            site,
+            probe,
+            run_id=options.run_id,
+            fresh=options.fresh,
+        )
+        _print_json(
+            {
+                "run": run.id,
+                "folder": str(run.folder),
+                "continued": continued,
+                "digest": made.digest,
+                "totals": made.totals.model_dump(),
+                "packages": sorted({step.package for step in made.steps()}),
+                "partition": site.partition.model_dump(),
+            }
+        )
+    elif options.json:
+        _print_json(made.model_dump(mode="json"))
+    else:
+        _print_plan(made)
+    return 0
+
+
+def _print_plan(made: planning.Plan) -> None:
+    table = Table(
+        "mode", "job", "nodes", "step", "ranks", "threads", "placement", "takes", box=None
+    )
+    for group in made.groups:
+        for job in group.jobs:
+            for step in job.steps:
+                table.add_row(
+                    group.mode,
+                    job.id,
+                    str(NodeSet.fromlist(job.nodes)),
+                    step.id,
+                    str(step.ranks) if step.cpus else "–",
+                    str(step.threads),
+                    step.placement or "–",
+                    duration(step.seconds),
+                )
+    _print_table(table)
+    totals = made.totals
+    print(
+        f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
+        f"{totals.node_hours:.2f} node-hours, about {duration(totals.wall_s)}; writes "
+        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at one time; "
+        f"digest {made.digest[:12]}"
+    )
+
+
+def read(options: argparse.Namespace) -> int:
+    """Print what a case's reader finds in files."""
+    case = _benchmarks().case(options.case)
+    found = []
+    for path in options.files:
+        try:
+            text = path.read_bytes().decode("utf-8", errors="replace")
+        except OSError as error:
+            raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
+        found += read_output(case.reader(), options.case, text)
+    rows = [asdict(reading) for reading in found]
+    if options.format == "json":
+        _print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
+    elif options.format == "csv":
+        flat = [{**row, "parameters": json.dumps(dict(row["parameters"]))} for row in rows]
+        writer = csv.DictWriter(sys.stdout, list(flat[0]) if flat else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+    else:
+        table = Table("benchmark", "metric", "value", "unit", "parameters", "", box=None)
+        for row in rows:
+            parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
+            value = "–" if row["value"] is None else f"{row['value']:g}"
+            word = "" if row["valid"] else f"INVALID: {row['reason']}"
+            cells = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
+            table.add_row(*cells)
+        _print_table(table)
+    return 0 if found and all(reading.valid for reading in found) else INVALID
+
+
+def status(options: argparse.Namespace) -> int:
+    """Print how far a run is; with ``--watch`` until nobody runs it any more."""
+    run = open_run(options.folder)
+    last = ""
+    while True:
+        active = is_locked(run)
+        current = progress(run, active=active)
+        if options.json:
+            _print_json(
+                {
+                    "run": run.id,
+                    "active": active,
+                    "done": current.done,
+                    "steps": len(current.steps),
+                    "left_s": current.left_s,
+                    "states": {step.step.id: step.state for step in current.steps},
+                }
+            )
+            return 0
+        line = f"{run.id}: {current.line()}"
+        if line != last:
+            print(line, flush=True)
+            last = line
+        if not (options.watch and active):
+            return 0
+        time.sleep(1)
+
+
+def verdict(options: argparse.Namespace) -> int:
+    """Judge a run and print the answer."""
+    run = open_run(options.folder)
+    answer = judged(run)
+    if options.json:
+        _print_json(answer.as_json())
+    else:
+        table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)
+        for result in answer.results:
+            if result.verdict == "UNJUDGED":
+                continue
+            record = result.record
+            parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
+            figure = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
+            value = "–" if record.value is None else f"{record.value:g}"
+            cells = (result.verdict, record.case, figure, value, record.unit, result.reason)
+            table.add_row(*cells)
+        _print_table(table)
+        print(", ".join(f"{answer.counts[word]} {word}" for word in WORDS))
+        coverage = answer.coverage
+        print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
+        print(f", {coverage.duplicate} figures twice")
+    return answer.exit_code(strict=options.strict)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write records, verdict and report of a run."""
+    run = open_run(options.folder)
+    answer = conclude(run)
+    print(write_report(run, answer))
+    return 0
+
+
+def rerun(options: argparse.Namespace) -> int:
+    """Run steps of a run once more."""
+    run = open_run(options.folder)
+    repeating.rerun(run, repeating.pick(run, options.steps), _say)
+    return 0
+
+
+def provide(options: argparse.Namespace) -> int:
+    """Write ``software.json``."""
+    run = open_run(options.folder)
+    prefixes = dict(item.partition("=")[::2] for item in options.prefix)
+    provide_software(run, kit_folder() / "environments", prefixes, options.probe)
+    return 0
+
+
+def stage(options: argparse.Namespace) -> int:
+    """Write the step folders."""
+    run = open_run(options.folder)
+    software = read_json(run.folder / "software.json", Software)
+    partition = site_of(run).partition
+    write_steps(run.folder, run.plan, software, Path(partition.scratch.path), partition.scheduler)
+    return 0
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the jobs."""
+    run = open_run(options.folder)
+    jobs.execute(run, site_of(run).partition.scheduler, _say)
+    print(jobs.summary(run))
+    return 0
+
+
+def collect(options: argparse.Namespace) -> int:
+    """Write ``nodes/*.json``."""
+    run = open_run(options.folder)
+    for path in collect_nodes(run):
+        print(path)
+    return 0
+
+
+def guard(options: argparse.Namespace) -> int:
+    """Refuse a scratch folder that is not what the run needs."""
+    run = open_run(options.folder)
+    refuse_scratch(run, options.probe)
+    return 0

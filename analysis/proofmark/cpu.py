@@ -1,0 +1,173 @@
+"""Processors of any node, also foreign ones, from the text of their ``/proc/cpuinfo``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from archspec.cpu import TARGETS, Microarchitecture, generic_microarchitecture
+from archspec.cpu.detect import COMPATIBILITY_CHECKS, partial_uarch
+from archspec.cpu.schema import TARGETS_JSON
+
+POWER = ("ppc64le", "ppc64")
+
+# Strongest first: (flags that must all be there, name, vector width in bits; None where it varies).
+VECTOR_SETS: tuple[tuple[frozenset[str], str, int | None], ...] = (
+    (frozenset({"avx512f"}), "AVX-512", 512),
+    (frozenset({"avx2"}), "AVX2", 256),
+    (frozenset({"avx"}), "AVX", 256),
+    (frozenset({"sse4_2"}), "SSE4.2", 128),
+    (frozenset({"sse4a"}), "SSE4a", 128),
+    (frozenset({"ssse3"}), "SSSE3", 128),
+    (frozenset({"pni"}), "SSE3", 128),
+    (frozenset({"sse2"}), "SSE2", 128),
+    (frozenset({"sve"}), "SVE", None),
+    (frozenset({"asimd"}), "NEON", 128),
+    (frozenset({"power10"}), "MMA", 128),
+    (frozenset({"power7"}), "VSX", 128),
+    (frozenset({"altivec"}), "AltiVec", 128),
+)
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What ``/proc/cpuinfo`` tells of one processor.
+
+    Attributes:
+        features: its flags; for POWER ``altivec`` and every generation up to its own (``power8``).
+        generation: of POWER, else 0.
+    """
+
+    machine: str
+    vendor: str
+    model_name: str
+    family: int | None
+    model: int | None
+    stepping: int | None
+    microcode: str | None
+    features: frozenset[str]
+    generation: int = 0
+    part: str = ""
+
+
+def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
+    """Read the first processor's lines; `machine` is what ``uname -m`` says there."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    if machine in POWER:
+        return _power(fields, machine)
+    if machine == "aarch64":
+        code = fields.get("CPU implementer", "generic")
+        vendor = TARGETS_JSON["conversions"]["arm_vendors"].get(code, code)
+        part = fields.get("CPU part", "")
+        name = fields.get("model name") or f"{vendor} part {part or 'unknown'}"
+        flags = fields.get("Features", "")
+    else:
+        vendor = fields.get("vendor_id", "generic")
+        part, name = "", " ".join(fields.get("model name", "unknown").split())
+        flags = fields.get("flags", "")
+    return Processor(
+        machine=machine,
+        vendor=vendor,
+        model_name=name,
+        family=_number(fields, "cpu family"),
+        model=_number(fields, "model"),
+        stepping=_number(fields, "stepping"),
+        microcode=fields.get("microcode"),
+        features=frozenset(flags.split()),
+        part=part,
+    )
+
+
+def _power(fields: Mapping[str, str], machine: str) -> Processor:
+    name = fields.get("cpu", "unknown")
+    found = re.search(r"POWER(\d+)", name)
+    generation = int(found[1]) if found else 0
+    features = {f"power{number}" for number in range(6, generation + 1)}
+    if "altivec supported" in name:
+        features.add("altivec")
+    return Processor(
+        machine=machine,
+        vendor="IBM",
+        model_name=name.partition(",")[0],
+        family=None,
+        model=None,
+        stepping=None,
+        microcode=fields.get("firmware"),
+        features=frozenset(features),
+        generation=generation,
+    )
+
+
+def _number(fields: Mapping[str, str], key: str) -> int | None:
+    text = fields.get(key, "")
+    return int(text) if text.isdecimal() else None
+
+
+def architecture(processor: Processor) -> str:
+    """Name the processor's microarchitecture as archspec does on the node itself.
+
+    archspec's own detection reads the local ``/proc``; its compatibility checks take any processor.
+    """
+    root = TARGETS.get(processor.machine, generic_microarchitecture(processor.machine))
+    info = partial_uarch(
+        vendor=processor.vendor,
+        features=set(processor.features),
+        generation=processor.generation,
+        cpu_part=processor.part,
+    )
+    fitting = [target for target in TARGETS.values() if _fits(info, target, root)]
+    plain = max(
+        (target for target in fitting if target.vendor == "generic"), key=_depth, default=root
+    )
+    same_part = [target for target in fitting if info.cpu_part and target.cpu_part == info.cpu_part]
+    # A niche feature that a hypervisor hides must not drop a processor below the plain one.
+    better = [target for target in same_part or fitting if target > plain]
+    return str(max(better, key=_depth, default=plain).name)
+
+
+def _fits(info: Microarchitecture, target: Microarchitecture, root: Microarchitecture) -> bool:
+    if root.name in POWER:  # archspec's check compares with the machine it runs on
+        descends = target == root or root in target.ancestors
+        return descends and int(target.generation) <= int(info.generation)
+    check = COMPATIBILITY_CHECKS.get(root.name)
+    return target == root if check is None else bool(check(info, target))
+
+
+def _depth(target: Microarchitecture) -> tuple[int, int]:
+    return len(target.ancestors), len(target.features)
+
+
+def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
+    """Return the strongest vector instructions and their bits; None where they vary (SVE)."""
+    flags = frozenset(features)
+    for needed, name, bits in VECTOR_SETS:
+        if needed <= flags:
+            return name, bits
+    return "scalar", 64
+
+
+def cpu_list(text: str) -> frozenset[int]:
+    """Expand a kernel's list of processors (``0-3,8``).
+
+    Raises:
+        ValueError: the text is not such a list.
+    """
+    found: set[int] = set()
+    for item in filter(None, text.strip().split(",")):
+        first, _, last = item.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def cpu_mask(text: str) -> frozenset[int]:
+    """Expand a kernel's mask of processors (``00000000,0000ffff``), as old kernels print it.
+
+    Raises:
+        ValueError: the text is not hexadecimal.
+    """
+    mask = int(text.replace(",", ""), 16)
+    return frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

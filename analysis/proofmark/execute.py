@@ -1,0 +1,98 @@
+"""Runs the jobs of a run through the site's scheduler, and says how far they are."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from proofmark.errors import bad_input
+from proofmark.plan import Job
+from proofmark.progress import duration, progress
+from proofmark.runs import Run, lock
+from proofmark.schedulers import Scheduler, State, scheduler
+
+_POLL_S = 0.2
+_SAY_EVERY_S = 30.0
+
+
+class Stopped(Exception):
+    """The run was stopped from outside; the same command goes on with it."""
+
+
+def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
+    """Run every unfinished job of `run`, one after the other.
+
+    `say` gets one line whenever a step starts or ends, and every half minute.
+
+    Raises:
+        BadInput: somebody else runs it, or a job failed; the message says why.
+        Stopped: SIGINT or SIGTERM came; the job has been stopped in order.
+    """
+    chosen = scheduler(scheduler_name)
+    speaker = _Speaker(run, say)
+    with lock(run):
+        for group in run.plan.groups:
+            for job in group.jobs:
+                if not _complete(run, job):
+                    _run_job(run, job, chosen, speaker)
+
+
+def _complete(run: Run, job: Job) -> bool:
+    return all((run.folder / "steps" / step.id / "rc").exists() for step in job.steps)
+
+
+def _run_job(run: Run, job: Job, chosen: Scheduler, speaker: _Speaker) -> None:
+    folder = run.folder / "jobs" / job.id
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in previous:
+        signal.signal(number, _raise_stopped)
+    ticket = None
+    try:
+        ticket = chosen.submit(folder / "job.sh", folder / "messages")
+        while (state := chosen.state(ticket)) in (State.WAITING, State.RUNNING):
+            speaker.look()
+            time.sleep(_POLL_S)
+        speaker.look()
+    except Stopped:
+        for number in previous:
+            signal.signal(number, signal.SIG_IGN)
+        if ticket is not None:
+            chosen.cancel(ticket)
+        raise
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if state is State.FAILED:
+        messages = (folder / "messages").read_text(errors="replace").splitlines()[-3:]
+        found = f"{ticket.reason}; {' / '.join(messages) or 'no message'}"
+        raise bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
+
+
+def _raise_stopped(number: int, _frame: FrameType | None) -> None:
+    raise Stopped(signal.Signals(number).name)
+
+
+class _Speaker:
+    """Says the progress when it changed, or after half a minute of silence."""
+
+    def __init__(self, run: Run, say: Callable[[str], None]) -> None:
+        self._run, self._say = run, say
+        self._last: object = None
+        self._moment = 0.0
+
+    def look(self) -> None:
+        current = progress(self._run, active=True)
+        key = (current.done, tuple(step.step.id for step in current.running))
+        if key == self._last and time.monotonic() - self._moment < _SAY_EVERY_S:
+            return
+        self._last, self._moment = key, time.monotonic()
+        self._say(current.line())
+
+
+def summary(run: Run) -> str:
+    """Return one line for the end of the run stage."""
+    states = progress(run, active=False)
+    took = sum(step.seconds or 0.0 for step in states.steps)
+    return f"{states.done}/{len(states.steps)} steps done, {states.failed} not 0, {duration(took)}"

@@ -1,0 +1,196 @@
+"""The scratch guard: no benchmark starts before the directory it writes in is proven."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ClusterShell.NodeSet import NodeSet
+
+from proofmark.errors import BadInput, Mistake, bad_input
+from proofmark.hardware import read_mounts
+from proofmark.probe_text import Stream, read_streams
+from proofmark.progress import size
+from proofmark.runs import Run, site_of
+from proofmark.site import Scratch
+
+MARGIN = 1.05
+"""A file system takes blocks and metadata beside the data itself."""
+
+
+@dataclass(frozen=True)
+class ScratchFacts:
+    """What one node says of the scratch directory.
+
+    Attributes:
+        nearest: the directory itself, or where it is missing the one above it that is there.
+        available: bytes that an ordinary user may still write, the quota of `user` included.
+        on_root: whether it lies on the device of ``/``.
+        written: ``ok``, or why `user` could not write there; None where that was not tried.
+    """
+
+    node: str
+    path: str
+    nearest: str
+    kind: str
+    source: str
+    available: int
+    on_root: bool
+    user: str
+    written: str | None
+
+
+def read_scratch(text: str, source: str) -> list[ScratchFacts]:
+    """Read what ``scratch-probe.sh`` printed, on one node or on several after one another.
+
+    Raises:
+        BadInput: it is not whole.
+    """
+    facts = []
+    for stream in read_streams(text, source):
+        if stream.kind != "scratch":
+            raise bad_input(source, "", f"a probe of kind {stream.kind!r}", "scratch")
+        try:
+            facts.append(_facts(stream))
+        except (KeyError, ValueError) as error:
+            raise stream.wrong(
+                "", f"a value that cannot be read ({error})", "what it prints"
+            ) from error
+    return facts
+
+
+def _facts(stream: Stream) -> ScratchFacts:
+    host, directory = stream.pairs("host"), stream.pairs("directory")
+    (mount,) = read_mounts(stream.lines("mount"))
+    blocks, block_bytes = map(int, directory["available"].split())
+    return ScratchFacts(
+        node=host["hostname"],
+        path=directory["path"],
+        nearest=directory["nearest"],
+        kind=mount.kind,
+        source=mount.source,
+        available=min([blocks * block_bytes, *_quota(stream.lines("quota"), mount.source)]),
+        on_root=directory["device"] == directory["root_device"],
+        user=host["user"],
+        written=stream.pairs("write").get("result"),
+    )
+
+
+def _quota(lines: Iterable[str], source: str) -> list[int]:
+    """Return the bytes left of each hard limit on `source`.
+
+    ``quota -w -p`` prints: file system, KiB used (with a star if over), soft limit, hard limit, …;
+    a limit of 0 is none.
+    """
+    rows = (line.split() for line in lines)
+    limits = [(row[1], row[3]) for row in rows if len(row) > 4 and row[0] == source]
+    return [
+        max(0, int(hard) - int(used.rstrip("*"))) * 1024 for used, hard in limits if int(hard) > 0
+    ]
+
+
+def judge_scratch(
+    facts: Sequence[ScratchFacts], demand: Scratch, peak_bytes: int, *, may_create: bool
+) -> list[Mistake]:
+    """Return what speaks against the scratch directory, each with the nodes that say so.
+
+    `peak_bytes` is the most that the plan leaves there at one time. With `may_create` the directory
+    itself may still be missing, not the one above it.
+    """
+    need = math.ceil(peak_bytes * MARGIN)
+    path = PurePosixPath(demand.path)
+
+    def missing(node: ScratchFacts) -> bool:
+        return node.nearest not in ({f"{path}", f"{path.parent}"} if may_create else {f"{path}"})
+
+    found: list[Mistake] = []
+
+    def refuse(
+        wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
+    ) -> None:
+        for text, nodes in _nodes_by(filter(wrong, facts), what).items():
+            found.append(Mistake(demand.path, f"on {nodes}", text, accepted))
+
+    refuse(
+        lambda node: node.path != f"{path}",
+        lambda node: f"a probe of {node.path}",
+        "a probe of this directory; the run was planned with it",
+    )
+    refuse(
+        missing,
+        lambda node: f"no such directory, the nearest is {node.nearest}",
+        f"a directory in {path.parent}; is its file system mounted?"
+        if may_create
+        else "a directory",
+    )
+    refuse(
+        lambda node: demand.type is not None and node.kind != demand.type,
+        lambda node: f"type {node.kind} ({node.source})",
+        f"type {demand.type}",
+    )
+    refuse(
+        lambda node: demand.off_root and node.on_root,
+        lambda node: f"the device of / ({node.source})",
+        "another device; is the file system mounted?",
+    )
+    # Every node measures free space a moment apart: one figure, the least, for all that lack it.
+    least = size(min((node.available for node in facts), default=0))
+    refuse(
+        lambda node: node.available < need,
+        lambda _node: f"{least} available",
+        f"{size(need)}: the plan leaves {size(peak_bytes)} there at one time, and 5 % of room",
+    )
+    refuse(
+        lambda node: node.written not in (None, "ok") and not missing(node),
+        lambda node: f"not writable by {node.user}: {_without_name(node)}",
+        "a directory that the run user can write, read and empty",
+    )
+    systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
+    if len(systems) > 1:
+        told = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
+        found.append(Mistake(demand.path, "", told, "one file system on all nodes"))
+    return found
+
+
+def _nodes_by(
+    facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]
+) -> dict[str, NodeSet]:
+    nodes: defaultdict[str, NodeSet] = defaultdict(NodeSet)
+    for node in facts:
+        nodes[key(node)].add(node.node)
+    return dict(nodes)
+
+
+def _without_name(node: ScratchFacts) -> str:
+    """Return why writing failed, without what differs from node to node: the test file's name."""
+    words = (node.written or "").split()
+    return " ".join(word for word in words if ".proofmark-" not in word)
+
+
+def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
+    """Judge the scratch of `run` by its nodes' probes, in which writing has been tried.
+
+    Raises:
+        BadInput: the run must not start; every reason is named.
+    """
+    site = site_of(run)
+    demand, user = site.partition.scratch, site.partition.run_user
+    facts = [
+        node
+        for path in probes
+        for node in read_scratch(path.read_text(encoding="utf-8"), f"{path}")
+    ]
+    nodes = NodeSet.fromlist(node.node for node in facts)
+    mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
+    if len(facts) != len(site.hosts):
+        found = f"{len(facts)} probes ({nodes})"
+        mistakes.append(Mistake(demand.path, "", found, f"one of each of {len(site.hosts)} nodes"))
+    if any(node.written is None for node in facts):
+        mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
+    if user is not None and (others := sorted({node.user for node in facts} - {user})):
+        mistakes.append(Mistake(demand.path, "", f"written by {', '.join(others)}", f"by {user}"))
+    if mistakes:
+        raise BadInput(*mistakes)

@@ -1,0 +1,199 @@
+#!/bin/sh
+# What a program really is: its hash, its libraries, its MPI, its BLAS and the kernel this BLAS chooses.
+#
+#   sh probe-program.sh [-k 'HASWELL SKYLAKEX'] PROGRAM...
+#
+# One stream a program, in the syntax of probe.sh. Run it in the environment, and on a node of the kind,
+# in which the program will run: both decide what is loaded. -k names OpenBLAS kernels to try; the
+# library says of each whether it has it. No program given is ever run: only libraries are loaded.
+set -u
+LC_ALL=C
+export LC_ALL
+kernels=
+while getopts k: option; do
+    case $option in
+    k) kernels=$OPTARG ;;
+    *) echo "usage: probe-program.sh [-k 'KERNEL...'] PROGRAM..." >&2; exit 3 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || { echo "probe-program.sh: no program given" >&2; exit 3; }
+
+section() { printf '=== %s\n' "$1"; }
+fact() { printf '| %s: %s\n' "$1" "$2"; }
+absent() { printf '! %s: %s\n' "$1" "$2"; }
+have() { command -v "$1" >/dev/null 2>&1; }
+holds() { grep -q "$1" "$2" 2>/dev/null; }
+
+# Programs of the distribution name libraries by a path that the package may know without its /usr.
+packages() { # FILES...: "FILE: PACKAGE VERSION" as far as a package manager knows
+    section packages
+    if have dpkg-query; then
+        for file; do
+            printf '%s\n' "$file"
+            case $file in /usr/*) printf '%s\n' "${file#/usr}" ;; esac
+        done | tr '\n' '\0' | xargs -0 dpkg-query -S 2>/dev/null | grep -v '^diversion' |
+            while IFS= read -r line; do
+                name=${line%%: *}
+                fact "${line#*: }" "${name%%,*} $(dpkg-query -W -f '${Version}' "${name%%,*}" 2>/dev/null)"
+            done
+    elif have rpm; then
+        for file; do
+            name=$(rpm -qf --qf '%{NAME} %{VERSION}-%{RELEASE}\n' "$file" 2>/dev/null) &&
+                fact "$file" "$(printf '%s\n' "$name" | head -n 1)"
+        done
+    else
+        absent packages 'no such tool: dpkg-query, rpm'
+    fi
+}
+
+hashes() { # FILES...
+    section hashes
+    if have sha256sum; then sha256sum "$@" 2>/dev/null | sed 's/^\([0-9a-f]*\)  */| \1 /'
+    elif have openssl; then
+        for file; do printf '| %s %s\n' "$(openssl dgst -sha256 -r "$file" | cut -c1-64)" "$file"; done
+    else absent hashes 'no such tool: sha256sum, openssl'; fi
+}
+
+# Loads the library into a program that does nothing: OpenBLAS then says which kernel it takes.
+core() {
+    OPENBLAS_VERBOSE=2 OPENBLAS_NUM_THREADS=1 LD_PRELOAD=$1 "$idle" 2>&1 </dev/null |
+        sed -n 's/^Core: *//p' | tail -n 1
+}
+
+openblas() { # LIBRARY
+    fact library "$1"
+    version=$(printf '%s\n' "${1##*/}" | sed -n 's/.*-r\([0-9][0-9.]*[0-9]\).*/\1/p')
+    [ -n "$version" ] ||
+        version=$(grep -a -o 'OpenBLAS [0-9][0-9]*\.[0-9][0-9.]*[0-9]' "$1" | sed -n '1s/OpenBLAS //p')
+    if [ -n "$version" ]; then fact version "$version"; else absent blas.version 'not in the library'; fi
+    [ -z "${OPENBLAS_CORETYPE:-}" ] || fact forced "$OPENBLAS_CORETYPE"
+    chosen=$(core "$1")
+    if [ -z "$chosen" ]; then
+        absent blas.chosen 'the library does not say: it was built for one processor, or cannot be loaded here'
+        return
+    fi
+    fact chosen "$chosen"
+    for kernel in $kernels; do
+        fact "tried $kernel" "$(OPENBLAS_CORETYPE=$kernel && export OPENBLAS_CORETYPE && core "$1")"
+    done
+}
+
+blas() { # PROGRAM LIBRARIES...: the most specific family wins over the interface it stands behind
+    section blas
+    program=$1
+    shift
+    family=
+    for library; do
+        case ${library##*/} in
+        libopenblas*) new=openblas ;;
+        libmkl_*) new=mkl ;;
+        libblis*) new=blis ;;
+        libflexiblas*) new=flexiblas ;;
+        libsci_*) new=libsci ;;
+        libarmpl*) new=armpl ;;
+        libnvpl_blas*) new=nvpl ;;
+        libessl*) new=essl ;;
+        libatlas* | libsatlas* | libtatlas* | libf77blas*) new=atlas ;;
+        libblas.so* | libblas-*)
+            if holds OPENBLAS_CORETYPE "$library"; then new=openblas
+            elif holds BLIS_ARCH_TYPE "$library"; then new=blis
+            else new=reference; fi ;;
+        *) continue ;;
+        esac
+        [ -n "$family" ] && [ "$family" != reference ] && continue
+        family=$new
+        path=$library
+    done
+    if [ -n "$family" ]; then
+        fact family "$family"
+        if [ "$family" = openblas ]; then openblas "$path"; return; fi
+        fact library "$path"
+        case $family in
+        blis) absent blas.chosen 'BLIS chooses at its first call: run with BLIS_ARCH_DEBUG=1 and read stderr' ;;
+        mkl) absent blas.chosen 'MKL chooses at its first call: run with MKL_VERBOSE=1 and read stdout' ;;
+        reference) absent blas.chosen 'the reference BLAS has one kernel, in plain Fortran' ;;
+        *) absent blas.chosen "$family has no way to ask it" ;;
+        esac
+        return
+    fi
+    for marker in openblas:OPENBLAS_CORETYPE blis:BLIS_ARCH_TYPE mkl:MKL_ENABLE_INSTRUCTIONS; do
+        if holds "${marker#*:}" "$program"; then
+            fact family "${marker%%:*}"
+            fact library static
+            absent blas.chosen 'the BLAS is linked statically: only a run of the program can tell'
+            return
+        fi
+    done
+    absent blas 'no known BLAS is linked'
+}
+
+mpi() { # LIBRARIES...
+    section mpi
+    for library; do
+        case ${library##*/} in libmpi.so* | libmpich.so* | libmpi_*.so*) ;; *) continue ;; esac
+        case ${library##*/} in libmpi_cxx* | libmpi_usempi* | libmpi_mpifh* | libmpifort*) continue ;; esac
+        fact library "$library"
+        # MPICH's name stands in all that descend from it: the descendants are asked first.
+        if holds 'Intel(R) MPI Library' "$library"; then fact family intel
+        elif holds MVAPICH "$library"; then fact family mvapich
+        elif holds 'Open MPI' "$library"; then fact family openmpi
+        elif holds MPICH "$library"; then fact family mpich
+        else absent mpi.family 'the library names no family that is known'; fi
+        prefix=${library%/*}
+        while [ -n "$prefix" ]; do
+            prefix=${prefix%/*}
+            [ -x "$prefix/bin/mpirun" ] || continue
+            fact mpirun "$prefix/bin/mpirun"
+            # Intel's mpirun looks for its own parts in PATH.
+            PATH=$prefix/bin:$PATH "$prefix/bin/mpirun" --version 2>&1 </dev/null |
+                sed -n 's/^\(.*[0-9]\.[0-9].*\)/| says: \1/p'
+            return
+        done
+        absent mpi.mpirun 'no bin/mpirun in a directory above the library'
+        return
+    done
+    absent mpi 'no known MPI is linked'
+}
+
+probe() { # NAME
+    printf 'proofmark-probe 1 program\n'
+    section program
+    fact name "${1##*/}"
+    path=$(command -v -- "$1") && path=$(readlink -f -- "$path")
+    if [ -z "$path" ] || [ ! -f "$path" ] || [ ! -x "$path" ]; then
+        absent program "no such program: $1"
+        return
+    fi
+    fact path "$path"
+    section libraries
+    set --
+    listed=$(ldd "$path" 2>&1)
+    case $listed in
+    *'not a dynamic'* | *'statically linked'*) absent libraries 'the program is static, or of another architecture' ;;
+    *'not found'*'ldd'* | *'ldd: not found'*) absent libraries 'no such tool: ldd' ;;
+    *)
+        while read -r soname arrow file _; do
+            case $soname in */*) file=$soname; soname=${soname##*/}; arrow='=>' ;; esac
+            [ "$arrow" = '=>' ] || continue
+            if [ "$file" = not ]; then absent "libraries.$soname" 'not found by the dynamic linker'; continue; fi
+            file=$(readlink -f -- "$file")
+            fact "$soname" "$file"
+            set -- "$@" "$file"
+        done <<END
+$listed
+END
+        ;;
+    esac
+    hashes "$path" "$@"
+    packages "$path" "$@"
+    blas "$path" "$@"
+    mpi "$@"
+}
+
+idle=/bin/true
+[ -x "$idle" ] || idle=/usr/bin/true
+for name; do
+    probe "$name"
+    printf '=== end\n'
+done

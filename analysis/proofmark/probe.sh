@@ -1,0 +1,448 @@
+#!/bin/sh
+# What this node is, and what has gone wrong on it so far: one stream of named sections on stdout.
+#
+#   sh probe.sh facts     everything (the default)
+#   sh probe.sh before    identity, error counters and load only, for the difference
+#   sh probe.sh after     the same, after the job
+#
+# Every line of content starts with "| " and every absent thing says why ("! thing: why"), so that no
+# content can be taken for a marker and nothing is silently empty. Works without root, with any POSIX
+# shell and busybox. PROBE_ROOT=DIR reads DIR/proc and DIR/sys and uses only the tools in DIR/bin
+# besides those of POSIX: for tests and virtual nodes.
+set -u
+LC_ALL=C
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export LC_ALL PATH
+root=${PROBE_ROOT:-}
+sys=$root/sys
+proc=$root/proc
+cpus=$sys/devices/system/cpu
+what=${1:-facts}
+
+# --- how things are said --------------------------------------------------------------------------
+section() { current=$1; printf '=== %s\n' "$1"; }
+fact() { printf '| %s: %s\n' "$1" "$2"; }
+absent() { printf '! %s: %s\n' "$1" "$2"; }
+quote() { sed 's/^/| /'; }
+
+# The reason why a file gives nothing.
+why() {
+    if [ ! -e "$1" ]; then echo "no such file: ${1#"$root"}"
+    elif [ ! -r "$1" ] && [ "$user" != 0 ]; then echo "needs root: ${1#"$root"}"
+    else echo "empty or unreadable: ${1#"$root"}"; fi
+}
+
+# The first line of FILE as KEY; no process is started, because there are thousands of such files.
+first_line() { # KEY FILE
+    line=
+    { IFS= read -r line <"$2"; } 2>/dev/null
+    if [ -n "$line" ]; then fact "$1" "$line"; else absent "$current.$1" "$(why "$2")"; fi
+}
+
+# A section that is one whole file, or what is left of it after a filter.
+whole_file() { # SECTION FILE [FILTER...]
+    section "$1"
+    file=$2
+    shift 2
+    [ $# -gt 0 ] || set -- cat
+    if [ ! -r "$file" ]; then absent "$current" "$(why "$file")"; return; fi
+    lines=$("$@" <"$file" 2>/dev/null)
+    if [ -n "$lines" ]; then printf '%s\n' "$lines" | quote
+    else absent "$current" "nothing of interest in ${file#"$root"}"; fi
+}
+
+tool() { # NAME: the program that may be asked about this machine
+    if [ -z "$root" ]; then command -v "$1"; else [ -x "$root/bin/$1" ] && echo "$root/bin/$1"; fi
+}
+
+# Runs a command for at most SECONDS: `timeout` is not everywhere.
+bounded() { # SECONDS COMMAND...
+    seconds=$1
+    shift
+    "$@" 2>/dev/null </dev/null &
+    child=$!
+    (
+        # $! is set with the start of sleep: a variable would come too late for a quick command.
+        trap '[ "$!" = "$child" ] || kill "$!"; exit' TERM
+        sleep "$seconds" &
+        wait "$!"
+        kill -9 "$child"
+    ) >/dev/null 2>&1 &
+    watcher=$!
+    wait "$child" 2>/dev/null
+    status=$?
+    kill "$watcher" 2>/dev/null
+    wait "$watcher" 2>/dev/null
+    return "$status"
+}
+
+# A section that is the output of a tool.
+output() { # SECTION NAME ARGUMENTS...
+    section "$1"
+    shift
+    program=$(tool "$1") || { absent "$current" "no such tool: $1"; return; }
+    name=$1
+    shift
+    lines=$(bounded 5 "$program" "$@") || lines=
+    if [ -n "$lines" ]; then printf '%s\n' "$lines" | quote
+    else absent "$current" "$name gave nothing"; fi
+}
+
+# --- who uses the processors: two samples, with the rest of the probe between them ----------------
+sample() {
+    cat "$proc"/[0-9]*/stat 2>/dev/null | awk -v self=$$ '
+        !/\) [A-Za-z] / || $1 == self { next }
+        { name = $0; sub(/^[^(]*\(/, "", name); sub(/\) [A-Za-z] -?[0-9].*$/, "", name)
+          rest = $0; sub(/^.*\) /, "", rest); split(rest, field, " ")
+          print $1, field[12] + field[13], name }'
+}
+uptime_now() { read -r now _ <"$proc/uptime" && echo "${now:-0}"; } 2>/dev/null
+
+busy() {
+    section busy
+    if [ -z "$began" ]; then absent busy "$(why "$proc/uptime")"; return; fi
+    sleep 0.2 2>/dev/null || sleep 1
+    second=$(sample)
+    # USER_HZ is 100 on every Linux: ticks over seconds are percent of one processor.
+    printf '%s\n--- %s\n%s\n' "$first" "$began $(uptime_now)" "$second" | awk '
+        $1 == "---" { seconds = $3 - $2; second = 1; next }
+        !second { ticks[$1] = $2; next }
+        $1 in ticks && seconds > 0 && ($2 - ticks[$1]) / seconds > 20 {
+            pid = $1; used = ($2 - ticks[$1]) / seconds
+            sub(/^[0-9]+ [0-9]+ /, ""); printf "| %d: %.0f %s\n", pid, used, $0 }
+        END { printf "| seconds: %.2f\n", seconds }'
+}
+
+# --- sections of every kind of probe --------------------------------------------------------------
+identity() {
+    section host
+    first_line hostname "$proc/sys/kernel/hostname"
+    first_line boot_id "$proc/sys/kernel/random/boot_id"
+    fact date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    fact user "$user"
+}
+
+# Sums the files of one kind over all processors: siblings share some of them, but only a rise counts.
+summed() { # PREFIX FILES...
+    prefix=$1
+    shift
+    if [ ! -e "$1" ]; then absent "counters.$prefix" 'this kernel or processor counts none'; return; fi
+    grep -H '' "$@" 2>/dev/null | awk -v prefix="$prefix" '
+        { value = $0; sub(/^.*:/, "", value); name = $0; sub(/:[^:]*$/, "", name); sub(/^.*\//, "", name)
+          sum[name] += value }
+        END { for (name in sum) printf "| %s/%s: %.0f\n", prefix, name, sum[name] }' | sort
+}
+
+# Files of which every one is a counter of its own, named by its path below DIRECTORY.
+each() { # PREFIX DIRECTORY FILES...
+    prefix=$1
+    directory=$2
+    shift 2
+    found=
+    for file; do
+        [ -f "$file" ] || continue
+        found=yes
+        first_line "$prefix/${file#"$directory"/}" "$file"
+    done
+    [ -n "$found" ] || absent "counters.$prefix" "no such file: ${directory#"$root"}"
+}
+
+network_ports() { # the interfaces that are hardware or bonds of it
+    for nic in "$sys"/class/net/*; do
+        if [ -e "$nic/device" ] || [ -d "$nic/bonding" ]; then echo "$nic"; fi
+    done
+}
+
+counters() {
+    section counters
+    edac=$sys/devices/system/edac/mc
+    if [ -d "$edac/mc0" ]; then
+        each edac "$edac" "$edac"/mc*/[cu]e_count "$edac"/mc*/[cu]e_noinfo_count \
+            "$edac"/mc*/dimm*/dimm_label "$edac"/mc*/dimm*/dimm_[cu]e_count \
+            "$edac"/mc*/csrow*/[cu]e_count
+    else
+        absent counters.edac 'no memory controller is watched: no EDAC driver is loaded'
+    fi
+    summed thermal "$cpus"/cpu[0-9]*/thermal_throttle/*_count
+    if [ -r "$proc/interrupts" ]; then
+        awk '$1 ~ /^(MCE|THR|DFR|TRM):$/ { sum = 0
+            for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) sum += $i
+            printf "| interrupts/%s %.0f\n", $1, sum }' "$proc/interrupts"
+    else
+        absent counters.interrupts "$(why "$proc/interrupts")"
+    fi
+    awk '$1 ~ /^(oom_kill|pswpin|pswpout)$/ { print "| vmstat/" $1 ": " $2; found = 1 }
+        END { exit !found }' "$proc/vmstat" 2>/dev/null || absent counters.vmstat "$(why "$proc/vmstat")"
+    awk '$1 == "cpu" { print "| cpu/steal: " $9 + 0; exit }' "$proc/stat" 2>/dev/null ||
+        absent counters.cpu "$(why "$proc/stat")"
+    for nic in $(network_ports); do
+        each net "$sys/class/net" "$nic"/statistics/*errors
+        for file in "$nic"/device/aer_dev_*; do
+            [ -r "$file" ] && awk -v name="pcie/${nic##*/}/${file##*/}" \
+                '/^TOTAL/ { print "| " name ": " $2 }' "$file"
+        done
+        for file in "$nic"/device/current_link_*; do
+            [ ! -r "$file" ] || first_line "pcie/${nic##*/}/${file##*/}" "$file"
+        done
+    done
+    fabric=$sys/class/infiniband
+    if [ -d "$fabric" ]; then
+        each infiniband "$fabric" "$fabric"/*/ports/*/counters/*err* \
+            "$fabric"/*/ports/*/counters/link_downed "$fabric"/*/ports/*/counters/*discards \
+            "$fabric"/*/ports/*/counters/VL15_dropped "$fabric"/*/ports/*/counters/port_xmit_wait \
+            "$fabric"/*/ports/*/counters/*link_integrity* \
+            "$fabric"/*/ports/*/hw_counters/out_of_sequence
+    else
+        absent counters.infiniband "no such file: ${fabric#"$root"}"
+    fi
+    lustre
+    event_log
+}
+
+lustre() {
+    lctl=$(tool lctl) || { absent counters.lustre 'no such tool: lctl'; return; }
+    bounded 2 "$lctl" get_param -n '*.*.state' | awk -F'[][, ]+' '
+        /EVICTED/ { listed++; for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/ && $i > newest) newest = $i }
+        END { printf "| lustre/evictions_listed: %d\n| lustre/newest_eviction: %d\n", listed, newest }'
+}
+
+event_log() {
+    ipmitool=$(tool ipmitool) || { absent counters.ipmi 'no such tool: ipmitool'; return; }
+    if [ -z "$root" ] && [ ! -e /dev/ipmi0 ] && [ ! -e /dev/ipmi/0 ]; then
+        absent counters.ipmi 'no such file: /dev/ipmi0'
+    elif [ "$user" != 0 ]; then
+        absent counters.ipmi 'needs root'
+    else
+        entries=$(bounded 2 "$ipmitool" sel info | awk -F': *' '/^Entries/ { print $2 }')
+        if [ -n "$entries" ]; then fact ipmi/sel_entries "$entries"
+        else absent counters.ipmi 'ipmitool gave nothing in 2 s'; fi
+    fi
+}
+
+# --- sections of `facts` --------------------------------------------------------------------------
+processors() {
+    section cpuinfo
+    # The first processor, and what stands once for all of them (POWER, old ARM).
+    awk 'BEGIN { RS = ""; FS = "\n" }
+        NR == 1 || !/(^|\n)processor[ \t]*:/ { for (i = 1; i <= NF; i++) print "| " $i }' \
+        "$proc/cpuinfo" 2>/dev/null || absent cpuinfo "$(why "$proc/cpuinfo")"
+    section cpuinfo_counts
+    awk -F'[ \t]*: ?' '$1 ~ /^(processor|model name|cpu|stepping|microcode|revision)$/ {
+            if ($1 == "processor") { $2 = "online" }
+            count[$1 ": " $2]++ }
+        END { for (pair in count) printf "| %s x %d\n", pair, count[pair] }' "$proc/cpuinfo" \
+        2>/dev/null | sort
+    section cpus
+    # One line a processor: its number, package, core and hardware threads of the same core.
+    if [ -d "$cpus/cpu0/topology" ]; then
+        (cd "$cpus" && grep -H '' cpu[0-9]*/topology/physical_package_id \
+            cpu[0-9]*/topology/core_id cpu[0-9]*/topology/thread_siblings_list) 2>/dev/null |
+            awk -F'[/:]' '{ sub(/^cpu/, "", $1); seen[$1]; value[$1, $3] = $4 }
+                END { for (cpu in seen) { siblings = value[cpu, "thread_siblings_list"]
+                    print "| " cpu, value[cpu, "physical_package_id"], value[cpu, "core_id"],
+                        siblings == "" ? "-" : siblings } }' | sort -n -k 2
+    else
+        # Kernels before 2.6.16 tell it in /proc/cpuinfo only.
+        awk -F'[ \t]*: ?' '
+            function flush() { if (cpu != "") print "| " cpu, package + 0, core == "" ? cpu : core, "-" }
+            $1 == "processor" { flush(); cpu = $2; package = 0; core = "" }
+            $1 == "physical id" { package = $2 }
+            $1 == "core id" { core = $2 }
+            END { flush() }' "$proc/cpuinfo" 2>/dev/null || absent cpus "$(why "$proc/cpuinfo")"
+    fi
+    section allowed
+    first_line online "$cpus/online"
+    awk '/^Cpus_allowed/ { sub(/:[ \t]*/, ": "); print "| " $0; found = 1 }
+        END { exit !found }' "$proc/self/status" 2>/dev/null ||
+        absent allowed.Cpus_allowed_list "$(why "$proc/self/status")"
+    section caches
+    # The same cache is seen by every processor that shares it: once is enough.
+    if [ -d "$cpus/cpu0/cache/index0" ]; then
+        (cd "$cpus" && grep -H '' cpu[0-9]*/cache/index*/level cpu[0-9]*/cache/index*/type \
+            cpu[0-9]*/cache/index*/size cpu[0-9]*/cache/index*/shared_cpu_list) 2>/dev/null |
+            awk -F'[/:]' '{ key = $1 "/" $3; seen[key]; value[key, $4] = $5 }
+                END { for (key in seen) print "| L" value[key, "level"], value[key, "type"],
+                    value[key, "size"], value[key, "shared_cpu_list"] }' | sort -u
+    else
+        absent caches "$(why "$cpus/cpu0/cache/index0")"
+    fi
+    output lscpu lscpu -J
+    if tool lstopo-no-graphics >/dev/null; then output topology lstopo-no-graphics --of xml
+    else output topology lstopo --of xml; fi
+    section smt
+    first_line control "$cpus/smt/control"
+    first_line active "$cpus/smt/active"
+}
+
+frequencies() {
+    section frequency
+    governors=$(cat "$cpus"/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort -u | tr '\n' ' ')
+    if [ -n "$governors" ]; then fact governor "${governors% }"
+    else absent frequency.governor "$(why "$cpus/cpu0/cpufreq/scaling_governor")"; fi
+    first_line driver "$cpus/cpu0/cpufreq/scaling_driver"
+    first_line base_khz "$cpus/cpu0/cpufreq/base_frequency"
+    first_line min_khz "$cpus/cpu0/cpufreq/scaling_min_freq"
+    first_line max_khz "$cpus/cpu0/cpufreq/scaling_max_freq"
+    first_line hardware_max_khz "$cpus/cpu0/cpufreq/cpuinfo_max_freq"
+    first_line no_turbo "$cpus/intel_pstate/no_turbo"
+    first_line boost "$cpus/cpufreq/boost"
+}
+
+memory() {
+    whole_file meminfo "$proc/meminfo" grep -E '^(Mem|Swap|Huge)'
+    section numa
+    nodes=$sys/devices/system/node
+    if [ -d "$nodes/node0" ]; then
+        (cd "$nodes" && grep -H '' node[0-9]*/cpulist node[0-9]*/distance &&
+            grep -H MemTotal node[0-9]*/meminfo) 2>/dev/null |
+            sed 's|^\(node[0-9]*\)/\([a-z]*\):\(Node [0-9]* MemTotal: *\)\{0,1\}|\| \1 \2: |'
+    else
+        absent numa "$(why "$nodes/node0")"
+    fi
+    section settings
+    first_line thp "$sys/kernel/mm/transparent_hugepage/enabled"
+    first_line thp_defrag "$sys/kernel/mm/transparent_hugepage/defrag"
+    for name in kernel/numa_balancing vm/zone_reclaim_mode vm/swappiness vm/overcommit_memory \
+        kernel/perf_event_paranoid kernel/randomize_va_space; do
+        first_line "$name" "$proc/sys/$name"
+    done
+}
+
+# What the control groups of this shell allow; a limit may stand on any level above it.
+control_groups() {
+    section cgroup
+    if [ ! -r "$proc/self/cgroup" ]; then absent cgroup "$(why "$proc/self/cgroup")"; return; fi
+    groups=$sys/fs/cgroup
+    while IFS=: read -r _ kinds path; do
+        case ",$kinds," in
+        ,,) set -- "$groups" cpu.max memory.max; [ -e "$groups/unified" ] && set -- "$groups/unified" cpu.max memory.max ;;
+        *,cpu,*) set -- "$groups/cpu" cpu.cfs_quota_us cpu.cfs_period_us ;;
+        *,memory,*) set -- "$groups/memory" memory.limit_in_bytes ;;
+        *) continue ;;
+        esac
+        directory=$1
+        shift
+        while :; do
+            for name; do
+                [ ! -r "$directory${path%/}/$name" ] || first_line "${path:-/} $name" "$directory${path%/}/$name"
+            done
+            case $path in /?*) path=${path%/*} ;; *) break ;; esac
+        done
+    done <"$proc/self/cgroup"
+}
+
+firmware() {
+    section dmi
+    for name in bios_vendor bios_version bios_date sys_vendor product_name product_serial \
+        board_vendor board_name board_version board_serial chassis_serial; do
+        first_line "$name" "$sys/class/dmi/id/$name"
+    done
+    section devicetree
+    if [ -d "$proc/device-tree" ]; then
+        for name in model system-id openprom/ibm,fw-vernum_encoded; do
+            value=$(tr -d '\000' <"$proc/device-tree/$name" 2>/dev/null) 2>/dev/null
+            if [ -n "$value" ]; then fact "$name" "$value"
+            else absent "devicetree.$name" "$(why "$proc/device-tree/$name")"; fi
+        done
+    else
+        absent devicetree "no such file: /proc/device-tree"
+    fi
+    section dimms
+    if ! dmidecode=$(tool dmidecode); then absent dimms 'no such tool: dmidecode'
+    elif [ "$user" != 0 ]; then absent dimms 'needs root'
+    else
+        lines=$(bounded 5 "$dmidecode" -t memory)
+        case $lines in
+        *'Memory Device'*) printf '%s\n' "$lines" | quote ;;
+        *) absent dimms 'the firmware tells dmidecode of no memory device' ;;
+        esac
+    fi
+}
+
+network() {
+    section nics
+    ethtool=$(tool ethtool) || absent nics.firmware 'no such tool: ethtool'
+    for nic in $(network_ports); do
+        name=${nic##*/}
+        if [ -e "$nic/device/driver" ]; then
+            driver=$(readlink -f "$nic/device/driver")
+            fact "$name driver" "${driver##*/}"
+        fi
+        for key in operstate speed mtu device/current_link_speed device/current_link_width \
+            device/max_link_speed device/max_link_width; do
+            [ ! -e "$nic/$key" ] || first_line "$name ${key#device/}" "$nic/$key"
+        done
+        [ -n "$ethtool" ] || continue
+        version=$("$ethtool" -i "$name" 2>/dev/null | sed -n 's/^firmware-version: *//p')
+        if [ -n "$version" ]; then fact "$name firmware" "$version"
+        else absent "nics.$name firmware" 'the driver tells none'; fi
+    done
+    [ -n "$(network_ports)" ] || absent nics 'no interface has hardware below it'
+    section fabric
+    for hca in "$sys"/class/infiniband/*; do
+        if [ ! -d "$hca" ]; then absent fabric "no such file: ${hca%/*}"; break; fi
+        for key in fw_ver hca_type board_id; do first_line "${hca##*/} $key" "$hca/$key"; done
+        for port in "$hca"/ports/*; do
+            for key in state rate link_layer; do
+                first_line "${hca##*/}/${port##*/} $key" "$port/$key"
+            done
+        done
+    done
+}
+
+system() {
+    section system
+    fact kernel "$(cat "$proc/sys/kernel/osrelease" 2>/dev/null || uname -r)"
+    fact version "$(uname -v)"
+    fact machine "$(cat "$proc/sys/kernel/arch" 2>/dev/null || uname -m)"
+    whole_file cmdline "$proc/cmdline"
+    if [ -r "$root/etc/os-release" ]; then whole_file os "$root/etc/os-release" grep -v '_URL='
+    else whole_file os "$root/etc/redhat-release"; fi
+    section virtual
+    if detect=$(tool systemd-detect-virt); then
+        fact machine "$("$detect" --vm)"
+        fact container "$("$detect" --container)"
+    else
+        absent virtual 'no such tool: systemd-detect-virt'
+    fi
+    first_line hypervisor "$sys/hypervisor/type"
+    # Pseudo file systems say nothing of where data goes.
+    # shellcheck disable=SC2016 # $3 is awk's
+    whole_file mounts "$proc/mounts" awk '$3 !~ /^(proc|sysfs|devpts|devtmpfs|cgroup2?|securityfs|debugfs|tracefs|configfs|pstore|bpf|autofs|mqueue|rpc_pipefs|fusectl|binfmt_misc|nsfs|efivarfs|selinuxfs)$/'
+    section limits
+    for limit in 'memlock -l' 'open_files -n' 'stack -s'; do
+        value=$(ulimit "${limit#* }" 2>/dev/null)
+        if [ -n "$value" ]; then fact "${limit% *}" "$value"
+        else absent "limits.${limit% *}" 'this shell cannot tell'; fi
+    done
+    whole_file modules "$proc/modules" grep -E '^(lustre|lnet|ko2iblnd|mlx[45]_|ib_|rdma|hfi1|knem|xpmem|gdrdrv|nvidia|amdgpu|edac|[a-z0-9]*_edac|intel_rapl|acpi_cpufreq|ipmi_|mmfs|beegfs|nfs)'
+    section vulnerabilities
+    for file in "$cpus"/vulnerabilities/*; do
+        if [ -f "$file" ]; then first_line "${file##*/}" "$file"
+        else absent vulnerabilities "$(why "$cpus/vulnerabilities")"; fi
+    done
+    output clock chronyc -n tracking
+}
+
+user=$(id -u)
+case $what in
+facts | before | after) ;;
+*) echo "probe.sh: unknown kind '$what'; accepted: facts, before, after" >&2; exit 3 ;;
+esac
+began=$(uptime_now)
+first=$(sample)
+printf 'proofmark-probe 1 %s\n' "$what"
+identity
+if [ "$what" = facts ]; then
+    system
+    processors
+    frequencies
+    memory
+    control_groups
+    firmware
+    network
+fi
+whole_file load "$proc/loadavg"
+counters
+busy
+printf '=== end\n'

@@ -1,0 +1,180 @@
+"""The engine of a `text:` block: lines in, drafts of readings out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from proofmark.reader_draft import Notes, Run, UnreadLines
+from proofmark.reader_rows import Action, Match, Rows
+from proofmark.reader_table import OpenTable
+from proofmark.reader_values import shorten
+from proofmark.readspec import ReadSpec
+from proofmark.readspec_text import Context, Keys, Table, TextSpec
+
+# What launchers and resource managers print when they end a run; no benchmark's own words.
+_ABORTED = (
+    "MPI_ABORT was invoked",
+    "noticed that process rank",
+    "exited with non-zero status",
+    "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "slurmstepd: error: ***",
+    "srun: error:",
+    "Segmentation fault",
+)
+
+
+def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[Run]:
+    """Read printed text: one `Run` for each run of the program in it."""
+    *lines, cut = text.split("\n")
+    gate = rules.gate.fullmatch
+    current = _TextRun(spec, rules)
+    runs = [current]
+    started = False
+    for line in lines:
+        line = line.rstrip()
+        if not gate(line):
+            current.plain(line)
+            continue
+        if rules.starts and rules.starts.fullmatch(line):
+            if started:
+                current = _TextRun(spec, rules)
+                runs.append(current)
+            started = True
+        current.ruled(line)
+    current.cut(cut.rstrip())
+    aborted = [f"the output says {words!r}" for words in _ABORTED if words in text]
+    return [run.finish(aborted) for run in runs]
+
+
+class _TextRun:
+    """One run of a program, being read."""
+
+    def __init__(self, spec: ReadSpec, rules: TextSpec) -> None:
+        self._benchmark_known = spec.benchmark is not None
+        self._rules = rules
+        self._notes = Notes(spec.parameters)
+        self._seen: set[str] = set()  # names of `require`, patterns of `reject`
+        self._table: OpenTable | None = None
+        self._strays = UnreadLines()
+        self._rows = [Rows(rule, self._notes) for rule in rules.rows]
+        self._actions = list(self._dispatch())
+
+    def _dispatch(self) -> Iterator[tuple[re.Pattern[str], Action]]:
+        rules = self._rules
+        yield from ((fact, self._fact) for fact in rules.facts)
+        yield from ((item.match, partial(self._context, item)) for item in rules.context)
+        for table in rules.tables:
+            yield table.header, partial(self._header, table)
+            if table.ends:
+                yield table.ends, self._end_table
+        for rows in self._rows:
+            yield from rows.actions()
+        yield from ((keys.match, partial(self._key, keys)) for keys in rules.keys)
+        for name, pattern in rules.require.items():
+            yield pattern, partial(self._required, name)
+        yield from ((pattern, self._rejected) for pattern in rules.reject)
+        yield from ((pattern, self._failed) for pattern in rules.fails)
+
+    def ruled(self, line: str) -> None:
+        """Take a line that some rule looks at."""
+        self._strays.end()
+        for pattern, act in self._actions:
+            if match := pattern.fullmatch(line):
+                act(match)
+
+    def plain(self, line: str) -> None:
+        """Take a line that no rule names: a row of the open table, or nothing."""
+        if self._table:
+            self._table.take(line)
+        elif line:
+            for table in self._rules.tables:
+                if table.stray and table.stray.fullmatch(line):
+                    problem = f"a row outside of any table: {shorten(line)}"
+                    self._strays.line(problem, partial(self._notes.unread, table.first_metric))
+
+    def cut(self, line: str) -> None:
+        """Take what stands after the last line end: nothing in it can be trusted."""
+        if not line:
+            return
+        problem = f"the last line is cut: {shorten(line)}"
+        if self._table:
+            self._table.broken(line, problem)
+        for rows in self._rows:
+            if rows.rule.begins.fullmatch(line):
+                rows.broken(problem)
+        for keys in self._rules.keys:
+            if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
+                self._notes.unread(quantity.metric, problem)
+
+    def finish(self, problems: Iterable[str]) -> Run:
+        """Judge the run as a whole and return it."""
+        rules, run = self._rules, self._notes.run
+        self._end_table()
+        run.problems += problems
+        missing = [name for name in rules.require if name not in self._seen]
+        run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
+        for rows in self._rows:
+            rows.finish()
+        if run.drafts:
+            found = {draft.metric for draft in run.drafts}
+            for metric in rules.expected:
+                if metric not in found:
+                    self._notes.unread(metric, f"no value of {metric} found")
+        for draft in run.drafts:
+            known = {*run.facts, *draft.parameters}
+            if draft.benchmark or self._benchmark_known:
+                known.add("benchmark")
+            if not draft.problems:
+                draft.problems += [f"no line says its {n}" for n in rules.needs if n not in known]
+        return run
+
+    def _fact(self, match: Match) -> None:
+        run, groups = self._notes.run, match.groupdict()
+        run.node = groups.get("node") or run.node
+        for name, value in self._notes.typed(groups, run.problems).items():
+            if run.facts.setdefault(name, value) != value:
+                run.problems.append(f"two values of {name}: {run.facts[name]} and {value}")
+
+    def _context(self, rule: Context, match: Match) -> None:
+        self._end_table()
+        notes, groups = self._notes, match.groupdict()
+        for name in rule.resets:
+            notes.sticky.pop(name, None)
+        notes.benchmark = groups.get("benchmark") or notes.benchmark
+        notes.sticky |= notes.typed(groups, notes.run.problems)
+
+    def _header(self, table: Table, match: Match) -> None:
+        self._end_table()
+        titles = match.groupdict().get("titles") or match.string
+        self._table = OpenTable(table, titles, self._notes)
+
+    def _end_table(self, _: Match | None = None) -> None:
+        if self._table:
+            self._table.close()
+        self._table = None
+
+    def _key(self, keys: Keys, match: Match) -> None:
+        if quantity := keys.quantity(match):
+            problems: list[str] = []
+            parameters = self._notes.typed(match.groupdict(), problems)
+            self._notes.measure(quantity.metric, match["value"].strip(), parameters, problems)
+
+    def _required(self, name: str, _: Match) -> None:
+        self._seen.add(name)
+
+    def _rejected(self, match: Match) -> None:
+        pattern = match.re.pattern
+        if pattern not in self._seen:  # thousands of ranks may say the same
+            self._seen.add(pattern)
+            self._notes.run.problems.append(f"the output says {shorten(match.string)}")
+
+    def _failed(self, match: Match) -> None:
+        self._end_table()
+        notes, groups = self._notes, match.groupdict()
+        notes.benchmark = groups.get("benchmark") or notes.benchmark
+        notes.sticky.clear()
+        parameters = notes.typed(groups, [])
+        problem = f"the output says {shorten(match.string)}"
+        notes.unread(self._rules.first_metric, problem, parameters)

@@ -1,0 +1,103 @@
+"""From printed words to numbers and parameters; nothing here ever guesses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+Parameter = str | int | float
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_INTEGER = re.compile(r"\d{1,18}", re.ASCII)  # 18 digits always fit 64 bits
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?(bytes|B|KiB|MiB|GiB|TiB)?", re.ASCII)
+_SUFFIXED = re.compile(r"(\d{1,18})([kmgt]?)b?", re.ASCII | re.IGNORECASE)
+
+_BYTES = {"bytes": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_POWERS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def shorten(line: str, width: int = 72) -> str:
+    """Quote a line for a reason: blanks folded, nothing unprintable, both ends if it is long."""
+    if len(line) > 8 * width:
+        line = f"{line[: 4 * width]}…{line[-4 * width :]}"
+    words = " ".join(line.split())
+    text = "".join(letter if letter.isprintable() else "�" for letter in words)
+    if len(text) > width:
+        text = f"{text[: width // 2]}…{text[-(width // 2) + 1 :]}"
+    return repr(text)
+
+
+def measured(word: str) -> tuple[float | None, str]:
+    """Return the number that `word` is, or None and what is wrong with it.
+
+    A measured quantity is finite and not negative.
+    """
+    if not _NUMBER.fullmatch(word):
+        return None, f"{shorten(word, 40)} is not a number"
+    value = float(word)
+    if value < 0:
+        return None, f"negative value {shorten(word, 40)}"
+    if not math.isfinite(value):
+        return None, f"{shorten(word, 40)} is too large for a number"
+    return value, ""
+
+
+def parameter(kind: str, word: str) -> Parameter:
+    """Turn `word` into a parameter of type `kind` (see `readspec.ReadSpec.parameters`).
+
+    Raises:
+        ValueError: it is not of that type; the text says what was found.
+    """
+    return _TYPES[kind](word.strip())
+
+
+def _int(word: str) -> int:
+    if not _INTEGER.fullmatch(word):
+        raise ValueError(f"{shorten(word, 40)} is not a whole number")
+    return int(word)
+
+
+def _real(word: str) -> float:
+    value, problem = measured(word)
+    if value is None:
+        raise ValueError(problem)
+    return value
+
+
+def _word(word: str) -> str:
+    if not word or not word.isprintable():
+        raise ValueError(f"{shorten(word, 40)} is not a word")
+    return word
+
+
+def _lower(word: str) -> str:
+    return _word(word).lower()
+
+
+def _size(word: str) -> int:
+    found = _SIZE.fullmatch(word)
+    if not found:
+        raise ValueError(f"{shorten(word, 40)} is not a size")
+    size = float(found[1]) * _BYTES[found[2] or "bytes"]
+    if size != int(size):
+        # A program that prints two decimals has rounded: the true size cannot be told from that.
+        raise ValueError(f"{shorten(word, 40)} is no whole number of bytes")
+    return int(size)
+
+
+def _suffixed(word: str) -> int:
+    found = _SUFFIXED.fullmatch(word)
+    if not found:
+        raise ValueError(f"{shorten(word, 40)} is not a size with the suffix k, m, g or t")
+    return int(found[1]) * _POWERS[found[2].lower()]
+
+
+_TYPES: dict[str, Callable[[str], Parameter]] = {
+    "int": _int,
+    "real": _real,
+    "word": _word,
+    "lower": _lower,
+    "size": _size,
+    "suffixed": _suffixed,
+}

@@ -1,0 +1,31 @@
+"""The report of a run: one page that opens from a file, without script and without network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proofmark.runs import Run
+from proofmark.verdict import Verdict
+
+
+def write_report(run: Run, verdict: Verdict) -> Path:
+    """Write ``report.html`` and ``figures/`` into the folder of `run`; return the page's path.
+
+    With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
+
+    Raises:
+        BadInput: one of the run's own files is damaged.
+    """
+    # The drawing library takes half a second to load, which no other command should pay.
+    from proofmark.report.material import gather
+    from proofmark.report.plots import FOLDER, keep
+    from proofmark.report.render import render
+    from proofmark.report.view import view
+
+    content = view(gather(run, verdict))
+    keep(run.folder / FOLDER, content.figures)
+    page = run.folder / "report.html"
+    fresh = page.with_suffix(".html.new")
+    fresh.write_text(render(content), encoding="utf-8")
+    fresh.rename(page)
+    return page

@@ -1,0 +1,140 @@
+"""The answer of a run in one line, and what it is the answer about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from proofmark import __version__
+from proofmark.progress import duration
+from proofmark.report.material import Material
+from proofmark.report.text import count, grouped, sentence, size
+from proofmark.verdict import WORDS, Verdict
+
+_WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
+_MEANINGS = {
+    "PASS": "judged, and within every limit",
+    "FAIL": "judged, and outside a limit",
+    "INVALID": "does not measure what it claims",
+    "UNJUDGED": "measured, but no reference applies",
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """One of the four words, how many figures carry it, and what it means."""
+
+    word: str
+    count: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The head of a report; `about` is names and values."""
+
+    word: str
+    sentence: str
+    tallies: tuple[Tally, ...]
+    about: tuple[tuple[str, str], ...]
+
+
+def answer(material: Material) -> Answer:
+    """Return the head of the report."""
+    verdict = material.verdict
+    tallies = (Tally(word, grouped(verdict.counts[word]), _MEANINGS[word]) for word in WORDS)
+    return Answer(overall(verdict), headline(verdict), tuple(tallies), _about(material))
+
+
+def overall(verdict: Verdict) -> str:
+    """Return the word for the whole run; it means what the exit code means."""
+    return _WORDS_BY_CODE[verdict.exit_code()]
+
+
+def headline(verdict: Verdict) -> str:
+    """Return why the run gets its word, in one sentence."""
+    counts, coverage = verdict.counts, verdict.coverage
+    judged = counts["PASS"] + counts["FAIL"]
+    invalid, failed = counts["INVALID"], counts["FAIL"]
+    gap = coverage.expected - coverage.measured
+    parts = []
+    if gap:
+        parts.append(f"{count(gap, 'step')} of {grouped(coverage.expected)} not measured")
+    if coverage.duplicate:
+        parts.append(f"{count(coverage.duplicate, 'figure')} measured twice by one step")
+    if invalid:
+        does = (
+            "does not measure what it claims" if invalid == 1 else "do not measure what they claim"
+        )
+        parts.append(f"{count(invalid, 'figure')} {does}")
+    if failed:
+        parts.append(f"{failed} of {count(judged, 'judged figure')} outside the limits")
+    elif judged:
+        all_of = "the one judged figure is" if judged == 1 else f"all {judged} judged figures are"
+        parts.append(f"{all_of} within the limits")
+    else:
+        parts.append("no figure could be judged, because no reference applies")
+    return sentence(parts)
+
+
+def _about(material: Material) -> tuple[tuple[str, str], ...]:
+    plan, coverage = material.run.plan, material.verdict.coverage
+    suite = material.benchmarks.suites.get(plan.suite)
+    twice = f"{coverage.duplicate} figures twice" if coverage.duplicate else "none twice"
+    return (
+        ("Machine", _machines(material)),
+        (
+            "Site",
+            f"{plan.site}, partition {plan.partition}, {count(len(_hosts(material)), 'node')}",
+        ),
+        ("Suite", f"{plan.suite} – {suite.title}" if suite else plan.suite),
+        (
+            "Coverage",
+            f"{coverage.measured} of {count(coverage.expected, 'step')} measured, {twice}",
+        ),
+        ("Measured", _when(material)),
+        ("Origin", _origin(material.site.partition.origin)),
+        ("Run", material.run.id),
+        (
+            "Report",
+            f"written {_minute(material.written)} by Proofmark {__version__}",
+        ),
+    )
+
+
+def _hosts(material: Material) -> set[str]:
+    return {host for step in material.run.plan.steps() for host in step.nodes}
+
+
+def _machines(material: Material) -> str:
+    kinds = Counter(
+        f"{facts.cpu_model}, {count(facts.sockets, 'socket')}, "
+        f"{count(facts.cores, 'core')}, {size(facts.memory_bytes)}"
+        + (f", virtual ({facts.virtual})" if facts.virtual else "")
+        for facts in material.facts
+    )
+    several = len(material.nodes) > 1
+    named = [f"{number} × {kind}" if several else kind for kind, number in kinds.most_common(3)]
+    more = f"; {count(len(kinds) - 3, 'more kind')} of node" if len(kinds) > 3 else ""
+    return "; ".join(named) + more or "unknown: no provenance was collected"
+
+
+def _when(material: Material) -> str:
+    if material.started is None or material.ended is None:
+        return "nothing yet"
+    took = duration((material.ended - material.started).total_seconds())
+    return f"{_minute(material.started)} to {_minute(material.ended)} ({took})"
+
+
+def _minute(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _origin(origin: str) -> str:
+    meanings = {
+        "measured": "measured on the machine itself",
+        "emulated": "emulated: a rehearsal, no measure of any machine",
+        "predicted": "predicted by a model, not measured",
+    }
+    return meanings.get(origin, origin)

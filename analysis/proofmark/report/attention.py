@@ -1,0 +1,171 @@
+"""What somebody has to look at: failures, findings, error counters, steps that did not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofmark.progress import StepState
+from proofmark.report import kernels
+from proofmark.report.material import Material
+from proofmark.report.page import Block, Cell, Column, Link, Section, table
+from proofmark.report.results import measured, name, settings, word
+from proofmark.report.text import count
+from proofmark.verdict import Result
+
+NOT_RUN = {
+    "waiting": "never started",
+    "running": "still running when the report was written",
+    "interrupted": "started, but stopped before its end",
+    "done": "ran, but its output gave nothing to read",
+}
+REST = "All stand in verdict.json."
+
+
+def section(material: Material) -> Section:
+    """Return what needs attention, the gravest first."""
+    blocks = [
+        *_failures(material),
+        *_not_run(material),
+        *_findings(material),
+        *kernels.block(material),
+        *_counters(material),
+        *_disturbances(material),
+        *_no_provenance(material),
+    ]
+    calm = Block(paragraphs=("Nothing: no failure, no finding, no error counter moved.",))
+    return Section("attention", "What needs attention", tuple(blocks) or (calm,))
+
+
+def _failures(material: Material) -> Iterator[Block]:
+    """Yield FAIL and INVALID results; those of one step with one reason are one row."""
+    alike: dict[tuple[str, str, str], list[Result]] = {}
+    for verdict in ("FAIL", "INVALID"):
+        for result in material.verdict.results:
+            if result.verdict == verdict:
+                key = (verdict, result.record.step, result.reason)
+                alike.setdefault(key, []).append(result)
+    if not alike:
+        return
+    rows = [
+        (
+            word(verdict),
+            Cell(_figures(results), "strong"),
+            settings(results[0]) if len(results) == 1 else "several",
+            results[0].record.node,
+            measured(results[0]) if len(results) == 1 else "–",
+            Cell(reason, "reason"),
+            Cell("", links=_files(material, step)),
+        )
+        for (verdict, step, reason), results in alike.items()
+    ]
+    columns = (
+        "Verdict",
+        "Figure",
+        "Setting",
+        "Node",
+        Column("Median", "number"),
+        "Reason",
+        "Raw output",
+    )
+    caption = "Figures that are FAIL or INVALID"
+    yield Block(titles=(caption,), tables=(table(caption, columns, rows, rest=REST),))
+
+
+def _figures(results: Sequence[Result]) -> str:
+    names = list(dict.fromkeys(name(result) for result in results))
+    if len(results) == 1:
+        return names[0]
+    shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
+    return f"{count(len(results), 'figure')}: {shown}"
+
+
+def _files(material: Material, step: str) -> tuple[Link, ...]:
+    folder = material.run.folder / "steps" / step
+    return tuple(
+        Link(f"steps/{step}/{file}", f"{step}/{file}")
+        for file in ("stdout", "stderr")
+        if (folder / file).is_file()
+    )
+
+
+def _not_run(material: Material) -> Iterator[Block]:
+    missing = set(material.verdict.coverage.missing)
+    states = [state for state in material.states if state.step.id in missing]
+    if not states:
+        return
+    rows = [(_step(state), ", ".join(state.step.nodes), NOT_RUN[state.state]) for state in states]
+    caption = "Steps that were not run"
+    again = "The same command that started the run goes on with them."
+    block = table(caption, ("Step", "Nodes", "What happened"), rows, rest="See plan.json.")
+    yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
+
+
+def _step(state: StepState) -> Cell:
+    return Cell(state.step.id, "code")
+
+
+def _findings(material: Material) -> Iterator[Block]:
+    software = material.software
+    found = [
+        f"{package}: {finding}"
+        for package, provided in (software.packages.items() if software else ())
+        for finding in provided.findings
+    ]
+    if found:
+        yield Block(titles=("Findings about the software",), items=tuple(found))
+
+
+def _counters(material: Material) -> Iterator[Block]:
+    rows = [
+        (
+            word("INVALID") if change.invalid else Cell("information"),
+            Cell(change.meaning, "strong"),
+            node.host,
+            Cell(change.name, "code"),
+            change.place or "–",
+            change.before,
+            change.after,
+        )
+        for node in material.nodes
+        for job in node.jobs
+        for change in job.provenance.changes
+    ]
+    if not rows:
+        return
+    columns = (
+        "Weight",
+        "Meaning",
+        "Node",
+        "Counter",
+        "Place",
+        Column("Before", "number"),
+        Column("After", "number"),
+    )
+    caption = "Error counters that changed while the benchmarks ran"
+    invalid = "INVALID: no figure that was measured meanwhile on this node can be trusted."
+    yield Block(
+        titles=(caption,),
+        paragraphs=(invalid,) if any(row[0].text == "INVALID" for row in rows) else (),
+        tables=(table(caption, columns, rows, rest="All stand in nodes/."),),
+    )
+
+
+def _disturbances(material: Material) -> Iterator[Block]:
+    found = tuple(
+        dict.fromkeys(
+            each
+            for node in material.nodes
+            for job in node.jobs
+            for each in job.provenance.disturbances
+        )
+    )
+    if found:
+        yield Block(titles=("Nodes that were not idle",), items=found[:200])
+
+
+def _no_provenance(material: Material) -> Iterator[Block]:
+    named = {host for step in material.run.plan.steps() for host in step.nodes}
+    gap = len(named) - len(material.nodes)
+    if gap > 0:
+        missing = f"{count(gap, 'node')} of {len(named)} left no provenance in nodes/."
+        yield Block(titles=("Nodes without provenance",), paragraphs=(missing,))

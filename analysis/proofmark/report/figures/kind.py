@@ -1,0 +1,38 @@
+"""What a figure module is: which records it wants, and what it draws from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from proofmark.records import Record
+from proofmark.report.figures.drawing import Drawing
+from proofmark.report.figures.points import Point
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known of a run besides its records.
+
+    Attributes:
+        peak_gflops: Rpeak nominal of one node, None where it is not known.
+        chosen: what a step's variant stands for there, by name and choice.
+    """
+
+    peak_gflops: float | None
+    chosen: Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure.
+
+    Attributes:
+        title: what it shows; it names the figure where a run has no records for it.
+        wants: whether a record belongs into it.
+        draw: gets at least one point, all of one origin; may find that they do not make a figure.
+    """
+
+    title: str
+    wants: Callable[[Record], bool]
+    draw: Callable[[Sequence[Point], Context], list[Drawing]]

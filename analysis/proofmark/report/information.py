@@ -1,0 +1,116 @@
+"""Rpeak nominal, as the papers state it: information, never a verdict."""
+
+from __future__ import annotations
+
+from proofmark.facts import NodeFacts
+from proofmark.report.figures.blas_kernel import HPL
+from proofmark.report.figures.scales import gigaflops
+from proofmark.report.material import Material
+from proofmark.report.page import Block, Cell, Column, Section, Table, table
+from proofmark.report.results import name, settings
+from proofmark.report.text import number
+
+PIPES = 2
+"""Vector units of a core that work on double precision at once: two with FMA, or one that adds
+beside one that multiplies."""
+
+FUSED = {"AVX-512", "VSX", "MMA", "NEON"}
+"""Vector sets that always have FMA; AVX2 and AVX have it if the processor says so."""
+
+NO_DOUBLES = {"AltiVec"}
+
+
+def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
+    """Return Rpeak in GFlop/s: cores × flop per cycle × nominal GHz (P1, equations 1, 2)."""
+    return cores * flop_per_cycle * gigahertz
+
+
+def flop_per_cycle(facts: NodeFacts) -> int | None:
+    """Return double-precision flop per cycle and core by the vector instructions; None if unknown.
+
+    AVX-512 with two FMA units: 32 (P1). The others by the same rule: numbers in a vector × 2 units
+    × 2 with FMA.
+    """
+    if facts.vector_bits is None or facts.vector_isa in NO_DOUBLES:
+        return None
+    fused = facts.vector_isa in FUSED or "fma" in facts.features or "fma4" in facts.features
+    return facts.vector_bits // 64 * PIPES * (2 if fused else 1)
+
+
+def peak(facts: NodeFacts) -> float | None:
+    """Return Rpeak nominal of a node in GFlop/s; None where something in it is not known."""
+    flops = flop_per_cycle(facts)
+    if flops is None or facts.base_hz is None:
+        return None
+    return rpeak_nominal(facts.cores, flops, facts.base_hz / 1e9)
+
+
+def peak_of_run(material: Material) -> float | None:
+    """Return Rpeak nominal of the one node of a run; None where there are several."""
+    return peak(material.facts[0]) if len(material.nodes) == 1 else None
+
+
+def section(material: Material) -> Section:
+    """Return Rpeak nominal of each kind of node, and HPL as a part of it."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for facts in material.facts:
+        kinds.setdefault(_row(facts), []).append(facts.hostname)
+    if not kinds:
+        unknown = "Rpeak is not known: no provenance was collected."
+        return Section("information", "Information", (Block(paragraphs=(unknown,)),))
+    columns = (
+        "Processor",
+        Column("Cores", "number"),
+        Column("Flop/cycle", "number"),
+        Column("Nominal GHz", "number"),
+        Column("Rpeak nominal", "number"),
+        Column("Nodes", "number"),
+    )
+    rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
+    caption = "Rpeak nominal of one node"
+    tables = [table(caption, columns, rows), *_efficiencies(material)]
+    return Section(
+        "information",
+        "Information",
+        (Block(titles=(caption,), paragraphs=_explained(material), tables=tuple(tables)),),
+    )
+
+
+def _row(facts: NodeFacts) -> tuple[str, ...]:
+    flops, rate = flop_per_cycle(facts), peak(facts)
+    return (
+        f"{facts.cpu_model} ({facts.vector_isa})",
+        str(facts.cores),
+        "unknown" if flops is None else str(flops),
+        "unknown" if facts.base_hz is None else f"{facts.base_hz / 1e9:g}",
+        "unknown" if rate is None else f"{number(rate)} GFlop/s",
+    )
+
+
+def _explained(material: Material) -> tuple[str, ...]:
+    said = [
+        "Cores × flop per cycle × nominal frequency, with two vector units a core. It judges "
+        "nothing: under vector instructions a processor runs at another frequency."
+    ]
+    if any(facts.virtual for facts in material.facts):
+        said.append(
+            "In a virtual machine the frequency under vector instructions is unknown, and so is "
+            "what else the processor does: HPL is judged against DGEMM of the same run."
+        )
+    if any(facts.base_hz is None for facts in material.facts):
+        said.append("Where the node does not tell its nominal frequency, Rpeak is unknown.")
+    return tuple(said)
+
+
+def _efficiencies(material: Material) -> list[Table]:
+    rate = peak_of_run(material)
+    rows = []
+    for result in material.verdict.results:
+        factor = gigaflops(result.record)
+        value = result.record.value
+        if result.record.metric in HPL and rate and factor and value is not None:
+            part = f"{100 * value * factor / rate:.1f} %"
+            shown = f"{number(value * factor)} GFlop/s"
+            rows.append((Cell(name(result), "strong"), settings(result), shown, part))
+    columns = ("Figure", "Setting", Column("Rmax", "number"), Column("Rmax ÷ Rpeak", "number"))
+    return [table("HPL as a part of Rpeak nominal", columns, rows)] if rows else []

@@ -1,0 +1,99 @@
+"""Draws the figures of a run, and keeps each with its data beside the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+
+import matplotlib
+
+from proofmark.report import information, kernels
+from proofmark.report.figures import KINDS
+from proofmark.report.figures.drawing import STYLE, Drawing
+from proofmark.report.figures.kind import Context, Kind
+from proofmark.report.figures.points import Point, points_of
+from proofmark.report.figures.svg import inline, standalone
+from proofmark.report.material import Material
+from proofmark.report.page import Block, Link, Picture, Section
+from proofmark.report.text import count
+from proofmark.software import BLAS_KERNEL
+
+FOLDER = "figures"
+
+
+def section(material: Material) -> tuple[Section, dict[str, str]]:
+    """Return the figures, and the contents of their files by name."""
+    context = Context(
+        peak_gflops=information.peak_of_run(material),
+        chosen={(BLAS_KERNEL, key): name for key, name in kernels.kernels(material).items()},
+    )
+    points = points_of(material.verdict.results)
+    pictures: list[Picture] = []
+    files: dict[str, str] = {}
+    missing: list[str] = []
+    for kind in KINDS:
+        drawn = list(_drawings(kind, points, context))
+        if not drawn:
+            missing.append(kind.title)
+        for drawing in drawn:
+            pictures.append(_picture(drawing, files))
+    blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
+    if missing:
+        blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
+    return Section(FOLDER, "Figures", tuple(blocks)), files
+
+
+def _drawings(kind: Kind, points: list[Point], context: Context) -> Iterator[Drawing]:
+    """Yield the drawings of `kind`; what was measured and what was not never share one."""
+    wanted = [point for point in points if kind.wants(point.record)]
+    for origin in dict.fromkeys(point.record.origin for point in wanted):
+        with matplotlib.rc_context(STYLE):
+            yield from kind.draw([each for each in wanted if each.record.origin == origin], context)
+
+
+def _picture(drawing: Drawing, files: dict[str, str]) -> Picture:
+    with matplotlib.rc_context(STYLE):
+        svg = standalone(drawing)
+    files[f"{drawing.name}.svg"] = svg
+    files[f"{drawing.name}.csv"] = data(drawing)
+    links = tuple(
+        Link(f"{FOLDER}/{drawing.name}.{kind}", words)
+        for kind, words in (("svg", "SVG"), ("csv", "data as CSV"))
+    )
+    return Picture(drawing.title, drawing.text, inline(drawing, svg), links)
+
+
+def data(drawing: Drawing) -> str:
+    """Return what a figure was drawn from as CSV, in the units that were printed."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    named = ("origin", "case", "benchmark", "metric", "node", "mode", "placement", "unit")
+    writer.writerow([*named, "parameters", "median", "least", "greatest"])
+    for point in drawing.points:
+        own = [getattr(point.record, name) for name in named]
+        parameters = json.dumps(dict(point.record.parameters), sort_keys=True)
+        writer.writerow([*own, parameters, point.value, point.low, point.high])
+    return file.getvalue()
+
+
+def _left_out(material: Material) -> tuple[str, ...]:
+    invalid = sum(
+        result.verdict == "INVALID" and any(kind.wants(result.record) for kind in KINDS)
+        for result in material.verdict.results
+    )
+    if not invalid:
+        return ()
+    return (f"{count(invalid, 'INVALID figure')} left out of the figures below.",)
+
+
+def keep(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files of the figures; those of an earlier report that are none of them go."""
+    folder.mkdir(exist_ok=True)
+    for path in [*folder.glob("*.svg"), *folder.glob("*.csv")]:
+        if path.name not in files:
+            path.unlink()
+    for name, text in files.items():
+        (folder / name).write_text(text)

@@ -1,0 +1,272 @@
+"""What the machine and its programs were while the run measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ClusterShell.NodeSet import NodeSet
+
+from proofmark.collect import JobOnNode, Node
+from proofmark.facts import NodeFacts
+from proofmark.hardware import Dimm, Mount, Nic, NumaDomain, Port
+from proofmark.report.material import Material, facts_of
+from proofmark.report.page import Block, Column, Fold, Section, Table, facts, table
+from proofmark.report.software import blocks as software_blocks
+from proofmark.report.text import count, number, size
+
+MOST_KINDS = 20
+"""Kinds of nodes that are described; the others stand in nodes/."""
+
+IGNORED = ("ext4", "tmpfs", "overlay", "squashfs", "hugetlbfs", "ramfs", "iso9660", "vfat")
+"""File systems of which only the root is worth a line."""
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def section(material: Material) -> Section:
+    """Return the nodes, like ones together, and the programs."""
+    kinds: dict[Facts, list[Node]] = {}
+    for node in material.nodes:
+        kinds.setdefault(described(facts_of(node)), []).append(node)
+    ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
+    blocks = [_kind(rows, members) for rows, members in ordered[:MOST_KINDS]]
+    if len(ordered) > MOST_KINDS:
+        more = f"{count(len(ordered) - MOST_KINDS, 'more kind')} of node: see nodes/."
+        blocks.append(Block(paragraphs=(more,)))
+    if not ordered:
+        blocks.append(Block(paragraphs=("No node left its provenance.",)))
+    return Section("provenance", "Provenance", (*blocks, *software_blocks(material)))
+
+
+def _kind(rows: Facts, members: Sequence[Node]) -> Block:
+    first = facts_of(members[0])
+    hosts = str(NodeSet.fromlist([node.host for node in members]))
+    of = f"{count(len(members), 'node')} alike" if len(members) > 1 else "node"
+    absent = [(thing, why) for thing, why in sorted(first.absent.items())]
+    folds = [
+        Fold("NUMA distances, caches and vulnerabilities", Block(tables=tuple(_details(first)))),
+        Fold("Memory modules, network and mounts", Block(tables=tuple(_devices(first)))),
+        Fold(
+            f"Error counters before and after, on {first.hostname}",
+            Block(tables=tuple(_counters(members[0]))),
+        ),
+    ]
+    if absent:
+        caption = "What this node does not tell, and why"
+        folds.append(Fold(caption, Block(tables=(facts(caption, absent),))))
+    return Block(
+        titles=(f"{hosts} ({of})",),
+        tables=(facts(f"What {hosts} is", rows),),
+        folds=tuple(folds),
+    )
+
+
+def described(node: NodeFacts) -> Facts:
+    """Return what like nodes have in common, as names and values; absent things with the reason."""
+
+    def said(value: object, *absent: str) -> str:
+        if value not in (None, "", ()):
+            return str(value)
+        why = next((node.absent[thing] for thing in absent if thing in node.absent), "")
+        return f"not told ({why})" if why else "not told"
+
+    firmware = node.firmware
+    board = " ".join(
+        firmware[key] for key in ("board_vendor", "board_name", "board_version") if key in firmware
+    )
+    bios = " ".join(
+        firmware[key] for key in ("bios_vendor", "bios_version", "bios_date") if key in firmware
+    )
+    system = " ".join(firmware[key] for key in ("sys_vendor", "product_name") if key in firmware)
+    ids = f"family {node.family}, model {node.model}, stepping {said(node.stepping)}"
+    rows = (
+        ("Processor", f"{node.cpu_model} ({node.architecture}, {node.vector_isa})"),
+        ("Processor ids", f"{node.vendor}, {ids}, microcode {said(node.microcode)}"),
+        (
+            "Cores",
+            f"{count(node.cores, 'core')} in {count(node.sockets, 'socket')}, "
+            f"{count(node.threads_per_core, 'thread')} per core",
+        ),
+        ("Not alike", _differing(node)),
+        ("SMT", said(node.smt, "smt.control", "smt")),
+        ("NUMA", _numa(node.numa)),
+        ("Memory", f"{size(node.memory_total_bytes)}, swap {size(node.swap_bytes)}"),
+        ("Memory modules", said(_dimms(node), "dimms")),
+        ("Governor", said(node.governor, "frequency.governor", "frequency")),
+        ("Frequency", _frequency(node)),
+        ("Transparent huge pages", f"{said(node.thp)}, defrag {said(node.thp_defrag)}"),
+        ("Kernel", f"{node.kernel} ({node.machine}), {node.kernel_version}"),
+        ("Kernel command line", said(node.cmdline, "cmdline")),
+        ("Operating system", said(node.os, "os")),
+        ("Virtual", f"{node.virtual or 'no'}, container {node.container or 'no'}"),
+        ("BIOS", said(bios, "dmi", "dmi.bios_version")),
+        ("Board", said(board, "dmi", "dmi.board_name")),
+        ("System", said(system, "dmi", "dmi.product_name")),
+        ("Network", said(_nics(node.nics, node.ports), "nics")),
+        ("File systems", said(_mounts(node.mounts), "mounts")),
+        ("Settings", ", ".join(f"{key} {value}" for key, value in sorted(node.settings.items()))),
+    )
+    return tuple((name, value) for name, value in rows if value)
+
+
+def _differing(node: NodeFacts) -> str:
+    return "; ".join(f"{key}: {', '.join(found)}" for key, found in sorted(node.differing.items()))
+
+
+def _numa(domains: Iterable[NumaDomain]) -> str:
+    alike = Counter((len(domain.cpus), domain.memory_bytes >> 30) for domain in domains)
+    return ", ".join(
+        f"{number} × {count(cpus, 'CPU')} with {gigabytes} GiB"
+        for (cpus, gigabytes), number in alike.items()
+    )
+
+
+def _dimms(node: NodeFacts) -> str:
+    alike = Counter(_module(dimm) for dimm in node.dimms)
+    told = [f"{number} × {module}" for module, number in alike.items()]
+    if told and node.dimm_slots_empty:
+        told.append(f"{node.dimm_slots_empty} slots empty")
+    return "; ".join(told)
+
+
+def _module(dimm: Dimm) -> str:
+    names = (size(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
+    speed = f"{dimm.rated} MT/s" if dimm.rated else ""
+    runs = f"runs at {dimm.configured} MT/s" if dimm.configured != dimm.rated else ""
+    return " ".join(filter(None, (*names, speed, runs)))
+
+
+def _frequency(node: NodeFacts) -> str:
+    def gigahertz(hertz: int | None) -> str:
+        return "not told" if hertz is None else f"{hertz / 1e9:g} GHz"
+
+    turbo = {True: "on", False: "off", None: "not told"}[node.turbo]
+    driver = f", driver {node.frequency_driver}" if node.frequency_driver else ""
+    nominal, most = gigahertz(node.base_hz), gigahertz(node.max_hz)
+    return f"nominal {nominal}, at most {most}, turbo {turbo}{driver}"
+
+
+def _nics(nics: Iterable[Nic], ports: Iterable[Port]) -> str:
+    plain = [
+        " ".join(
+            filter(
+                None,
+                (
+                    nic.name,
+                    nic.driver,
+                    f"firmware {nic.firmware}" if nic.firmware else "",
+                    f"{nic.megabits} Mb/s" if nic.megabits else "",
+                    nic.state,
+                ),
+            )
+        )
+        for nic in nics
+    ]
+    fabric = [
+        " ".join(filter(None, (port.adapter, port.kind, port.firmware, port.rate, port.state)))
+        for port in ports
+    ]
+    return "; ".join(plain + fabric)
+
+
+def _mounts(mounts: Iterable[Mount]) -> str:
+    return ", ".join(
+        f"{mount.target} {mount.kind}"
+        for mount in mounts
+        if mount.target == "/" or mount.kind not in IGNORED
+    )
+
+
+def _details(node: NodeFacts) -> Iterable[Table]:
+    domains = [
+        (
+            str(domain.index),
+            _cpus(domain.cpus),
+            size(domain.memory_bytes),
+            " ".join(map(str, domain.distances)) or "–",
+        )
+        for domain in node.numa
+    ]
+    yield table("NUMA domains", ("Domain", "CPUs", "Memory", "Distances"), domains)
+    caches = [
+        (f"L{cache.level}", cache.kind, size(cache.bytes), str(cache.instances))
+        for cache in node.caches
+    ]
+    yield table("Caches", ("Level", "Kind", "Each", Column("Number", "number")), caches)
+    yield facts("Vulnerabilities of the processor", sorted(node.vulnerabilities.items()))
+    yield facts("Limits of the shell that probed", sorted(node.limits.items()))
+
+
+def _cpus(cpus: Sequence[int]) -> str:
+    return str(NodeSet.fromlist([f"c{cpu}" for cpu in cpus])).replace("c", "").strip("[]") or "none"
+
+
+def _devices(node: NodeFacts) -> Iterable[Table]:
+    modules = [(dimm.locator, _module(dimm), dimm.serial or "not told") for dimm in node.dimms]
+    yield table("Memory modules", ("Slot", "Module", "Serial number"), modules)
+    nics = [
+        (
+            nic.name,
+            nic.driver or "–",
+            nic.firmware or "not told",
+            number(nic.megabits) if nic.megabits else "not told",
+            nic.state or "–",
+            str(nic.mtu or "–"),
+            nic.link or "–",
+            nic.link_best or "–",
+        )
+        for nic in node.nics
+    ]
+    columns = (
+        "Name",
+        "Driver",
+        "Firmware",
+        "Mb/s",
+        "State",
+        "MTU",
+        "PCIe link",
+        "PCIe link at best",
+    )
+    yield table("Network interfaces", columns, nics)
+    ports = [
+        tuple(
+            str(value or "not told")
+            for value in (
+                f"{port.adapter}/{port.port}",
+                port.kind,
+                port.firmware,
+                port.board,
+                port.rate,
+                port.state,
+            )
+        )
+        for port in node.ports
+    ]
+    yield table("Fabric ports", ("Port", "Kind", "Firmware", "Board", "Rate", "State"), ports)
+    mounts = [(each.target, each.kind, each.source, each.options) for each in node.mounts]
+    yield table("Mounts", ("Where", "Type", "Source", "Options"), mounts)
+    yield facts("Serial numbers and firmware", sorted(node.firmware.items()))
+
+
+def _counters(node: Node) -> Iterable[Table]:
+    return (_counters_of(job) for job in node.jobs[:MOST_KINDS])
+
+
+def _counters_of(job: JobOnNode) -> Table:
+    first, last = job.provenance.before, job.provenance.after
+    after = last.values if last else {}
+    rows = [
+        (name, before, after.get(name, "not read" if last is None else "absent"))
+        for name, before in sorted(first.values.items())
+    ]
+    watched = table(
+        f"Error counters of job {job.job}, attempt {job.attempt}",
+        ("Counter", Column("Before", "number"), Column("After", "number")),
+        rows,
+        kind="dense",
+    )
+    absent = "; ".join(f"{name}: {why}" for name, why in sorted(first.absent.items()))
+    notes = (*watched.notes, *([f"Not watched: {absent}."] if absent else []))
+    return replace(watched, notes=notes)

@@ -1,0 +1,140 @@
+"""The figures of a run as tables: those that were judged, and all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proofmark.report.material import Material
+from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
+from proofmark.report.text import count, number, pairs
+from proofmark.verdict import Judgement, Result
+
+NUMBER = "number"
+REST = "All of them stand in records.parquet."
+
+
+def word(verdict: str) -> Cell:
+    """Return the cell of one of the four words."""
+    return Cell(verdict, f"word {verdict}")
+
+
+def name(result: Result) -> str:
+    """Return what was measured: case, benchmark and metric."""
+    record = result.record
+    benchmark = "" if record.benchmark in ("", record.case) else record.benchmark
+    return " ".join(filter(None, (record.case, benchmark, record.metric)))
+
+
+def settings(result: Result) -> str:
+    """Return how it was measured: mode, placement and parameters."""
+    record = result.record
+    mode = "" if record.mode == "current" else f"mode {record.mode}"
+    return ", ".join(filter(None, (mode, record.placement, pairs(record.parameters))))
+
+
+def measured(result: Result) -> str:
+    """Return the median with its unit; – where there is no valid number."""
+    value = result.record.value
+    return "–" if value is None else f"{number(value)} {result.record.unit}"
+
+
+def repeats(result: Result) -> str:
+    """Return how often it was measured, and the range where that is more than once."""
+    values = result.values
+    if len(values) < 2:
+        return str(len(values))
+    return f"{len(values)}: {number(min(values))} … {number(max(values))}"
+
+
+def judged_section(material: Material) -> Section:
+    """Return the figures that a reference applies to."""
+    judged = [result for result in material.verdict.results if result.references]
+    if not judged:
+        nothing = "No reference applies to any figure of this run: all of them are UNJUDGED."
+        return Section("judged", "Judged figures", (Block(paragraphs=(nothing,)),))
+    explained = (
+        "A ratio is the median divided by the reference. Where several references apply to a "
+        "figure, each has its row, and the worst decides."
+    )
+    return Section(
+        "judged",
+        "Judged figures",
+        (Block(paragraphs=(explained,), tables=(_judged_table(judged),)),),
+    )
+
+
+def _judged_table(judged: Iterable[Result]) -> Table:
+    rows = [
+        (
+            word(judgement.outcome),
+            Cell(name(result), "strong"),
+            settings(result),
+            result.record.node,
+            measured(result),
+            repeats(result),
+            _reference(result, judgement),
+            number(judgement.ratio, 3),
+            _limits(judgement),
+            f"{judgement.kind}: {judgement.source}",
+        )
+        for result in judged
+        for judgement in result.references
+    ]
+    columns = (
+        "Verdict",
+        "Figure",
+        "Setting",
+        "Node",
+        Column("Median", NUMBER),
+        Column("Repeats", NUMBER),
+        Column("Reference", NUMBER),
+        Column("Ratio", NUMBER),
+        "Limits",
+        "Source",
+    )
+    return table("Figures with a reference", columns, rows, rest="All stand in verdict.json.")
+
+
+def _reference(result: Result, judgement: Judgement) -> str:
+    if judgement.value is None:
+        return judgement.reason
+    return f"{number(judgement.value)} {result.record.unit}"
+
+
+def _limits(judgement: Judgement) -> str:
+    bounds = (("at least", judgement.at_least), ("at most", judgement.at_most))
+    return ", ".join(f"{words} {limit:g}" for words, limit in bounds if limit is not None)
+
+
+def all_section(material: Material) -> Section:
+    """Return every figure of the run, folded away."""
+    results = material.verdict.results
+    rows = [
+        (
+            word(result.verdict),
+            name(result),
+            settings(result),
+            result.record.node,
+            measured(result),
+            repeats(result),
+            Cell(result.reason, "reason"),
+        )
+        for result in results
+    ]
+    columns = (
+        "Verdict",
+        "Figure",
+        "Setting",
+        "Node",
+        Column("Median", NUMBER),
+        Column("Repeats", NUMBER),
+        "Reason",
+    )
+    every = table("All figures", columns, rows, kind="dense", rest=REST)
+    fold = Fold(f"Show {count(len(rows), 'figure')}", Block(tables=(every,)), "long")
+    links = (
+        Link("records.parquet", "records.parquet"),
+        Link("verdict.json", "verdict.json"),
+        Link("junit.xml", "junit.xml"),
+    )
+    return Section("all", "All figures", (Block(folds=(fold,), links=links),))

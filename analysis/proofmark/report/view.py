@@ -1,0 +1,36 @@
+"""The whole report as a plain model: an answer and sections, ready for the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proofmark.report import attention, information, plots, provenance, results, steps
+from proofmark.report.answer import Answer, answer
+from proofmark.report.material import Material
+from proofmark.report.page import Section
+
+
+@dataclass(frozen=True)
+class View:
+    """What the template shows, and the files that the page links to."""
+
+    title: str
+    answer: Answer
+    sections: tuple[Section, ...]
+    figures: Mapping[str, str]
+
+
+def view(material: Material) -> View:
+    """Arrange a run for its readers: the answer first, then why, then how to repeat it."""
+    figures, files = plots.section(material)
+    sections = (
+        attention.section(material),
+        results.judged_section(material),
+        figures,
+        information.section(material),
+        provenance.section(material),
+        steps.section(material),
+        results.all_section(material),
+    )
+    return View(f"Acceptance of {material.run.plan.system}", answer(material), sections, files)

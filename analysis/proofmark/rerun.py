@@ -1,0 +1,46 @@
+"""Runs finished steps once more; their new output stands beside the first, and both count."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+
+from proofmark.errors import bad_input, nearest
+from proofmark.plan import Step
+from proofmark.runs import Run, lock
+
+
+def pick(run: Run, wanted: Sequence[str]) -> list[Step]:
+    """Return the steps called `wanted`, by id or by number.
+
+    Raises:
+        BadInput: there is no such step, or it has not been written yet.
+    """
+    steps = {step.id: step for step in run.plan.steps()}
+    numbers = {name.split("-", 1)[0].lstrip("0"): name for name in steps}
+    found = []
+    for word in wanted:
+        name = word if word in steps else numbers.get(word.lstrip("0"), "")
+        if not name:
+            hint = nearest(word, steps)
+            raise bad_input("STEP", "", f"{word!r}{hint}", f"a step of {run.id}: proofmark status")
+        if not (run.folder / "steps" / name / "rc").exists():
+            raise bad_input("STEP", "", f"{name}: not finished yet", "a finished step")
+        found.append(steps[name])
+    return found
+
+
+def rerun(run: Run, steps: Sequence[Step], say: Callable[[str], None]) -> None:
+    """Run each of `steps` again, in order.
+
+    Raises:
+        BadInput: somebody is running this run, or a result could not be written.
+    """
+    with lock(run):
+        for step in steps:
+            say(f"{step.id}: about {step.seconds:.0f} s")
+            script = run.folder / "steps" / step.id / "run.sh"
+            code = subprocess.run(["sh", str(script)], stdin=subprocess.DEVNULL, check=False)
+            if code.returncode == 74:
+                raise bad_input(step.id, "", "its result could not be written", "a writable disk")
+            say(f"{step.id}: exit code {code.returncode}")

@@ -1,0 +1,180 @@
+"""The folder of a run: made once, gone on with, never overwritten."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from proofmark.cases import SUITES_FILE, Benchmarks, load_benchmarks
+from proofmark.errors import BadInput, bad_input
+from proofmark.plan import Plan
+from proofmark.site import Site
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder and its plan."""
+
+    folder: Path
+    plan: Plan
+
+    @property
+    def id(self) -> str:
+        """The name of the folder."""
+        return self.folder.name
+
+
+def open_run(folder: Path) -> Run:
+    """Open the run in `folder` (``runs/latest`` is followed).
+
+    Raises:
+        BadInput: there is no run, or its plan cannot be read.
+    """
+    resolved = folder.resolve()
+    if not (resolved / "plan.json").is_file():
+        there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
+        raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
+    return Run(resolved, read_json(resolved / "plan.json", Plan))
+
+
+def read_json(path: Path, model: type[Model]) -> Model:
+    """Read one of a run's own files.
+
+    Raises:
+        BadInput: it is missing or does not fit the model.
+    """
+    try:
+        return model.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        raise bad_input(path, "", "no such file", "a complete run") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise bad_input(path, "", f"unreadable: {error}", "a file that proofmark wrote") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all, also when the disk is full."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text)
+    new.rename(path)
+
+
+def benchmarks_of(run: Run) -> Benchmarks:
+    """Return the cases as they were when the run was planned."""
+    return load_benchmarks(run.folder / "inputs" / "benchmarks")
+
+
+def site_of(run: Run) -> Site:
+    """Return the site as it was when the run was planned."""
+    return read_json(run.folder / "inputs" / "site.json", Site)
+
+
+def start_or_continue(
+    root: Path,
+    plan: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    probe: str,
+    *,
+    run_id: str | None = None,
+    fresh: bool = False,
+) -> tuple[Run, bool]:
+    """Return the run to work on, and whether it is an earlier one gone on with.
+
+    Without `run_id` that is the newest unfinished run of equal plan digest, unless `fresh`.
+
+    Raises:
+        BadInput: `run_id` belongs to another plan, or somebody is running that run now.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
+    if earlier is not None and (earlier / "plan.json").exists():
+        if fresh:
+            raise bad_input("run_id", "", f"{run_id}: exists, with fresh=true", "a new run id")
+        run = open_run(earlier)
+        if run.plan.digest != plan.digest:
+            found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
+            raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
+        with lock(run):
+            point_latest(root, run)
+        return run, True
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    folder = root / (run_id or f"{stamp}-{site.limit.replace('/', '_')}-{plan.suite}")
+    _write_new(folder, plan, benchmarks, site, probe)
+    run = Run(folder.resolve(), plan)
+    point_latest(root, run)
+    return run, False
+
+
+def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
+    """Write a run's inputs; ``plan.json`` comes last and makes it a run."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise bad_input("run_id", "", f"{folder.name}: exists", "a new run id") from None
+    copies = folder / "inputs" / "benchmarks"
+    copies.mkdir(parents=True)
+    for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
+        shutil.copyfile(path, copies / path.name)
+    (folder / "inputs" / "site.json").write_text(site.model_dump_json(indent=1) + "\n")
+    (folder / "inputs" / "facts.probe").write_text(probe)
+    write_whole(folder / "plan.json", json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+
+
+def _unfinished(root: Path, digest: str) -> Path | None:
+    """Return the newest run of this digest that has no verdict yet."""
+    for folder in sorted(root.glob("*Z-*"), reverse=True):
+        plan = folder / "plan.json"
+        if not plan.exists() or (folder / "verdict.json").exists():
+            continue
+        if json.loads(plan.read_text()).get("digest") == digest:
+            return folder
+    return None
+
+
+def point_latest(root: Path, run: Run) -> None:
+    """Let ``runs/latest`` name `run`."""
+    fresh = root / f".latest-{os.getpid()}"
+    fresh.symlink_to(run.id)
+    fresh.rename(root / "latest")
+
+
+@contextmanager
+def lock(run: Run) -> Iterator[None]:
+    """Hold `run` for this process; the lock ends with the process, however it ends.
+
+    Raises:
+        BadInput: another process holds it.
+    """
+    with (run.folder / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
+            accepted = "one at a time; another run id or fresh=true starts a run of its own"
+            raise bad_input("run_id", "", found, accepted) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+        file.flush()
+        yield
+
+
+def is_locked(run: Run) -> bool:
+    """Tell whether some process holds `run`."""
+    try:
+        with lock(run):
+            return False
+    except BadInput:
+        return True

@@ -1,0 +1,126 @@
+# shellcheck shell=sh disable=SC2153 # the head that stands before this in every run.sh sets them
+# ---- below this line every step is alike -------------------------------------------------
+# sh run.sh            runs the step; a finished step is repeated into again-<n>/, nothing is overwritten
+# sh run.sh --launch   (own use) becomes the launcher, in a session of its own
+# sh run.sh --rank …   (own use) notes where this rank is bound, then becomes the program
+HERE=$(cd "${0%run.sh}." && pwd) || exit 74
+read -r HOST </proc/sys/kernel/hostname
+
+where_bound() { # one JSON line: rank, host, CPUs allowed
+	allowed=
+	while read -r key value; do
+		[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
+	done </proc/self/status
+	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}}
+	printf '{"rank": %s, "host": "%s", "cpus": "%s"}\n' "$rank" "$HOST" "$allowed" >"$BINDING/$rank"
+}
+
+case ${1-} in
+--launch) launch ;;
+--rank)
+	shift
+	where_bound
+	exec "$@"
+	;;
+esac
+
+centiseconds() { # since boot; no process is started
+	read -r uptime _ </proc/uptime
+	now=${uptime%.*}${uptime#*.}
+}
+
+signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
+	for found in $(grep -lF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
+		found=${found#/proc/}
+		kill "-$1" "${found%/environ}" 2>/dev/null
+	done
+}
+
+stop_program() {
+	signal_all TERM
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		kill -0 "$PROGRAM" 2>/dev/null || break
+		sleep 0.2
+	done
+	signal_all KILL
+}
+
+next_folder() { # next_folder PREFIX: makes the first free PREFIX-<n> and prints it
+	n=1
+	while [ -e "$HERE/$1-$n" ]; do n=$((n + 1)); done
+	mkdir "$HERE/$1-$n" && echo "$HERE/$1-$n"
+}
+
+OUT=$HERE
+if [ -e "$HERE/rc" ]; then
+	OUT=$(next_folder again) || exit 74
+	for input in $INPUTS; do cp "$HERE/$input" "$OUT/" || exit 74; done
+elif [ -e "$HERE/started" ]; then
+	KEPT=$(next_folder interrupted) || exit 74
+	for old in started stdout stderr binding binding.json timed_out $MADE; do
+		[ ! -e "$HERE/$old" ] || mv "$HERE/$old" "$KEPT/" || exit 74
+	done
+fi
+BINDING=$OUT/binding
+export BINDING SCRATCH
+mkdir "$BINDING" || exit 74
+cd "$OUT" || exit 74
+if [ -n "$SCRATCH" ]; then
+	mkdir -p "$SCRATCH" || exit 74
+fi
+
+START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+centiseconds
+BEGAN=$now
+echo "$START" >started || exit 74
+PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
+PROGRAM=$!
+
+INTERRUPTED=
+trap 'INTERRUPTED=yes; stop_program' INT TERM HUP
+(
+	sleep "$TIMEOUT" &
+	NAP=$!
+	trap 'kill "$NAP" 2>/dev/null; exit 0' TERM
+	wait "$NAP"
+	: >timed_out
+	stop_program
+) </dev/null >/dev/null 2>&1 &
+WATCHDOG=$!
+
+wait "$PROGRAM"
+RC=$?
+[ -z "$INTERRUPTED" ] || wait "$PROGRAM"
+kill "$WATCHDOG" 2>/dev/null
+signal_all KILL # nothing that the program left behind may disturb the next step
+
+[ -z "$SCRATCH" ] || rm -rf "$SCRATCH"
+if [ -n "$INTERRUPTED" ]; then
+	echo "$STEP: interrupted; run it again to repeat it" >&2
+	exit 143
+fi
+centiseconds
+TOOK=$((now - BEGAN))
+TIMED_OUT=false
+if [ -e timed_out ]; then TIMED_OUT=true; fi
+{
+	echo '['
+	comma=
+	for bound in binding/*; do
+		[ -e "$bound" ] || continue
+		read -r line <"$bound"
+		echo "$comma$line"
+		comma=,
+	done
+	echo ']'
+} >binding.json || exit 74
+rm -rf binding
+{
+	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s}\n' \
+		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" >when.json &&
+		echo "$RC" >rc.new && mv rc.new rc
+} || {
+	echo "$STEP: cannot write its result, is the disk full?" >&2
+	exit 74
+}
+exit "$RC"

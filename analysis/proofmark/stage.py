@@ -1,0 +1,143 @@
+"""Writes the folders of a run's steps and jobs, once the programs are there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from proofmark.errors import bad_input, nearest
+from proofmark.launchers import Launch
+from proofmark.launchers import lines as launcher_lines
+from proofmark.plan import SCRATCH, Job, Plan, Step
+from proofmark.runs import write_whole
+from proofmark.schedulers import header
+from proofmark.software import Package, Software
+
+KIT = files("proofmark")
+SHELL = KIT / "shell"
+
+
+def write_steps(run: Path, plan: Plan, software: Software, scratch: Path, scheduler: str) -> None:
+    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
+
+    A step that was already written is left alone: its output belongs to exactly that command.
+
+    Raises:
+        BadInput: a package or program of the plan was not provided.
+    """
+    write_whole(run / "probe.sh", (KIT / "probe.sh").read_text())
+    for step in plan.steps():
+        folder = run / "steps" / step.id
+        if (folder / "run.sh").exists():
+            continue
+        own_scratch = f"{scratch / run.name / step.id}"
+        text = step_script(step, software, own_scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in step.inputs.items():
+            (folder / name).write_text(content.replace(SCRATCH, own_scratch))
+        write_whole(folder / "run.sh", text)
+    for group in plan.groups:
+        for job in group.jobs:
+            folder = run / "jobs" / job.id
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / "job.sh", job_script(job, run, scheduler))
+
+
+def step_script(step: Step, software: Software, scratch: str) -> str:
+    """Return the self-contained ``run.sh`` of `step`.
+
+    Raises:
+        BadInput: as `write_steps`.
+    """
+    package = _package(step, software)
+    texts = [*step.arguments, *step.environment.values(), *step.inputs.values()]
+    folder = scratch if step.bytes or any(SCRATCH in text for text in texts) else ""
+
+    def placed(value: str) -> str:
+        return value.replace(SCRATCH, scratch)
+
+    launch = Launch(
+        program=_program(step, package),
+        arguments=[placed(argument) for argument in step.arguments],
+        environment={name: placed(value) for name, value in _environment(step, package).items()},
+        hosts=step.nodes,
+        cpus=step.cpus,
+        prefix=package.prefix,
+    )
+    launcher = package.launcher if step.launch == "mpi" else "plain"
+    made = "" if step.output in ("stdout", "stderr") else step.output
+    head = [
+        "#!/bin/sh",
+        f"# {step.case}: {_describe(step)}",
+        f"STEP={shlex.quote(step.id)}",
+        f"TIMEOUT={step.timeout} # seconds",
+        f"SCRATCH={shlex.quote(folder)}",
+        f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"MADE={shlex.quote(made)}",
+        "launch() {",
+        *launcher_lines(launcher, launch),
+        "}",
+        "",
+    ]
+    return "\n".join(head) + (SHELL / "step.sh").read_text()
+
+
+def job_script(job: Job, run: Path, scheduler: str) -> str:
+    """Return the script that runs the steps of `job` one after the other."""
+    head = [
+        "#!/bin/sh",
+        *header(scheduler, job),
+        f"RUN={shlex.quote(str(run.resolve()))}",
+        f"JOB={job.id}",
+        "STEPS='",
+        *(step.id for step in job.steps),
+        "'",
+        "",
+    ]
+    return "\n".join(head) + (SHELL / "job.sh").read_text()
+
+
+def _describe(step: Step) -> str:
+    facts: Mapping[str, object] = {
+        "repeat": step.repeat,
+        "ranks": step.ranks,
+        "threads": step.threads,
+        "placement": step.placement or "none",
+        **step.parameters,
+    }
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
+def _package(step: Step, software: Software) -> Package:
+    if step.package not in software.packages:
+        hint = nearest(step.package, software.packages)
+        found = f"no package {step.package!r}{hint}"
+        raise bad_input("software.json", step.id, found, ", ".join(software.packages) or "packages")
+    return software.packages[step.package]
+
+
+def _program(step: Step, package: Package) -> str:
+    if step.program not in package.programs:
+        hint = nearest(step.program, package.programs)
+        found = f"no program {step.program!r} in {step.package}{hint}"
+        raise bad_input("software.json", step.id, found, ", ".join(package.programs))
+    return package.programs[step.program].path
+
+
+def _environment(step: Step, package: Package) -> dict[str, str]:
+    """Merge what the package, the chosen variants and the case ask for; the case has the last word.
+
+    Raises:
+        BadInput: the package knows no such variant.
+    """
+    merged = dict(package.environment)
+    for variant, choice in step.variants.items():
+        known = package.variants.get(variant, {})
+        if choice not in known:
+            hint = nearest(choice, known)
+            found = f"{variant} {choice!r}{hint}"
+            raise bad_input("software.json", step.id, found, ", ".join(known) or "no variants")
+        merged |= known[choice]
+    return merged | step.environment

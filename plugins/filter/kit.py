@@ -1,0 +1,91 @@
+"""Filters: what the package knows of environments, processors and scratch directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from ansible.errors import AnsibleFilterError
+
+from proofmark.blas import candidate_kernels
+from proofmark.errors import BadInput
+from proofmark.facts import parse_probe
+from proofmark.guard import judge_scratch, read_scratch
+from proofmark.progress import duration, size
+from proofmark.provision import system_needs
+from proofmark.site import Scratch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _plainly(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a mistake in an input end the task with its message alone."""
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BadInput as error:
+            raise AnsibleFilterError(str(error)) from None
+
+    return wrapped
+
+
+def packages(plan: Mapping[str, Any]) -> list[str]:
+    """Return the packages that the steps of `plan` need, sorted."""
+    jobs = (job for group in plan["groups"] for job in group["jobs"])
+    return sorted({str(step["package"]) for job in jobs for step in job["steps"]})
+
+
+def cost(plan: Mapping[str, Any]) -> str:
+    """Return what `plan` will cost, as one sentence."""
+    totals = plan["totals"]
+    return (
+        f"{plan['suite']} on {plan['partition']}: {totals['steps']} steps in {totals['jobs']} jobs, "
+        f"about {duration(totals['wall_s'])}, {totals['node_hours']:.2f} node-hours, "
+        f"up to {size(totals['scratch_peak_bytes'])} in scratch"
+    )
+
+
+@_plainly
+def needs(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]]:
+    """Return what the packages `names` need, by a ``system.yml``; pip installs under `prefixes`."""
+    found = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
+    return [need.model_dump(mode="json") for need in found]
+
+
+@_plainly
+def blas_kernels(probe: str) -> str:
+    """Return the BLAS kernels that suit a node, by what ``probe.sh`` printed there."""
+    return " ".join(candidate_kernels(parse_probe(probe, "probe of the node")))
+
+
+@_plainly
+def scratch_refusals(
+    probes: Iterable[str], demand: Mapping[str, Any], peak_bytes: int, may_create: bool
+) -> list[str]:
+    """Return what speaks against a scratch directory, by its probe on each node."""
+    facts = [node for text in probes for node in read_scratch(str(text), "scratch-probe.sh")]
+    wanted = Scratch(
+        path=str(demand["path"]),
+        type=str(demand["type"]) or None,
+        off_root=bool(demand["off_root"]),
+    )
+    return [str(item) for item in judge_scratch(facts, wanted, peak_bytes, may_create=may_create)]
+
+
+class FilterModule:
+    """Tells Ansible the filters' names."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by name."""
+        return {
+            "packages": packages,
+            "cost": cost,
+            "needs": needs,
+            "blas_kernels": blas_kernels,
+            "scratch_refusals": scratch_refusals,
+        }

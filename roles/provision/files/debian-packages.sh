@@ -1,0 +1,49 @@
+#!/bin/sh
+# Debian packages of this node.
+#
+#   debian-packages.sh missing PACKAGE...   prints those that are not installed; where there are any
+#                                           and this is not root, stderr says what root has to do
+#   debian-packages.sh install PACKAGE...   installs them
+set -eu
+LC_ALL=C
+export LC_ALL
+verb=${1:?usage: debian-packages.sh missing|install PACKAGE...}
+shift
+
+missing() {
+    for package; do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=
+        [ "$state" = installed ] || echo "$package"
+    done
+}
+
+case $verb in
+missing)
+    if ! command -v dpkg-query >/dev/null; then
+        echo "$(uname -n) is no Debian: it has no dpkg-query. Provide the programs from somewhere else." >&2
+        exit 0
+    fi
+    lacking=$(missing "$@")
+    [ -n "$lacking" ] || exit 0
+    echo "$lacking"
+    if [ "$(id -u)" != 0 ]; then
+        {
+            echo "Debian packages are missing on $(uname -n), and only root can install them:"
+            echo "$lacking" | sed 's/^/  /'
+            echo "Nothing was changed. As root, this one command installs them:"
+            echo "  apt-get update && apt-get install --no-install-recommends --yes" \
+                "$(echo "$lacking" | tr '\n' ' ' | sed 's/ $//')"
+        } >&2
+    fi
+    ;;
+install)
+    DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND
+    apt-get update -qq </dev/null
+    apt-get install -qq --no-install-recommends --yes "$@" </dev/null
+    ;;
+*)
+    echo "debian-packages.sh: found '$verb'; accepted: missing, install" >&2
+    exit 3
+    ;;
+esac

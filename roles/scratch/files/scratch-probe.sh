@@ -1,0 +1,113 @@
+#!/bin/sh
+# What the scratch directory of this node is: one stream of named sections on stdout, as probe.sh prints.
+#
+#   sh scratch-probe.sh [-u USER] [-c] [-w] DIRECTORY
+#
+# Looks only, unless told otherwise: -c makes the directory if its parent is there, -w writes, reads
+# and removes a small file. Both happen as USER, who will run the benchmarks (default: who runs this).
+set -u
+LC_ALL=C
+export LC_ALL
+usage() { echo 'usage: scratch-probe.sh [-u USER] [-c] [-w] DIRECTORY' >&2; exit 3; }
+me=$(id -un)
+user=$me create='' write=''
+while getopts u:cw option; do
+    case $option in
+    u) user=$OPTARG ;;
+    c) create=yes ;;
+    w) write=yes ;;
+    *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# -eq 1 ] || usage
+case $1 in /*) path=$1 ;; *) usage ;; esac
+while [ "${path%/}" != "$path" ] && [ "$path" != / ]; do path=${path%/}; done
+
+section() { printf '=== %s\n' "$1"; }
+fact() { printf '| %s: %s\n' "$1" "$2"; }
+absent() { printf '! %s: %s\n' "$1" "$2"; }
+one_line() { tr '\n' ' ' | sed 's/ *$//'; }
+
+# shellcheck disable=SC2016 # expanded by the shell of USER
+make_text='mkdir "$path"'
+# shellcheck disable=SC2016
+write_text='
+    file=$path/.proofmark-$(uname -n)-$$
+    text="written by $(id -un) on $(uname -n)"
+    trap "rm -f \"$file\" 2>/dev/null" EXIT
+    said=$(echo "$text" | dd of="$file" conv=fsync 2>&1) || { echo "$said"; exit 1; }
+    read=$(cat "$file") || exit 1
+    [ "$read" = "$text" ] || { echo "read \"$read\" where \"$text\" was written"; exit 1; }
+    rm "$file"
+'
+
+as_user() { # SH-TEXT: runs it as USER, with what it says, good or bad, on stdout
+    if [ "$user" = "$me" ]; then path=$path sh -c "$1" 2>&1
+    else path=$path su -s /bin/sh "$user" -c "$1" 2>&1; fi
+}
+
+# Why nothing can be done as USER; empty if it can.
+why_not() {
+    if ! id "$user" >/dev/null 2>&1; then echo "no such user: $user"
+    elif [ "$user" != "$me" ] && [ "$(id -u)" != 0 ]; then echo "$me cannot become $user"; fi
+}
+
+make_directory() {
+    parent=${path%/*}
+    [ ! -e "$path" ] && [ -d "${parent:-/}" ] || return
+    # As root first would fail where a parallel file system squashes root; as USER first fails
+    # where only root may write in the parent.
+    why=$(as_user "$make_text")
+    if [ ! -d "$path" ] && [ "$(id -u)" = 0 ]; then
+        why=$(mkdir "$path" 2>&1) && why=$(chown "$user" "$path" 2>&1)
+    fi
+    if [ -d "$path" ]; then fact created "$path"
+    else absent directory.created "$(printf '%s' "$why" | one_line)"; fi
+}
+
+# The line of /proc/mounts under which DIRECTORY lies: the longest mount point, and of equals the last.
+mount_of() { # DIRECTORY
+    real=$(cd "$1" 2>/dev/null && pwd -P) || real=$1
+    real=$real awk '{
+        target = $2
+        gsub(/\\040/, " ", target)
+        inside = target == "/" || ENVIRON["real"] == target || index(ENVIRON["real"], target "/") == 1
+        if (inside && length(target) >= longest) { longest = length(target); line = $0 }
+    } END { print line }' /proc/mounts
+}
+
+try_to_write() {
+    why=$(as_user "$write_text") && why=ok
+    fact result "$(printf '%s' "${why:-failed without a word}" | one_line)"
+}
+
+printf 'proofmark-probe 1 scratch\n'
+section host
+fact hostname "$(uname -n)"
+fact user "$user"
+section directory
+fact path "$path"
+barred=$(why_not)
+[ -z "$create" ] || [ -n "$barred" ] || make_directory
+nearest=$path
+until [ -d "$nearest" ]; do
+    nearest=${nearest%/*}
+    nearest=${nearest:-/}
+done
+fact nearest "$nearest"
+fact device "$(stat -c %d "$nearest")"
+fact root_device "$(stat -c %d /)"
+fact available "$(stat -f -c '%a %S' "$nearest")"
+section mount
+printf '| %s\n' "$(mount_of "$nearest")"
+section quota
+if ! command -v quota >/dev/null; then absent quota 'no such tool: quota'
+elif [ -n "$barred" ]; then absent quota "$barred"
+else as_user 'quota -w -p' | sed 's/^/| /'; fi
+section write
+if [ -z "$write" ]; then absent write 'not tried'
+elif [ -n "$barred" ]; then fact result "$barred"
+elif [ ! -d "$path" ]; then fact result 'no such directory'
+else try_to_write; fi
+printf '=== end\n'

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Derives benchmarks/samples/*.expected.json from the samples, by awk and jq and without the kit's
+# reader, so that the two can be held against each other. Samples that hold no reading at all are
+# not among them: what is expected of those was written by hand.
+set -eu
+here=$(dirname "$0")
+samples=$here/../../benchmarks/samples
+
+by_awk() { # CASE SCRIPT SAMPLE...
+    case=$1 script=$2
+    shift 2
+    for sample; do
+        awk -v case="$case" -f "$here/lib.awk" -f "$here/$script.awk" "$samples/$sample.txt" \
+            > "$samples/$sample.expected.json"
+    done
+}
+
+by_jq() { # SCRIPT SAMPLE...
+    script=$1
+    shift
+    for sample; do
+        # Programs warn before the document.
+        sed -n '/^{/,$p' "$samples/$sample.json" | jq -f "$here/$script.jq" \
+            > "$samples/$sample.expected.json"
+    done
+}
+
+by_awk hpl hpl hpl-2.3_N2048-6144_NB128-192_P1Q2 hpl-2.3_N200-400_NB40_P1Q2_failed
+by_awk hpcc hpcc hpcc-1.5.0_N4000_n2 hpcc-1.5.0_N200-400_n1 hpcc-1.5.0_N200-400_n2_failed
+by_awk stream stream stream-5.10_N64000000_t2 stream-5.10_N2000000_t2 stream-5.10_N2000000_serial
+by_awk ior ior \
+    ior-3.3.0_posix_b4m_t1m_n2_shared ior-3.3.0_posix_b4m_t2m_n2_fpp_verbose \
+    ior-4.0.0_posix_b4m_t2m_n2_fpp_verbose ior-4.0.0_posix_b47008_n2 \
+    ior-4.0.0_posix_wr_b16m_t1m_n2_fpp ior-4.0.0_posix_wr_b16m_t1m_n2_shared
+by_jq ior ior-3.3.0_posix_b4m_t1m_n2_fpp ior-4.0.0_mpiio_b4m_t1m_n2_shared
+by_jq fio fio-3.33_4m_2m_n2_shared fio-3.33_4m_2m_n2_fpp fio-3.33_4m_2m_n2_enospc
+by_awk npb-btio npb \
+    npb-3.4.3_bt.A_full_n4 npb-3.4.3_bt.W_full_n4 npb-3.4_bt.S_epio_n4 \
+    npb-3.4_bt.S_epio_n4_unverified npb-3.4_bt.S_fortran_n4 npb-3.4_bt.S_simple_n4 \
+    npb-3.4_bt.S_n4 npb-3.4_bt.S_n5_idle_rank
+by_awk imb-pingpong imb imb-2021.7_PingPong_n2 imb-2021.18.1_p2p_n2 imb-2021.18.1_p2p_n3_refused
+by_awk imb-collectives imb \
+    imb-2021.7_Allreduce_n2 imb-2021.18.1_collectives_n4_timeouts imb-2021.18.1_mixed_npmin2_n3 \
+    imb-2021.18.1_multi_n4 imb-2021.18.1_nbc_n2 imb-2021.18.1_rma_n2
+by_awk osu-latency osu \
+    osu-7.4_latency_n2 osu-7.4_latency_n2_validate osu-7.4_multi_lat_n4 osu-7.4_put_latency_n2 \
+    osu-7.4_init_n2
+by_awk osu-bw osu osu-7.4_bw_n2 osu-7.4_bibw_n2 osu-5.3_put_bw_n2
+by_awk osu-mbw-mr osu \
+    osu-7.4_mbw_mr_n2 osu-7.4_mbw_mr_n4 osu-7.4_mbw_mr_n4_norate osu-5.3_mbw_mr_n4
+by_awk osu-collectives osu \
+    osu-7.4_allreduce_n2 osu-7.4_allgather_n4_full_tail osu-7.4_barrier_n4_full \
+    osu-7.4_iallreduce_n4_full osu-7.4_ibarrier_n4 osu-5.3_allgather_n4_full osu-5.3_barrier_n4 \
+    osu-5.3_ialltoall_n4
