@@ -30,7 +30,7 @@ def _judged(run: Run) -> tuple[list[Record], Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
     records = read_run(run, benchmarks, site, software, nodes_of(run))
-    return records, judge(run.plan, records, benchmarks, site.partition.limits)
+    return records, judge(run.id, run.plan, records, benchmarks, site.partition.limits)
 
 
 def junit(verdict: Verdict) -> ElementTree.ElementTree[ElementTree.Element]:

@@ -10,16 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
-from proofmark.expressions import names_in
+from proofmark.expressions import FUNCTIONS, UNITS, names_in
 from proofmark.readspec import ReadBlock, ReadSpec, SameAs
 from proofmark.yamlfile import load
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use without mentioning them in a template."""
+MEMORY, APART, FILE_SYSTEM = "memory", "apart", "file_system"
+RESOLVED_AXES = (MEMORY, APART, FILE_SYSTEM)
+"""Such axes too, but parameters of the step: the plan turns a kind of memory into NUMA nodes, a
+switch level into nodes so far apart, a file system's name into its scratch directory."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
@@ -30,6 +34,7 @@ STEP_FILES = frozenset(
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Braces = Annotated[str, Field(pattern=r"^\{[^{}]+\}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Text = Annotated[str, Field(min_length=1)]
 Scalar = str | int | float
@@ -55,14 +60,14 @@ class Against(_Model):
     metric: Name
     case: Slug | None = None
     where: dict[str, Scalar] = {}
-    times: Scalar = 1
+    times: float | Braces = 1
 
 
 class Reference(_Model):
     """What a figure is held against: ``at_least``/``at_most`` are ratios measured ÷ reference.
 
     ``value`` is a number in the metric's own unit; ``against`` takes it from the same run.
-    ``system`` limits it to the partition it was published for.
+    ``system`` limits it to the partition it was published for, ``mode`` to a mode of it.
     """
 
     metric: Name
@@ -70,6 +75,7 @@ class Reference(_Model):
     source: Text
     where: dict[str, Scalar] = {}
     system: str | None = None
+    mode: Slug | None = None
     value: float | None = Field(default=None, gt=0)
     against: Against | None = None
     at_least: float | None = Field(default=None, gt=0)
@@ -93,15 +99,45 @@ class Cost(_Model):
     bytes: Scalar = 0
 
 
+Scope = Literal["job", "each-node", "each-pair"]
+"""What one step measures: its nodes together, each of them by itself, or disjoint pairs of them."""
+
+
 class SuiteUse(_Model):
-    """How a case runs in one suite: its sweep there replaces the case's own, axis by axis."""
+    """How a case runs in one suite: its sweep there replaces the case's own, axis by axis.
+
+    ``when`` is asked once for the machine: if it is false, the suite goes without this use.
+    ``where`` chooses among the points, beside the case's own. ``modes`` are names of modes; a
+    partition that has none of them runs the use in its current mode.
+    """
 
     sweep: dict[Name, Axis] = {}
     let: dict[Name, Scalar] = {}
+    when: str | None = None
+    where: str | None = None
+    modes: list[Slug] = []
+    scope: Scope = "job"
+
+
+def _listed(given: Any) -> Any:
+    return [given] if isinstance(given, dict) else given
+
+
+Uses = Annotated[
+    list[SuiteUse],
+    Field(min_length=1),
+    BeforeValidator(_listed, json_schema_input_type=SuiteUse | list[SuiteUse]),
+]
+"""One use, or several that differ in more than a sweep can say."""
 
 
 class Case(_Model):
-    """One benchmark: command, sweep, output and how it is read and judged."""
+    """One benchmark: command, sweep, output and how it is read and judged.
+
+    With ``copies`` the command is started so many times at once, each with its share of the ranks
+    (of 2n ranks copy i has i and i + n). ``stagger`` spreads the starts of a step that each node
+    runs by itself over so many seconds.
+    """
 
     title: Text
     package: Slug
@@ -115,9 +151,11 @@ class Case(_Model):
     let: dict[Name, Scalar] = {}
     where: str | None = None
     variants: list[Name] = []
+    copies: Scalar = 1
+    stagger: Scalar = 0
     cost: Cost
     timeout: Scalar | None = None
-    suites: dict[Slug, SuiteUse] = {}
+    suites: dict[Slug, Uses] = {}
     metrics: dict[Name, Metric]
     read: ReadBlock
     references: list[Reference] = []
@@ -139,16 +177,21 @@ class Case(_Model):
             *self.environment.values(),
         ]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
-        texts += self.let.values()
-        for use in self.suites.values():
-            texts += use.let.values()
+        texts += [self.copies, self.stagger, *self.let.values()]
+        for use in self.uses():
+            texts += [use.where, *use.let.values()]
         return names_in(texts) | set(self.variants)
 
     def told(self) -> set[str]:
         """Return every parameter that a figure of the case may carry, and so be chosen by."""
-        axes = {*self.sweep, *(axis for use in self.suites.values() for axis in use.sweep)}
-        own = {axis.rstrip("_") for axis in axes - {"nodes"}}
+        axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
+        own = {axis.rstrip("_") for axis in axes}
         return {"benchmark", "placement", "ranks", "threads"} | own | set(self.reader().parameters)
+
+    def uses(self) -> Iterator[SuiteUse]:
+        """Yield how the case runs in all its suites."""
+        for uses in self.suites.values():
+            yield from uses
 
     def reader(self) -> ReadSpec:
         """Return how the output is read; `load_cases` has resolved ``same_as``."""
@@ -229,12 +272,12 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[Mistake]:
     """Check what one model alone cannot see: names that refer to each other."""
-    axes = sorted({*AXES, *case.used_names()})
+    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()})
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
-    for suite, use in case.suites.items():
+    for suite, uses in case.suites.items():
         yield from _unknown(path, f"suites.{suite}", suite, suites, "unknown suite")
-        for axis in use.sweep:
+        for axis in (axis for use in uses for axis in use.sweep):
             key = f"suites.{suite}.sweep.{axis}"
             yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
     if isinstance(case.read, SameAs):
@@ -259,6 +302,9 @@ def reference_mistakes(
     sides = [(key, case, reference.metric, reference.where)]
     if against := reference.against:
         sides.append((f"{key}.against", against.case or case, against.metric, against.where))
+        for name in names_in(against.times) - {*FUNCTIONS, *UNITS}:
+            told = _resolve_reader(cases[case], cases).told() if case in cases else {name}
+            yield from _unknown(file, f"{key}.against.times", name, told, "unknown parameter")
     for side, name, metric, where in sides:
         yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
         if name in cases:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from proofmark.execute import Stopped
 
 BAD_INPUT = 3
 STOPPED = 130
+BROKEN_PIPE = 141
+"""As of a program that SIGPIPE ends: 0 would be a verdict."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -129,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         result: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
             print(f"proofmark: {mistake}", file=sys.stderr)
@@ -137,7 +143,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"proofmark: stopped by {error}; the same command goes on", file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        sys.stderr.close()
-        return 0
+        # Whoever read our output has seen enough; Python would complain of it at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except OSError as error:
+        print(f"proofmark: {error}", file=sys.stderr)
+        return BAD_INPUT
     return result

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 from proofmark.errors import bad_input
 from proofmark.plan import Job
-from proofmark.progress import duration, progress
+from proofmark.progress import Progress, duration, progress, size
 from proofmark.runs import Run, lock
 from proofmark.schedulers import Scheduler, State, scheduler
 
@@ -45,33 +48,53 @@ def _complete(run: Run, job: Job) -> bool:
 
 def _run_job(run: Run, job: Job, chosen: Scheduler, speaker: _Speaker) -> None:
     folder = run.folder / "jobs" / job.id
-    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in previous:
-        signal.signal(number, _raise_stopped)
-    ticket = None
-    try:
-        ticket = chosen.submit(folder / "job.sh", folder / "messages")
-        while (state := chosen.state(ticket)) in (State.WAITING, State.RUNNING):
-            speaker.look()
-            time.sleep(_POLL_S)
-        speaker.look()
-    except Stopped:
-        for number in previous:
-            signal.signal(number, signal.SIG_IGN)
-        if ticket is not None:
-            chosen.cancel(ticket)
-        raise
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    state, reason = follow(chosen, folder / "job.sh", folder / "messages", speaker.look)
     if state is State.FAILED:
         messages = (folder / "messages").read_text(errors="replace").splitlines()[-3:]
-        found = f"{ticket.reason}; {' / '.join(messages) or 'no message'}"
+        free = size(shutil.disk_usage(run.folder).free)
+        found = f"{reason}; {' / '.join(messages) or 'no message'}; {free} free in {run.folder}"
         raise bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
 
 
-def _raise_stopped(number: int, _frame: FrameType | None) -> None:
-    raise Stopped(signal.Signals(number).name)
+def follow(
+    chosen: Scheduler, script: Path, log: Path, look: Callable[[], None]
+) -> tuple[State, str]:
+    """Run `script` to its end, looking now and then; return how it ended and why.
+
+    Raises:
+        Stopped: SIGINT or SIGTERM came; the script has been stopped in order.
+    """
+    with _noted_signals() as received:
+        ticket = chosen.submit(script, log)
+        try:
+            while (state := chosen.state(ticket)) in (State.WAITING, State.RUNNING):
+                if received:
+                    raise Stopped(received[0])
+                look()
+                time.sleep(_POLL_S)
+        except BaseException:
+            chosen.cancel(ticket)
+            raise
+        look()
+        if received:
+            raise Stopped(received[0])
+    return state, ticket.reason
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[str]]:
+    """Note SIGINT and SIGTERM by name; what was started has to be stopped in order first."""
+    received: list[str] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(signal.Signals(number).name)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 class _Speaker:
@@ -79,11 +102,12 @@ class _Speaker:
 
     def __init__(self, run: Run, say: Callable[[str], None]) -> None:
         self._run, self._say = run, say
+        self._current: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
     def look(self) -> None:
-        current = progress(self._run, active=True)
+        self._current = current = progress(self._run, active=True, before=self._current)
         key = (current.done, tuple(step.step.id for step in current.running))
         if key == self._last and time.monotonic() - self._moment < _SAY_EVERY_S:
             return

@@ -62,8 +62,9 @@ bounded() { # SECONDS COMMAND...
     "$@" 2>/dev/null </dev/null &
     child=$!
     (
-        # $! is set with the start of sleep: a variable would come too late for a quick command.
-        trap '[ "$!" = "$child" ] || kill "$!"; exit' TERM
+        # After a quick command sleep has hardly begun: a variable would not be set yet, and a new
+        # process may lose any signal but KILL.
+        trap '[ "$!" = "$child" ] || kill -9 "$!"; exit' TERM
         sleep "$seconds" &
         wait "$!"
         kill -9 "$child"

@@ -80,11 +80,20 @@ def size(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
-def progress(run: Run, *, active: bool, now: float | None = None) -> Progress:
-    """Look at the step folders of `run`; `active` says whether somebody holds its lock."""
+def progress(
+    run: Run, *, active: bool, now: float | None = None, before: Progress | None = None
+) -> Progress:
+    """Look at the step folders of `run`; `active` says whether somebody holds its lock.
+
+    What was done `before` is not looked at again: nothing may disturb what is measured.
+    """
     moment = time.time() if now is None else now
+    known = (
+        {state.step.id: state for state in before.steps if state.state == "done"} if before else {}
+    )
     states = [
-        _state(run.folder / "steps" / step.id, step, active=active) for step in run.plan.steps()
+        known.get(step.id) or _state(run.folder / "steps" / step.id, step, active=active)
+        for step in run.plan.steps()
     ]
     took = sum(state.seconds or 0.0 for state in states)
     expected = sum(state.step.seconds for state in states if state.state == "done")
@@ -100,14 +109,13 @@ def progress(run: Run, *, active: bool, now: float | None = None) -> Progress:
 
 
 def _state(folder: Path, step: Step, *, active: bool) -> StepState:
-    try:
-        rc = int((folder / "rc").read_text())
-        seconds = float(json.loads((folder / "when.json").read_text())["seconds"])
+    if (folder / "rc").exists():
+        try:
+            rc = int((folder / "rc").read_text())
+            seconds = float(json.loads((folder / "when.json").read_text())["seconds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return StepState(step, "done")
         return StepState(step, "done", rc=rc, seconds=seconds)
-    except FileNotFoundError:
-        pass
-    except (ValueError, KeyError, TypeError):
-        return StepState(step, "done", rc=None)
     try:
         started = (folder / "started").stat().st_mtime
     except FileNotFoundError:

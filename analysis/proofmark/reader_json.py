@@ -18,6 +18,9 @@ _START = re.compile(r"^\{", re.MULTILINE)
 # NaN and Infinity stay words, so that they are refused by name like in any text.
 _DECODER = json.JSONDecoder(parse_constant=str)
 
+# Some functions of the library do not check their arguments, and fail as Python does.
+_UNSUITED = (JMESPathError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
 _Scope = dict[str, Any]
 
 
@@ -99,21 +102,18 @@ def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Draft]:
         yield Draft(metric, value, dict(parameters), [*problems, *filter(None, [problem])])
 
 
-def _search(expression: Any, scope: _Scope) -> object:
-    """Evaluate; None where a function met a type that it does not take."""
+def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:
+    """Evaluate an expression; `otherwise` where a function met what it cannot take."""
     try:
         found: object = expression.search(scope)
-    except JMESPathError:
-        found = None
+    except _UNSUITED:
+        found = otherwise
     return found
 
 
 def _holds(expression: Any, scope: _Scope, otherwise: bool) -> bool:
     """Tell whether an expression is true as JMESPath defines it; `otherwise` if it cannot be."""
-    try:
-        found = expression.search(scope)
-    except JMESPathError:
-        return otherwise
+    found = _search(expression, scope, otherwise)
     return found is not None and found is not False and found not in ("", [], {})
 
 

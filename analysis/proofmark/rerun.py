@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 
+from proofmark.attempts import attempts, last_words
 from proofmark.errors import bad_input, nearest
+from proofmark.execute import follow
 from proofmark.plan import Step
 from proofmark.runs import Run, lock
+from proofmark.schedulers import scheduler
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[Step]:
@@ -35,12 +37,16 @@ def rerun(run: Run, steps: Sequence[Step], say: Callable[[str], None]) -> None:
 
     Raises:
         BadInput: somebody is running this run, or a result could not be written.
+        Stopped: SIGINT or SIGTERM came; the step has been stopped in order.
     """
+    log = run.folder / "jobs" / "rerun.messages"
     with lock(run):
         for step in steps:
             say(f"{step.id}: about {step.seconds:.0f} s")
-            script = run.folder / "steps" / step.id / "run.sh"
-            code = subprocess.run(["sh", str(script)], stdin=subprocess.DEVNULL, check=False)
-            if code.returncode == 74:
-                raise bad_input(step.id, "", "its result could not be written", "a writable disk")
-            say(f"{step.id}: exit code {code.returncode}")
+            folder = run.folder / "steps" / step.id
+            earlier = len(attempts(folder))
+            follow(scheduler("none"), folder / "run.sh", log, lambda: None)
+            if len(found := attempts(folder)) == earlier:
+                said = last_words(log) or "no message"
+                raise bad_input(step.id, "", f"no result: {said}", "a result that can be written")
+            say(f"{step.id}: exit code {found[-1].rc}, in {found[-1].folder.name}")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from tempfile import TemporaryDirectory
+from typing import TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,6 +24,8 @@ from proofmark.errors import BadInput, bad_input
 from proofmark.plan import Plan
 from proofmark.site import Site
 
+LATEST = "latest"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -95,8 +101,12 @@ def start_or_continue(
     Without `run_id` that is the newest unfinished run of equal plan digest, unless `fresh`.
 
     Raises:
-        BadInput: `run_id` belongs to another plan, or somebody is running that run now.
+        BadInput: `run_id` is no name or belongs to another plan, or somebody is running that run
+            now.
     """
+    if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
+        accepted = "letters, digits, dots, dashes and underscores"
+        raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
     root.mkdir(parents=True, exist_ok=True)
     earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
     if earlier is not None and (earlier / "plan.json").exists():
@@ -110,7 +120,8 @@ def start_or_continue(
             point_latest(root, run)
         return run, True
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    folder = root / (run_id or f"{stamp}-{site.limit.replace('/', '_')}-{plan.suite}")
+    limit = re.sub(r"[^A-Za-z0-9._-]+", "_", site.limit)
+    folder = root / (run_id or f"{stamp}-{limit}-{plan.suite}")
     _write_new(folder, plan, benchmarks, site, probe)
     run = Run(folder.resolve(), plan)
     point_latest(root, run)
@@ -118,11 +129,20 @@ def start_or_continue(
 
 
 def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
-    """Write a run's inputs; ``plan.json`` comes last and makes it a run."""
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        raise bad_input("run_id", "", f"{folder.name}: exists", "a new run id") from None
+    """Write a run's inputs under another name; its own name makes it a run."""
+    with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
+        made = Path(new) / folder.name
+        _write_inputs(made, plan, benchmarks, site, probe)
+        try:
+            made.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+            found = f"{folder.name}: exists already"
+            raise bad_input("run_id", "", found, "a new run id") from None
+
+
+def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
     copies = folder / "inputs" / "benchmarks"
     copies.mkdir(parents=True)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
@@ -133,21 +153,29 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
 
 
 def _unfinished(root: Path, digest: str) -> Path | None:
-    """Return the newest run of this digest that has no verdict yet."""
+    """Return the newest run of this digest that lacks a verdict or the result of a step."""
     for folder in sorted(root.glob("*Z-*"), reverse=True):
-        plan = folder / "plan.json"
-        if not plan.exists() or (folder / "verdict.json").exists():
-            continue
-        if json.loads(plan.read_text()).get("digest") == digest:
+        try:
+            run = open_run(folder)
+        except BadInput:
+            continue  # of another version, or damaged: none to go on with
+        if run.plan.digest == digest and not _finished(run):
             return folder
     return None
+
+
+def _finished(run: Run) -> bool:
+    """Tell whether `run` has a verdict on all its steps; one may be asked for half-way."""
+    steps = run.folder / "steps"
+    have = all((steps / step.id / "rc").exists() for step in run.plan.steps())
+    return have and (run.folder / "verdict.json").exists()
 
 
 def point_latest(root: Path, run: Run) -> None:
     """Let ``runs/latest`` name `run`."""
     fresh = root / f".latest-{os.getpid()}"
     fresh.symlink_to(run.id)
-    fresh.rename(root / "latest")
+    fresh.rename(root / LATEST)
 
 
 @contextmanager
@@ -158,13 +186,11 @@ def lock(run: Run) -> Iterator[None]:
         BadInput: another process holds it.
     """
     with (run.folder / "lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
             accepted = "one at a time; another run id or fresh=true starts a run of its own"
-            raise bad_input("run_id", "", found, accepted) from None
+            raise bad_input("run_id", "", found, accepted)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()
@@ -172,9 +198,20 @@ def lock(run: Run) -> Iterator[None]:
 
 
 def is_locked(run: Run) -> bool:
-    """Tell whether some process holds `run`."""
+    """Tell whether some process holds `run`; writes nothing."""
     try:
-        with lock(run):
-            return False
-    except BadInput:
-        return True
+        with (run.folder / "lock").open() as file:
+            return not _taken(file, fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def _taken(file: TextIO, kind: int) -> bool:
+    """Take a lock, if need be at the second try: who only asks holds it for an instant."""
+    for pause in (0.1, 0.0):
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(pause)
+    return False

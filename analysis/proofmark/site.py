@@ -13,13 +13,14 @@ from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.yamlfile import accepted_keys
 
 COMPUTE = "compute"
 """The parent group of all partitions; plays target it."""
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Scratch(_Model):
@@ -75,14 +76,15 @@ class Site(_Model):
 
 
 def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the one inventory to use: ``-i``, or else ``PROOFMARK_SITE``.
+    """Return the one inventory to use: ``-i`` or ``PROOFMARK_SITE``.
 
     Raises:
         BadInput: none or more than one site is named, or the folder does not exist.
     """
     sites = [item for text in given for item in text.split(",") if item]
-    if not sites and (site := environment.get("PROOFMARK_SITE")):
-        sites = [f"inventory/{site}"]
+    site = environment.get("PROOFMARK_SITE")
+    if site and [Path(item).name for item in sites] != [site]:
+        sites.append(f"inventory/{site}")
     if len(sites) != 1:
         found = f"{len(sites)} sites ({', '.join(sites)})" if sites else "no site"
         raise bad_input("-i", "", found, "exactly one site: -i inventory/<site> or PROOFMARK_SITE")
@@ -131,9 +133,11 @@ def load_site(
 
 def _mistake(file: Path, item: ErrorDetails) -> Mistake:
     key = ".".join(["partition", *map(str, item["loc"])])
-    found = repr(item["input"])
     if item["type"] == "extra_forbidden":
-        found = f"unknown key{nearest(str(item['loc'][-1]), Partition.model_fields)}"
+        words = accepted_keys(Partition, item["loc"])
+        hint = nearest(str(item["loc"][-1]), words)
+        return Mistake(str(file), key, f"unknown key{hint}", f"one of {', '.join(words)}")
+    found = "nothing" if item["type"] == "missing" else repr(item["input"])
     return Mistake(str(file), key, found, item["msg"])
 
 
@@ -144,7 +148,8 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     if source := overrides.get("provision_from"):
         changed["provision_from"] = source
     if directory := overrides.get("scratch_dir"):
-        changed["scratch"] = {**changed.get("scratch", {}), "path": directory}
+        scratch = changed.get("scratch")
+        changed["scratch"] = {**(scratch if isinstance(scratch, dict) else {}), "path": directory}
     return changed
 
 

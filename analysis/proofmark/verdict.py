@@ -100,12 +100,17 @@ def _result_json(result: Result) -> dict[str, Any]:
 
 
 def judge(
-    plan: Plan, records: Sequence[Record], benchmarks: Benchmarks, limits: Sequence[Limit]
+    run: str,
+    plan: Plan,
+    records: Sequence[Record],
+    benchmarks: Benchmarks,
+    limits: Sequence[Limit],
 ) -> Verdict:
-    """Judge the records of one run.
+    """Judge the records of the run called `run`.
 
     Like records (all but step, repeat and attempt equal) become one result with their median.
     """
+    records = sorted(records, key=lambda record: (record.step, record.attempt))
     standing = _standing(records)
     figures = _Figures(standing)
     results = []
@@ -116,7 +121,6 @@ def judge(
         ]
         results.append(_judge_one(alike, references, figures))
     counted = Counter(result.verdict for result in results)
-    run = records[0].run if records else ""
     counts = {word: counted[word] for word in WORDS}
     return Verdict(run, counts, _coverage(plan, records), tuple(results))
 
@@ -159,19 +163,24 @@ class _Figures:
         found = self._by_metric.get((case, against.metric, of.node, of.mode), [])
         wanted: Mapping[str, Scalar] = against.where
         if case == of.case:
-            wanted = {**_asked(of), **against.where}
-        fitting = [record for record in found if _fits(record.parameters, wanted)]
+            wanted = {**_traits(of), **against.where}
+        fitting = [record for record in found if _fits(_traits(record), wanted)]
         values = [record.value for record in fitting if record.value is not None]
         return median(values) if values else None
 
 
-def _asked(record: Record) -> dict[str, Scalar]:
-    return dict(record.parameters)
+def _traits(record: Record) -> dict[str, Scalar]:
+    """Return all that a reference's ``where`` may choose a figure by."""
+    return {
+        **record.parameters,
+        "benchmark": record.benchmark,
+        "placement": record.placement,
+    }
 
 
-def _fits(parameters: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
-    """Tell whether the parameters agree; one that only one side has does not part them."""
-    return all(parameters[key] == value for key, value in wanted.items() if key in parameters)
+def _fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
+    """Tell whether the traits agree; one that only one side has does not part them."""
+    return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
 def _identity(record: Record) -> tuple[str, ...]:
@@ -215,14 +224,15 @@ def _judge_one(
 def _applies(reference: Reference, record: Record) -> bool:
     if reference.metric != record.metric or reference.system not in (None, record.system):
         return False
-    return all(record.parameters.get(key) == value for key, value in reference.where.items())
+    traits = _traits(record)
+    return all(traits.get(key) == value for key, value in reference.where.items())
 
 
 def _hold(record: Record, value: float, reference: Reference, figures: _Figures) -> Judgement:
     held, name = _reference_value(record, reference, figures)
     limits = (reference.at_least, reference.at_most)
-    if held is None or held == 0:
-        reason = f"{name} was not measured"
+    if not held:
+        reason = f"{name} {'was not measured' if held is None else 'is 0'}"
         return Judgement(reference.kind, reference.source, "UNJUDGED", reason, held, None, *limits)
     ratio = value / held
     low = reference.at_least is not None and ratio < reference.at_least
@@ -248,7 +258,7 @@ def _reference_value(
     measured = figures.counterpart(record, against)
     where = "".join(f" at {key} {value}" for key, value in against.where.items())
     name = f"{against.metric}{where}"
-    factor = render(against.times, record.parameters, file=record.case, key="references.times")
+    factor = render(against.times, _traits(record), file=record.case, key="references.times")
     if factor != 1:
         name = f"{name} × {factor:g}"
     return (measured * factor if measured is not None else None), name

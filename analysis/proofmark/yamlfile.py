@@ -96,10 +96,12 @@ def _found(error: ErrorDetails) -> str:
     given = error["input"]
     if error["type"] == "missing":
         return "nothing"
-    if isinstance(given, dict) and given and set(given.values()) == {None}:
-        words = ", ".join(map(str, given))
-        return f"{{{words}}} without quotes, which is a mapping in YAML"
     text = repr(given)
+    if isinstance(given, dict) and given:
+        keys = ", ".join(map(str, given))
+        empty = all(value is None for value in given.values())
+        # Whoever forgets the quotes around {cores} writes a mapping.
+        text = f"{{{keys}}} without quotes" if empty else f"a mapping of {keys}"
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 

@@ -17,6 +17,14 @@ from proofmark.progress import duration, size
 from proofmark.provision import system_needs
 from proofmark.site import Scratch
 
+MEANING = {
+    0: "PASS",
+    1: "FAIL",
+    2: "INVALID, or not every step was measured once",
+    4: "UNJUDGED",
+}
+"""Of the exit codes of ``proofmark verdict``, where there is a verdict."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -44,8 +52,8 @@ def cost(plan: Mapping[str, Any]) -> str:
     """Return what `plan` will cost, as one sentence."""
     totals = plan["totals"]
     return (
-        f"{plan['suite']} on {plan['partition']}: {totals['steps']} steps in {totals['jobs']} jobs, "
-        f"about {duration(totals['wall_s'])}, {totals['node_hours']:.2f} node-hours, "
+        f"{plan['suite']} on {plan['partition']}: {totals['steps']} steps, "
+        f"{totals['jobs']} jobs, about {duration(totals['wall_s'])}, {totals['node_hours']:.2f} node-hours, "
         f"up to {size(totals['scratch_peak_bytes'])} in scratch"
     )
 
@@ -55,6 +63,15 @@ def needs(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]
     """Return what the packages `names` need, by a ``system.yml``; pip installs under `prefixes`."""
     found = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
     return [need.model_dump(mode="json") for need in found]
+
+
+def provided(found: Iterable[Mapping[str, Any]], probes: str) -> dict[str, list[str]]:
+    """Return the options of ``proofmark provide`` for what `needs` found."""
+    each = list(found)
+    return {
+        "probe": [f"{probes}/{need['package']}.probe" for need in each],
+        "prefix": [f"{need['package']}={need['prefix']}" for need in each if need["prefix"]],
+    }
 
 
 @_plainly
@@ -77,6 +94,14 @@ def scratch_refusals(
     return [str(item) for item in judge_scratch(facts, wanted, peak_bytes, may_create=may_create)]
 
 
+def answer(verdict: Mapping[str, Any], code: int) -> str:
+    """Return in one sentence what ``proofmark verdict`` said and meant by its exit `code`."""
+    counts = ", ".join(f"{count} {word}" for word, count in verdict["counts"].items())
+    coverage = verdict["coverage"]
+    steps = f"{coverage['measured']} of {coverage['expected']} steps measured"
+    return f"{MEANING[code]}: {counts}; {steps}"
+
+
 class FilterModule:
     """Tells Ansible the filters' names."""
 
@@ -86,6 +111,8 @@ class FilterModule:
             "packages": packages,
             "cost": cost,
             "needs": needs,
+            "provided": provided,
             "blas_kernels": blas_kernels,
             "scratch_refusals": scratch_refusals,
+            "answer": answer,
         }

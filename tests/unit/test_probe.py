@@ -243,6 +243,21 @@ def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
     assert reading.absent["counters.ipmi"] == "ipmitool gave nothing in 2 s"
 
 
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    quick = dict.fromkeys(("lscpu", "lstopo", "dmidecode", "chronyc", "lctl", "ipmitool"), "echo x")
+    node = make_node(tmp_path, SMALL_NODE, quick)
+    for _ in range(5):
+        probe(root=node)
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"PROBE_ROOT={node}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                left.append((process / "cmdline").read_bytes())
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+    assert left == []
+
+
 def test_event_log_and_evictions(tmp_path: Path) -> None:
     state = "cat <<'X'\nstate_history:\n - [ 1700000001, FULL ]\n - [ 1700000555, EVICTED ]\nX"
     node = make_node(tmp_path, SMALL_NODE, {"ipmitool": "echo 'Entries   : 12'", "lctl": state})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.cases import load_benchmarks
+from proofmark.cases import Benchmarks, load_benchmarks
 from proofmark.reader import Reading, read_output
 from proofmark.readspec import ReadSpec
 
@@ -30,8 +30,12 @@ DOCUMENTS = ("fio-3.33_4m_2m_n2_shared.json", "ior-4.0.0_mpiio_b4m_t1m_n2_shared
 
 
 @cache
+def benchmarks() -> Benchmarks:
+    return load_benchmarks(BENCHMARKS)
+
+
 def spec(case: str) -> ReadSpec:
-    return load_benchmarks(BENCHMARKS).case(case).reader()
+    return benchmarks().case(case).reader()
 
 
 def sample(name: str) -> tuple[str, str]:
@@ -83,11 +87,32 @@ def test_row_without_its_line_end_is_not_read() -> None:
     assert all(reading.valid for reading in whole)  # the control
     for cut in range(1, 30):
         readings = read(case, body[:-cut])
-        lost = body[-cut - 1 :].count("\n")
+        lost = body[-cut:].count("\n")
         assert readings[: len(whole) - lost] == whole[: len(whole) - lost]
         for reading in readings[len(whole) - lost :]:
             assert (reading.value, reading.valid) == (None, False)
             assert "cut" in reading.reason
+
+
+@pytest.mark.fault("output-truncated")
+@pytest.mark.parametrize(
+    ("name", "line", "metrics"),
+    [
+        (HPL, "WR11C2R4        6144   192     1     2               4.50", {"rmax", "time"}),
+        (HPL, "WR11C2R4        6144   192     1     2       4.50    3.4390e+01", {"rmax", "time"}),
+        ("hpcc-1.5.0_N4000_n2.txt", "StarSTREAM_Triad=27.8", {"stream_star_triad"}),
+        ("npb-3.4.3_bt.A_full_n4.txt", " Mop/s total     =                 102", {"mops"}),
+    ],
+)
+def test_result_on_a_cut_last_line_is_named_and_not_read(
+    name: str, line: str, metrics: set[str]
+) -> None:
+    case, text = sample(name)
+    assert all(reading.valid for reading in read(case, text))  # the control
+    readings = read(case, text + line)
+    changed = [reading for reading in readings if "the last line is cut" in reading.reason]
+    assert {reading.metric for reading in changed} == metrics
+    assert all(reading.value is None and not reading.valid for reading in changed)
 
 
 @pytest.mark.fault("output-nan")
@@ -126,7 +151,7 @@ def test_output_that_is_none_gives_one_invalid_reading(case: str) -> None:
         [reading] = read(case, text)
         assert (reading.case, reading.value, reading.valid) == (case, None, False)
         assert reading.reason
-        assert reading.unit == load_benchmarks(BENCHMARKS).case(case).metrics[reading.metric].unit
+        assert reading.unit == benchmarks().case(case).metrics[reading.metric].unit
 
 
 @pytest.mark.parametrize("text", ["", " \n\n"])

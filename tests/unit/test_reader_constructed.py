@@ -120,6 +120,14 @@ def test_imb_unknown_column_is_named_and_the_others_are_read() -> None:
     assert "jitter[%]" in readings[0].reason
 
 
+def test_imb_benchmark_that_refuses_its_ranks_has_no_others_parameters() -> None:
+    refused = "# !! Benchmark Stencil3D is invalid for 7 processes !!"
+    readings = read("imb-pingpong", imb(BCAST, refused))
+    assert [reading.valid for reading in readings] == [True, True, True, False]
+    assert (readings[3].benchmark, readings[3].parameters) == ("Stencil3D", {"ranks": 7})
+    assert refused in readings[3].reason
+
+
 def test_each_run_in_one_output_needs_its_own_end() -> None:
     cut = imb(BCAST).split("# All processes")[0]
     readings = read("imb-collectives", cut + imb(BCAST))
@@ -257,7 +265,7 @@ def test_ior_rounded_size_is_not_taken_for_bytes() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "ior ERROR: write(11, 0x1, 262144) failed, errno 28, No space left on device (aiori-POSIX.c)",
+        "ior ERROR: write(11, 0x1, 262144) failed, errno 28, No space left on device",
         'ERROR: open64("/scratch/x", 66) failed: Permission denied, (aiori-POSIX.c:650)',
         "WARNING: incorrect data on read (3 errors found).",
     ],
@@ -353,6 +361,13 @@ def test_hpl_that_counted_more_tests_than_it_printed_is_invalid() -> None:
     readings = read("hpl", HPL.replace("Finished      1 tests", "Finished      2 tests"))
     assert not any(reading.valid for reading in readings)
     assert "1 rows, but the program counted 2" in readings[0].reason
+
+
+def test_hpl_without_its_count_is_invalid() -> None:
+    readings = read("hpl", HPL.replace("Finished      1 tests", "Finished"))
+    assert {reading.reason for reading in readings} == {
+        "no line says how many rows there should be"
+    }
 
 
 def test_hpl_row_that_a_warning_broke_is_quoted() -> None:

@@ -76,7 +76,7 @@ def damaged(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def numbers(text: str) -> set[float]:
-    """Return the numbers that stand in the whole lines of `text`, between blanks or =, : and commas."""
+    """Return the numbers that stand as words in the whole lines of `text`."""
     text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)
     whole = text if "{" in text else text[: text.rfind("\n") + 1]
     found = set()

@@ -69,7 +69,7 @@ def table(**changes: Any) -> dict[str, Any]:
         (block(table(columns={"S": {"parameter": "n", "accept": "x"}})), "accept, parameter"),
         (
             block(table(columns={"Size": {"metric": "time", "unit": "us"}})),
-            "in two units: 's', 'us'",
+            "metric 'time' in two units: 'us', 's'",
         ),
         (block(table(gives_up="time-out")), "no group (?P<reason>"),
         (block({"keys": [{"match": "(?P<key>x)", "metrics": {}}]}), "no group 'value'"),

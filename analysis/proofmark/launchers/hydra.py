@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from proofmark.launchers import Launch
 
 
@@ -12,7 +14,8 @@ def lines(launch: Launch) -> list[str]:
     settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{masks}]"}
     if len({cpu for cpus in on_first for cpu in cpus}) < sum(map(len, on_first)):
         settings |= {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}
+    mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
     return [
         *launch.exports(settings),
-        f"exec {launch.prefix}/bin/mpiexec.hydra -n {len(launch.cpus)} {launch.ranked()}",
+        f"exec {mpiexec} -n {len(launch.cpus)} {launch.ranked()}",
     ]

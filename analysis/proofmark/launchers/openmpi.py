@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from proofmark.launchers import Launch
 
 
@@ -11,7 +13,7 @@ def lines(launch: Launch) -> list[str]:
         f"rank {rank}={launch.hosts[node]} slot={','.join(map(str, cpus))}"
         for rank, (node, cpus) in enumerate(launch.cpus)
     ]
-    mpirun = f"{launch.prefix}/bin/mpirun"
+    mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
     # A rank that spins while another waits for the same core turns microseconds into time slices.
     settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
     shared = len({(node, cpu) for node, cpus in launch.cpus for cpu in cpus}) < sum(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proofmark.errors import BadInput, bad_input
+from proofmark.errors import BadInput, Mistake
 from proofmark.topology import Topology
+
+
+class Refused(BadInput):
+    """The nodes cannot hold what is asked for; others may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,10 @@ class Ask:
             return f"at most {self.of_threads(self.room(cores))}"
         return f"ranks of at most {counted(cores * self.pus_per_core, 'thread')}"
 
-    def refuse(self, asked: str, available: str) -> BadInput:
+    def refuse(self, asked: str, available: str) -> Refused:
         """The error that this placement cannot be had: what was asked for, what there is."""
         key = f"placement {self.name}"
-        return bad_input(self.asked_in, key, f"a request for {asked}", available)
+        return Refused(Mistake(self.asked_in, key, f"a request for {asked}", available))
 
 
 def counted(number: int, noun: str) -> str:

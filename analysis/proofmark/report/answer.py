@@ -74,7 +74,9 @@ def headline(verdict: Verdict) -> str:
         all_of = "the one judged figure is" if judged == 1 else f"all {judged} judged figures are"
         parts.append(f"{all_of} within the limits")
     else:
-        parts.append("no figure could be judged, because no reference applies")
+        parts.append("no figure could be judged")
+    if counts["UNJUDGED"]:
+        parts.append(f"{count(counts['UNJUDGED'], 'figure')} UNJUDGED")
     return sentence(parts)
 
 

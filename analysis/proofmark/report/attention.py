@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.progress import StepState
 from proofmark.report import kernels
 from proofmark.report.material import Material
-from proofmark.report.page import Block, Cell, Column, Link, Section, table
-from proofmark.report.results import measured, name, settings, word
+from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
+from proofmark.report.results import figure, measured, word
 from proofmark.report.text import count
 from proofmark.verdict import Result
 
@@ -49,40 +49,50 @@ def _failures(material: Material) -> Iterator[Block]:
     rows = [
         (
             word(verdict),
-            Cell(_figures(results), "strong"),
-            settings(results[0]) if len(results) == 1 else "several",
+            _figures(material, results),
             results[0].record.node,
             measured(results[0]) if len(results) == 1 else "–",
             Cell(reason, "reason"),
-            Cell("", links=_files(material, step)),
+            Cell(step, "code", links=_files(material, step)),
         )
         for (verdict, step, reason), results in alike.items()
     ]
     columns = (
         "Verdict",
         "Figure",
-        "Setting",
         "Node",
         Column("Median", "number"),
         "Reason",
-        "Raw output",
+        "Step",
     )
     caption = "Figures that are FAIL or INVALID"
-    yield Block(titles=(caption,), tables=(table(caption, columns, rows, rest=REST),))
+    yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
 
 
-def _figures(results: Sequence[Result]) -> str:
-    names = list(dict.fromkeys(name(result) for result in results))
+def _figures(material: Material, results: Sequence[Result]) -> Cell:
     if len(results) == 1:
-        return names[0]
-    shown = ", ".join(names[:3]) + (" …" if len(names) > 3 else "")
-    return f"{count(len(results), 'figure')}: {shown}"
+        return figure(results[0], material.benchmarks)
+    records = [result.record for result in results]
+    benchmarks = dict.fromkeys(record.benchmark for record in records)
+    metrics = dict.fromkeys(record.metric for record in records)
+    cases = dict.fromkeys(record.case for record in records)
+    return Cell(
+        f"{', '.join(cases)}: {count(len(results), 'figure')}",
+        "strong",
+        details=(_some(benchmarks), _some(metrics)),
+    )
+
+
+def _some(names: Iterable[str], most: int = 8) -> str:
+    found = list(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
 
 
 def _files(material: Material, step: str) -> tuple[Link, ...]:
     folder = material.run.folder / "steps" / step
     return tuple(
-        Link(f"steps/{step}/{file}", f"{step}/{file}")
+        Link(f"steps/{step}/{file}", file)
         for file in ("stdout", "stderr")
         if (folder / file).is_file()
     )
@@ -96,7 +106,9 @@ def _not_run(material: Material) -> Iterator[Block]:
     rows = [(_step(state), ", ".join(state.step.nodes), NOT_RUN[state.state]) for state in states]
     caption = "Steps that were not run"
     again = "The same command that started the run goes on with them."
-    block = table(caption, ("Step", "Nodes", "What happened"), rows, rest="See plan.json.")
+    block = table(
+        caption, ("Step", "Nodes", "What happened"), rows, kind=TITLED, rest="See plan.json."
+    )
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
 
 
@@ -146,7 +158,7 @@ def _counters(material: Material) -> Iterator[Block]:
     yield Block(
         titles=(caption,),
         paragraphs=(invalid,) if any(row[0].text == "INVALID" for row in rows) else (),
-        tables=(table(caption, columns, rows, rest="All stand in nodes/."),),
+        tables=(table(caption, columns, rows, kind=TITLED, rest="All stand in nodes/."),),
     )
 
 

@@ -6,8 +6,8 @@ from proofmark.facts import NodeFacts
 from proofmark.report.figures.blas_kernel import HPL
 from proofmark.report.figures.scales import gigaflops
 from proofmark.report.material import Material
-from proofmark.report.page import Block, Cell, Column, Section, Table, table
-from proofmark.report.results import name, settings
+from proofmark.report.page import TITLED, Block, Column, Section, Table, table
+from proofmark.report.results import figure
 from proofmark.report.text import number
 
 PIPES = 2
@@ -68,7 +68,7 @@ def section(material: Material) -> Section:
     )
     rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
     caption = "Rpeak nominal of one node"
-    tables = [table(caption, columns, rows), *_efficiencies(material)]
+    tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(material)]
     return Section(
         "information",
         "Information",
@@ -111,6 +111,6 @@ def _efficiencies(material: Material) -> list[Table]:
         if result.record.metric in HPL and rate and factor and value is not None:
             part = f"{100 * value * factor / rate:.1f} %"
             shown = f"{number(value * factor)} GFlop/s"
-            rows.append((Cell(name(result), "strong"), settings(result), shown, part))
-    columns = ("Figure", "Setting", Column("Rmax", "number"), Column("Rmax ÷ Rpeak", "number"))
+            rows.append((figure(result, material.benchmarks), shown, part))
+    columns = ("Figure", Column("Rmax", "number"), Column("Rmax ÷ Rpeak", "number"))
     return [table("HPL as a part of Rpeak nominal", columns, rows)] if rows else []

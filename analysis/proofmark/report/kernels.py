@@ -55,15 +55,13 @@ def block(material: Material) -> list[Block]:
     columns: list[Column | str] = [
         "Figure",
         "Node",
-        "Setting",
         *(Column(_title(choice, used), "number") for choice in choices),
         Column("Gain", "number"),
     ]
     rows: list[list[Cell | str]] = [
         [
-            Cell(figure, "strong"),
+            Cell(figure, "strong", details=(pairs(json.loads(setting)),)),
             node,
-            pairs(json.loads(setting)),
             *(_cell(values.get(choice)) for choice in choices),
             _gain(values),
         ]

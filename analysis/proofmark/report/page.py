@@ -12,6 +12,9 @@ from urllib.parse import quote
 
 from proofmark.report.text import count
 
+TITLED = "titled"
+"""Kind of a table whose caption repeats the title above it: it is read out, not shown."""
+
 LONGEST_TABLE = 2000
 """Rows of one table of a page; what is left out is said."""
 
@@ -31,10 +34,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell; `kind` is a CSS class: ``number``, ``word PASS``, ``code``, …."""
+    """A cell; `kind` is a CSS class: ``number``, ``word PASS``, ``code``, ….
+
+    `details` stand below its text, smaller.
+    """
 
     text: str
     kind: str = ""
+    details: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
 
 
@@ -153,6 +160,6 @@ def table(
     return Table(caption, heads, tuple(built), notes, kind)
 
 
-def facts(caption: str, rows: Iterable[tuple[str, str]]) -> Table:
+def facts(caption: str, rows: Iterable[tuple[str, str]], *, kind: str = "") -> Table:
     """Build a table of two columns from what is known: name and value."""
-    return table(caption, ("What", "Value"), rows, kind="facts")
+    return table(caption, ("What", "Value"), rows, kind=f"facts {kind}".strip())

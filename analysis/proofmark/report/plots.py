@@ -43,7 +43,7 @@ def section(material: Material) -> tuple[Section, dict[str, str]]:
     blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
     if missing:
         blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
-    return Section(FOLDER, "Figures", tuple(blocks)), files
+    return Section("plots", "Plots", tuple(blocks)), files
 
 
 def _drawings(kind: Kind, points: list[Point], context: Context) -> Iterator[Drawing]:
@@ -86,7 +86,7 @@ def _left_out(material: Material) -> tuple[str, ...]:
     )
     if not invalid:
         return ()
-    return (f"{count(invalid, 'INVALID figure')} left out of the figures below.",)
+    return (f"{count(invalid, 'INVALID figure')} left out of the plots below.",)
 
 
 def keep(folder: Path, files: Mapping[str, str]) -> None:

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ClusterShell.NodeSet import NodeSet
+from ClusterShell.RangeSet import RangeSet
 
 from proofmark.collect import JobOnNode, Node
 from proofmark.facts import NodeFacts
 from proofmark.hardware import Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.report.material import Material, facts_of
-from proofmark.report.page import Block, Column, Fold, Section, Table, facts, table
+from proofmark.report.page import TITLED, Block, Column, Fold, Section, Table, facts, table
 from proofmark.report.software import blocks as software_blocks
-from proofmark.report.text import count, number, size
+from proofmark.report.text import count, folded, number, size
 
 MOST_KINDS = 20
 """Kinds of nodes that are described; the others stand in nodes/."""
@@ -42,12 +42,12 @@ def section(material: Material) -> Section:
 
 def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     first = facts_of(members[0])
-    hosts = str(NodeSet.fromlist([node.host for node in members]))
-    of = f"{count(len(members), 'node')} alike" if len(members) > 1 else "node"
+    hosts = folded(node.host for node in members)
+    alike = f" ({count(len(members), 'node')} alike)" if len(members) > 1 else ""
     absent = [(thing, why) for thing, why in sorted(first.absent.items())]
     folds = [
-        Fold("NUMA distances, caches and vulnerabilities", Block(tables=tuple(_details(first)))),
-        Fold("Memory modules, network and mounts", Block(tables=tuple(_devices(first)))),
+        Fold("NUMA distances, caches and vulnerabilities", Block(tables=_filled(_details(first)))),
+        Fold("Memory modules, network and mounts", Block(tables=_filled(_devices(first)))),
         Fold(
             f"Error counters before and after, on {first.hostname}",
             Block(tables=tuple(_counters(members[0]))),
@@ -55,12 +55,16 @@ def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     ]
     if absent:
         caption = "What this node does not tell, and why"
-        folds.append(Fold(caption, Block(tables=(facts(caption, absent),))))
+        folds.append(Fold(caption, Block(tables=(facts(caption, absent, kind=f"dense {TITLED}"),))))
     return Block(
-        titles=(f"{hosts} ({of})",),
-        tables=(facts(f"What {hosts} is", rows),),
+        titles=(f"{hosts}{alike}",),
+        tables=(facts(f"What {hosts} is", rows, kind=TITLED),),
         folds=tuple(folds),
     )
+
+
+def _filled(tables: Iterable[Table]) -> tuple[Table, ...]:
+    return tuple(each for each in tables if each.rows)
 
 
 def described(node: NodeFacts) -> Facts:
@@ -195,12 +199,14 @@ def _details(node: NodeFacts) -> Iterable[Table]:
         for cache in node.caches
     ]
     yield table("Caches", ("Level", "Kind", "Each", Column("Number", "number")), caches)
-    yield facts("Vulnerabilities of the processor", sorted(node.vulnerabilities.items()))
-    yield facts("Limits of the shell that probed", sorted(node.limits.items()))
+    yield facts(
+        "Vulnerabilities of the processor", sorted(node.vulnerabilities.items()), kind="dense"
+    )
+    yield facts("Limits of the shell that probed", sorted(node.limits.items()), kind="dense")
 
 
 def _cpus(cpus: Sequence[int]) -> str:
-    return str(NodeSet.fromlist([f"c{cpu}" for cpu in cpus])).replace("c", "").strip("[]") or "none"
+    return str(RangeSet.fromlist([str(cpu) for cpu in cpus])) or "none"
 
 
 def _devices(node: NodeFacts) -> Iterable[Table]:
@@ -247,7 +253,7 @@ def _devices(node: NodeFacts) -> Iterable[Table]:
     yield table("Fabric ports", ("Port", "Kind", "Firmware", "Board", "Rate", "State"), ports)
     mounts = [(each.target, each.kind, each.source, each.options) for each in node.mounts]
     yield table("Mounts", ("Where", "Type", "Source", "Options"), mounts)
-    yield facts("Serial numbers and firmware", sorted(node.firmware.items()))
+    yield facts("Serial numbers and firmware", sorted(node.firmware.items()), kind="dense")
 
 
 def _counters(node: Node) -> Iterable[Table]:

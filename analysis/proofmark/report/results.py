@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from proofmark.cases import Benchmarks
 from proofmark.report.material import Material
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.text import count, number, pairs
@@ -21,7 +22,8 @@ def word(verdict: str) -> Cell:
 def name(result: Result) -> str:
     """Return what was measured: case, benchmark and metric."""
     record = result.record
-    benchmark = "" if record.benchmark in ("", record.case) else record.benchmark
+    same = record.benchmark.casefold() == record.case.casefold()
+    benchmark = "" if same else record.benchmark
     return " ".join(filter(None, (record.case, benchmark, record.metric)))
 
 
@@ -30,6 +32,14 @@ def settings(result: Result) -> str:
     record = result.record
     mode = "" if record.mode == "current" else f"mode {record.mode}"
     return ", ".join(filter(None, (mode, record.placement, pairs(record.parameters))))
+
+
+def figure(result: Result, benchmarks: Benchmarks) -> Cell:
+    """Return the cell that says what was measured, what that means, and how."""
+    case = benchmarks.cases.get(result.record.case)
+    metric = case.metrics.get(result.record.metric) if case else None
+    details = (metric.what if metric else "", settings(result))
+    return Cell(name(result), "strong", details=tuple(filter(None, details)))
 
 
 def measured(result: Result) -> str:
@@ -59,16 +69,15 @@ def judged_section(material: Material) -> Section:
     return Section(
         "judged",
         "Judged figures",
-        (Block(paragraphs=(explained,), tables=(_judged_table(judged),)),),
+        (Block(paragraphs=(explained,), tables=(_judged_table(judged, material),)),),
     )
 
 
-def _judged_table(judged: Iterable[Result]) -> Table:
+def _judged_table(judged: Iterable[Result], material: Material) -> Table:
     rows = [
         (
             word(judgement.outcome),
-            Cell(name(result), "strong"),
-            settings(result),
+            figure(result, material.benchmarks),
             result.record.node,
             measured(result),
             repeats(result),
@@ -77,13 +86,14 @@ def _judged_table(judged: Iterable[Result]) -> Table:
             _limits(judgement),
             f"{judgement.kind}: {judgement.source}",
         )
+        for outcome in ("FAIL", "PASS", "UNJUDGED")
         for result in judged
         for judgement in result.references
+        if judgement.outcome == outcome
     ]
     columns = (
         "Verdict",
         "Figure",
-        "Setting",
         "Node",
         Column("Median", NUMBER),
         Column("Repeats", NUMBER),

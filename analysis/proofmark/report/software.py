@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proofmark.program import Program
 from proofmark.report.material import Material
-from proofmark.report.page import Block, Cell, Fold, Table, table
+from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
 from proofmark.software import Package
 
 
@@ -31,7 +31,7 @@ def blocks(material: Material) -> Iterator[Block]:
     columns = ("Program", "Package", "File", "SHA-256", "MPI", "BLAS")
     yield Block(
         titles=("Programs",),
-        tables=(table("Programs that ran", columns, rows),),
+        tables=(table("Programs that ran", columns, rows, kind=TITLED),),
         folds=tuple(_folds(material)),
     )
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+
+from ClusterShell.NodeSet import NodeSet
 
 LONGEST = 2000
 """Characters of one piece of foreign text that a report shows."""
@@ -76,3 +79,14 @@ def sentence(parts: Iterable[str], between: str = "; ") -> str:
     """Join what there is of `parts` to one sentence with a full stop."""
     text = between.join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def folded(hosts: Iterable[str]) -> str:
+    """Return host names as a node set (``knl[0001-0068]``); odd names stand as they are."""
+    known, odd = NodeSet(), []
+    for host in hosts:
+        if re.fullmatch(r"[A-Za-z0-9_.-]+", host):
+            known.add(host)
+        else:
+            odd.append(host)
+    return ", ".join([*([str(known)] if known else []), *odd])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -65,5 +66,6 @@ def cancel(ticket: Ticket) -> None:
     try:
         ticket.process.wait(timeout=_GRACE_S)
     except subprocess.TimeoutExpired:
-        ticket.process.kill()
+        # The job and its step's run.sh; the next start of that step ends what it leaves.
+        os.killpg(ticket.process.pid, signal.SIGKILL)
         ticket.process.wait()

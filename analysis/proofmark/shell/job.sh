@@ -20,6 +20,7 @@ for step in $STEPS; do
 	[ ! -e "steps/$step/rc" ] || continue
 	sh "steps/$step/run.sh" &
 	STEP=$!
+	[ -z "$STOPPED" ] || kill -TERM "$STEP" # the signal came before its number was known
 	wait "$STEP"
 	[ -z "$STOPPED" ] || wait "$STEP"
 	STEP=

@@ -3,7 +3,7 @@
 # sh run.sh            runs the step; a finished step is repeated into again-<n>/, nothing is overwritten
 # sh run.sh --launch   (own use) becomes the launcher, in a session of its own
 # sh run.sh --rank …   (own use) notes where this rank is bound, then becomes the program
-HERE=$(cd "${0%run.sh}." && pwd) || exit 74
+HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 where_bound() { # one JSON line: rank, host, CPUs allowed
@@ -16,7 +16,12 @@ where_bound() { # one JSON line: rank, host, CPUs allowed
 }
 
 case ${1-} in
---launch) launch ;;
+--launch)
+	if [ -n "$SCRATCH" ]; then
+		rm -rf "$SCRATCH" && mkdir -p "$SCRATCH" || exit 73
+	fi
+	launch
+	;;
 --rank)
 	shift
 	where_bound
@@ -30,9 +35,18 @@ centiseconds() { # since boot; no process is started
 }
 
 signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
+	reached=0
+	# shellcheck disable=SC2013 # these names have no blanks
 	for found in $(grep -lF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
 		found=${found#/proc/}
-		kill "-$1" "${found%/environ}" 2>/dev/null
+		kill "-$1" "${found%/environ}" 2>/dev/null && reached=$((reached + 1))
+	done
+}
+
+kill_all() { # again while there are others than the watchdog's sleep: one may have started another
+	for _ in 1 2 3 4 5; do
+		signal_all KILL
+		[ "$reached" -gt 1 ] || break
 	done
 }
 
@@ -42,7 +56,7 @@ stop_program() {
 		kill -0 "$PROGRAM" 2>/dev/null || break
 		sleep 0.2
 	done
-	signal_all KILL
+	kill_all
 }
 
 next_folder() { # next_folder PREFIX: makes the first free PREFIX-<n> and prints it
@@ -56,34 +70,35 @@ if [ -e "$HERE/rc" ]; then
 	OUT=$(next_folder again) || exit 74
 	for input in $INPUTS; do cp "$HERE/$input" "$OUT/" || exit 74; done
 elif [ -e "$HERE/started" ]; then
+	read -r host process _ <"$HERE/started"
+	if [ "$host" = "$HOST" ] && [ "$process" != $$ ] &&
+		grep -qF run.sh "/proc/$process/cmdline" 2>/dev/null; then
+		echo "$STEP: runs already, as process $process" >&2
+		exit 74
+	fi
+	kill_all # what a run.sh that was killed itself has left
 	KEPT=$(next_folder interrupted) || exit 74
-	for old in started stdout stderr binding binding.json timed_out $MADE; do
+	for old in stdout stderr binding binding.json timed_out when.json $MADE started; do
 		[ ! -e "$HERE/$old" ] || mv "$HERE/$old" "$KEPT/" || exit 74
 	done
 fi
+START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+cd "$OUT" && echo "$HOST $$ $START" >started || exit 74
 BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" || exit 74
-cd "$OUT" || exit 74
-if [ -n "$SCRATCH" ]; then
-	mkdir -p "$SCRATCH" || exit 74
-fi
 
-START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-centiseconds
-BEGAN=$now
-echo "$START" >started || exit 74
-PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
-PROGRAM=$!
-
+PROGRAM=
 INTERRUPTED=
 trap 'INTERRUPTED=yes; stop_program' INT TERM HUP
+centiseconds
+BEGAN=$now
+PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
+PROGRAM=$!
+[ -z "$INTERRUPTED" ] || stop_program # the signal came before there was anything to stop
 (
-	sleep "$TIMEOUT" &
-	NAP=$!
-	trap 'kill "$NAP" 2>/dev/null; exit 0' TERM
-	wait "$NAP"
-	: >timed_out
+	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # stopped together with the program
+	echo "$TIMEOUT" >timed_out
 	stop_program
 ) </dev/null >/dev/null 2>&1 &
 WATCHDOG=$!
@@ -92,9 +107,12 @@ wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
 kill "$WATCHDOG" 2>/dev/null
-signal_all KILL # nothing that the program left behind may disturb the next step
+kill_all # nothing that the program left behind may disturb the next step
 
-[ -z "$SCRATCH" ] || rm -rf "$SCRATCH"
+if [ -n "$SCRATCH" ]; then
+	rm -rf "$SCRATCH"
+	rmdir "${SCRATCH%/*}" 2>/dev/null # the run's, after its last step
+fi
 if [ -n "$INTERRUPTED" ]; then
 	echo "$STEP: interrupted; run it again to repeat it" >&2
 	exit 143

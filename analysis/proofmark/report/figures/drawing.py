@@ -83,13 +83,28 @@ def sheet() -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def over_bytes(lines: Sequence[Line], x_label: str, y_label: str) -> tuple[Figure, str]:
-    """Draw `lines` over a number of bytes, both axes logarithmic; return it and what it shows.
+@dataclass(frozen=True)
+class Words:
+    """What is written at a figure: its title, and quantity and unit of its axes."""
+
+    title: str
+    x: str
+    y: str
+
+
+def over_bytes(
+    name: str, words: Words, lines: Sequence[Line], points: Sequence[Point]
+) -> list[Drawing]:
+    """Draw `lines` over a number of bytes, both axes logarithmic; nothing if no value fits there.
 
     A shade shows the range over repeats and nodes. There are as many lines as can be told apart;
-    the text counts the others.
+    the text counts the others, and the values of 0, which have no place on such an axis.
     """
-    drawn = [Line(line.label, _positive(line)) for line in lines[: len(COLOURS)]]
+    positive = [Line(line.label, _positive(line)) for line in lines]
+    whole = [line for line in positive if line.spots]
+    drawn = whole[: len(COLOURS)]
+    if not drawn:
+        return []
     figure, axes = sheet()
     for line, colour, marker, dash in zip(drawn, COLOURS, MARKERS, DASHES, strict=False):
         x = [spot.x for spot in line.spots]
@@ -102,11 +117,13 @@ def over_bytes(lines: Sequence[Line], x_label: str, y_label: str) -> tuple[Figur
     spots = [spot for line in drawn for spot in line.spots]
     _scale_bytes(axes, [spot.x for spot in spots])
     _scale_log(axes, [bound for spot in spots for bound in (spot.low, spot.high)])
-    axes.set_xlabel(x_label)
-    axes.set_title(y_label, loc="left")
+    axes.set_xlabel(words.x)
+    axes.set_title(words.y, loc="left")
     if any(line.label for line in drawn):
         figure.legend(loc="outside upper left", ncols=2, frameon=False, borderaxespad=0.2)
-    return figure, _described(drawn, y_label, len(lines) - len(drawn))
+    zeros = sum(len(line.spots) for line in lines) - sum(len(line.spots) for line in positive)
+    text = _described(drawn, words.y, len(whole) - len(drawn), zeros)
+    return [Drawing(name, words.title, text, figure, points)]
 
 
 def _positive(line: Line) -> tuple[Spot, ...]:
@@ -140,7 +157,7 @@ def _scale_log(axes: Axes, y: Sequence[float]) -> None:
     axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
 
 
-def _described(lines: Sequence[Line], unit: str, left_out: int) -> str:
+def _described(lines: Sequence[Line], y_label: str, left_out: int, zeros: int) -> str:
     said = []
     for line in lines:
         values = [spot.y for spot in line.spots]
@@ -148,7 +165,8 @@ def _described(lines: Sequence[Line], unit: str, left_out: int) -> str:
         ends = " to ".join(dict.fromkeys([number(min(values), 3), number(max(values), 3)]))
         said.append(f"{name}{ends}")
     more = f" {count(left_out, 'more line')} in the data only." if left_out else ""
-    return f"{unit[:1].upper()}{unit[1:]} – {'; '.join(said)}.{more}"
+    none = f" {count(zeros, 'value')} of 0 not drawn." if zeros else ""
+    return f"{y_label[:1].upper()}{y_label[1:]} – {'; '.join(said)}.{more}{none}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records import Record
-from proofmark.report.figures.drawing import Drawing, over_bytes
+from proofmark.report.figures.drawing import Drawing, Words, over_bytes
 from proofmark.report.figures.kind import Context, Kind
 from proofmark.report.figures.points import Point, lines_of, parameter
 from proofmark.report.figures.scales import megabytes_per_second
@@ -30,14 +30,13 @@ def wants(record: Record) -> bool:
 
 def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
     """Draw writing and reading, each with a line a layout."""
-    drawings = []
+    drawings: list[Drawing] = []
     for metric, what in METRICS.items():
         chosen = [point for point in points if point.record.metric == metric]
-        if chosen:
-            lines = lines_of(chosen, file_bytes, {"block_bytes"}, megabytes_per_second)
-            figure, text = over_bytes(lines, "size of all files together", "bandwidth in MB/s")
-            title = f"{what} files: bandwidth over file size"
-            drawings.append(Drawing(f"file-size-{metric}", title, text, figure, chosen))
+        lines = lines_of(chosen, file_bytes, {"block_bytes"}, megabytes_per_second)
+        title = f"{what} files: bandwidth over file size"
+        words = Words(title, "size of all files together", "bandwidth in MB/s")
+        drawings += over_bytes(f"file-size-{metric}", words, lines, chosen)
     return drawings
 
 

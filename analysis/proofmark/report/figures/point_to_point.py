@@ -1,20 +1,15 @@
-"""Messages between two ranks over their size (P3, figures 3 and 4): latency and bandwidth."""
+"""Messages between ranks over their size (P3, figures 3 and 4): time and bandwidth."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from proofmark.records import Record
-from proofmark.report.figures.drawing import Drawing, over_bytes
+from proofmark.report.figures.drawing import Drawing, Words, over_bytes
+from proofmark.report.figures.families import is_point_to_point
 from proofmark.report.figures.kind import Context, Kind
 from proofmark.report.figures.points import Point, lines_of, parameter
 from proofmark.report.figures.scales import megabytes_per_second, microseconds
-
-PAIRS = re.compile(
-    r"PingPong|PingPing|Uniband|Biband|Sendrecv|Exchange|\b(latency|bw|mbw_mr)\b", re.I
-)
-"""Benchmarks in which pairs of ranks talk, as IMB and OMB call them."""
 
 
 def message_bytes(record: Record) -> float | None:
@@ -35,30 +30,23 @@ def is_bandwidth(record: Record) -> bool:
 
 def wants(record: Record) -> bool:
     """Times and bandwidths of messages between pairs."""
-    talks = PAIRS.search(f"{record.benchmark} {record.case.replace('-', ' ')}") is not None
-    return talks and message_bytes(record) is not None and (is_time(record) or is_bandwidth(record))
+    talks = is_point_to_point(record.benchmark) and message_bytes(record) is not None
+    return talks and (is_time(record) or is_bandwidth(record))
 
 
 def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
     """Draw the time and the bandwidth, a line a benchmark and placement."""
-    drawings = []
     parts = (
-        ("time", "Messages between two ranks: time", "time in µs", is_time, microseconds),
-        (
-            "bandwidth",
-            "Messages between two ranks: bandwidth",
-            "bandwidth in MB/s",
-            is_bandwidth,
-            megabytes_per_second,
-        ),
+        ("time", "time in µs", is_time, microseconds),
+        ("bandwidth", "bandwidth in MB/s", is_bandwidth, megabytes_per_second),
     )
-    for name, title, y_label, chosen_by, factor in parts:
+    drawings: list[Drawing] = []
+    for name, y_label, chosen_by, factor in parts:
         chosen = [point for point in points if chosen_by(point.record)]
-        if chosen:
-            lines = lines_of(chosen, message_bytes, {"bytes"}, factor)
-            figure, text = over_bytes(lines, "message size", y_label)
-            drawings.append(Drawing(f"point-to-point-{name}", title, text, figure, chosen))
+        lines = lines_of(chosen, message_bytes, {"bytes"}, factor)
+        words = Words(f"Point-to-point messages: {name} over message size", "message size", y_label)
+        drawings += over_bytes(f"point-to-point-{name}", words, lines, chosen)
     return drawings
 
 
-KIND = Kind("Messages between two ranks over message size", wants, draw)
+KIND = Kind("Point-to-point messages: time and bandwidth over message size", wants, draw)

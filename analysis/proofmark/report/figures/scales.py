@@ -49,7 +49,10 @@ def byte_ticks(low: float, high: float, most: int = 7) -> list[float]:
     """Return at most `most` powers of two in `low` … `high` bytes, evenly apart; 0 besides."""
     least = max(low, 1)
     first, last = math.ceil(math.log2(least)), math.floor(math.log2(max(high, 1)))
-    stride = next((step for step in (1, 2, 3, 4, 5, 10) if (last - first) // step + 1 <= most), 20)
+    fitting = [step for step in range(1, 64) if (last - first) // step + 1 <= most]
+    # A stride that ends on the last tick is better, unless it leaves hardly any.
+    even = [step for step in fitting if (last - first) % step == 0 and (last - first) // step > 2]
+    stride = min(even or fitting)
     powers = [2.0**power for power in range(first, last + 1, stride)]
     return [0.0, *powers] if low == 0 else powers
 

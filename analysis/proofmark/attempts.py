@@ -1,0 +1,125 @@
+"""Executions of a step, as its folder tells: how each ended, where it ran, and what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofmark.cpu import cpu_list
+from proofmark.plan import Step
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One execution of a step, as its folder tells.
+
+    Attributes:
+        number: 1 for the step's own folder, then 2, 3, … for ``again-1``, ``again-2``, …
+        rc: the exit code.
+        host: the node that ran the command.
+        start: UTC in ISO 8601, as is `end`.
+        timed_out: whether the watchdog stopped it.
+        binding: per rank ``{"rank", "host", "cpus"}`` as the rank itself saw it.
+    """
+
+    number: int
+    folder: Path
+    rc: int
+    host: str
+    start: str
+    end: str
+    timed_out: bool
+    seconds: float
+    binding: Sequence[Mapping[str, Any]]
+
+
+def attempts(folder: Path) -> list[Attempt]:
+    """Return the finished executions of the step in `folder`, oldest first."""
+    numbered = {1: folder}
+    for path in folder.glob("again-*"):
+        if (number := path.name.removeprefix("again-")).isdecimal():
+            numbered[1 + int(number)] = path
+    found = (_attempt(path, number) for number, path in sorted(numbered.items()))
+    return [attempt for attempt in found if attempt is not None]
+
+
+def _attempt(folder: Path, number: int) -> Attempt | None:
+    if not (folder / "rc").exists():
+        return None
+    try:
+        when = json.loads((folder / "when.json").read_text())
+        binding = [_bound(entry) for entry in json.loads((folder / "binding.json").read_text())]
+        rc = int((folder / "rc").read_text())
+        host, start, end = (str(when[key]) for key in ("host", "start", "end"))
+        late, seconds = bool(when["timed_out"]), float(when["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        # The loop writes these files before rc: what is damaged now was damaged afterwards.
+        return Attempt(number, folder, -1, "", "", "", False, 0.0, [])
+    return Attempt(number, folder, rc, host, start, end, late, seconds, binding)
+
+
+def _bound(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Check one rank's line of binding.json."""
+    cpu_list(str(entry["cpus"]))
+    return {"rank": int(entry["rank"]), "host": str(entry["host"]), "cpus": str(entry["cpus"])}
+
+
+def step_trouble(step: Step, attempt: Attempt) -> str:
+    """Return why no number of this execution counts, or an empty string.
+
+    The program's exit code, the watchdog and the CPUs that each rank was really bound to.
+    """
+    if attempt.timed_out:
+        return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
+    if attempt.rc < 0:
+        return "when.json, binding.json or rc is damaged"
+    if attempt.rc - 128 in _SIGNALS:
+        return f"killed by {_SIGNALS[attempt.rc - 128]}"
+    if attempt.rc:
+        meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
+        what = f" ({step.program} {meaning})" if meaning else ""
+        said = last_words(attempt.folder / "stderr")
+        return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
+    return _binding_trouble(step, attempt.binding)
+
+
+def last_words(path: Path) -> str:
+    """Return the line of `path` that best says what went wrong, shortened; empty if there is none.
+
+    A full file system is named wherever it stands; else the last line that is not blank.
+    """
+    try:
+        text = path.read_bytes()[-20_000:].decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=#*\t")]
+    telling = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
+    shown = telling[-1][:160] if telling else ""
+    return "".join(letter if letter.isprintable() else "·" for letter in shown)
+
+
+def _binding_trouble(step: Step, binding: Sequence[Mapping[str, Any]]) -> str:
+    if not step.cpus or step.launch == "threads":
+        # OpenMP binds its threads after the process has noted where it may run.
+        return ""
+    if len(binding) != len(step.cpus):
+        return f"{len(binding)} of {len(step.cpus)} ranks said where they ran"
+    for entry in binding:
+        rank = entry["rank"]
+        asked = set(step.cpus[rank][1]) if rank < len(step.cpus) else set()
+        ran = cpu_list(entry["cpus"])
+        if ran != asked:
+            return f"rank {rank} ran on CPUs {entry['cpus']}, asked for {_ranges(asked)}"
+    return ""
+
+
+def _ranges(cpus: set[int]) -> str:
+    return ",".join(map(str, sorted(cpus)))

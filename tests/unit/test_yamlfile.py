@@ -1,0 +1,139 @@
+"""YAML into models: a mistake is named with file, line, key, what was found, what is accepted."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict
+
+from proofmark.errors import BadInput, nearest
+from proofmark.yamlfile import load
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Inner(Strict):
+    size: int
+    colour: str | int = "red"
+
+
+class Other(Strict):
+    same_as: str
+
+
+class Outer(Strict):
+    name: str
+    inners: dict[str, Inner] = {}
+    rows: list[Inner] = []
+    limits: dict[str, int | float | list[int]] = {}
+    either: Inner | Other | None = None
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "x.yml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def mistakes(folder: Path, text: str) -> list[str]:
+    """Return the messages about `text`, without the folder."""
+    with pytest.raises(BadInput) as error:
+        load(write(folder, text), Outer)
+    return str(error.value).replace(f"{folder}/", "").splitlines()
+
+
+def test_a_right_file_gives_the_model(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: a\ninners: {b: {size: 3}}\nlimits: {low: .5}\n")
+    assert load(path, Outer) == Outer(name="a", inners={"b": Inner(size=3)}, limits={"low": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("nam: a", "x.yml:1: nam: found unknown key, did you mean 'name'?; accepted: one of name,"),
+        (
+            "name: a\ninners:\n  b:\n    size: 1\n    color: x",
+            "x.yml:5: inners.b.color: found unknown key, did you mean 'colour'?; "
+            "accepted: one of size, colour",
+        ),
+        ("name: a\nrows:\n- {size: 1}\n- {siz: 1}", "x.yml:4: rows.1.siz: found unknown key, did"),
+        ("name: a\nrows: [{}]", "x.yml:2: rows.0.size: found nothing; accepted: a value"),
+        ("name: a\ninners: {b: {size: x}}", "x.yml:2: inners.b.size: found 'x'; accepted: a whole"),
+        ("name: a\nname: b", "x.yml:2: name: found the key a second time; accepted: each key once"),
+        ("name: a\nrows: [{size: 1, size: 2}]", "x.yml:2: size: found the key a second time"),
+        ("name: a\nlimits: {Low: x}", "x.yml:2: limits.Low: found 'x'; accepted: a whole number"),
+        (
+            "name: a\nlimits:\n  list: x",
+            "x.yml:3: limits.list: found 'x'; accepted: a whole",
+        ),
+        ("name: a\nlimits: {a: {cores}}", "x.yml:2: limits.a: found {cores} without quotes; "),
+        ("name: a\neither: {same: x}", "x.yml:2: either.same: found unknown key"),
+        ("- a", "x.yml: found no mapping at the top; accepted: a YAML mapping"),
+        ("", "x.yml: found no mapping at the top"),
+        ("name: [", "x.yml: found not YAML:"),
+        ("name: a\nwhen: 2001-13-41", "x.yml: found not YAML: month"),
+        ("name: !secret a", "x.yml: found not YAML: could not determine a constructor"),
+        ("? [a, b]\n: c", "x.yml: found not YAML:"),
+        ("name: &a [*a]", "x.yml: found not YAML:"),
+        ("name: \x00", "x.yml: found not YAML:"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    assert any(said.startswith(expected) for said in mistakes(tmp_path, text)), mistakes(
+        tmp_path, text
+    )
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    said = mistakes(tmp_path, "nam: a\nrows: [{size: x}]")
+    assert [line.split(": ")[1] for line in said] == ["name", "rows.0.size", "nam"]
+
+
+def test_one_value_of_several_types_is_one_mistake(tmp_path: Path) -> None:
+    (said,) = mistakes(tmp_path, "name: a\nlimits: {low: x}")
+    assert said.endswith("found 'x'; accepted: a whole number or a number or a list")
+
+
+def test_long_values_are_shortened(tmp_path: Path) -> None:
+    (said,) = mistakes(tmp_path, f"name: [{'a' * 500}]")
+    assert len(said) < 150
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_cannot_be_read_is_named(tmp_path: Path, there: bool) -> None:
+    path = tmp_path / "x.yml"
+    if there:
+        path.mkdir()
+    with pytest.raises(BadInput, match=r"x\.yml: found (No such file|Is a directory)"):
+        load(path, Outer)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.yml").write_bytes(b"name: \xff\xfe")
+    with pytest.raises(BadInput, match="not YAML"):
+        load(tmp_path / "x.yml", Outer)
+
+
+@given(
+    st.lists(st.sampled_from(["name", "rows", ": ", "- ", "{", "}", "[", "]", "\n", " ", "a", "&a",
+                              "*a", "!x", "'", "1", ".nan", "~", "? ", "|", "#", "<<"]))
+)  # fmt: skip
+def test_any_text_gives_a_model_or_mistakes(words: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), "".join(words))
+        try:
+            assert isinstance(load(path, Outer), Outer)
+        except BadInput as error:
+            assert all(mistake.file.startswith(str(path)) for mistake in error.mistakes)
+
+
+def test_nearest_names_only_what_is_near() -> None:
+    assert nearest("hpc", ["hpcc", "fio"]) == ", did you mean 'hpcc'?"
+    assert nearest("zzz", ["hpcc", "fio"]) == ""
+    assert nearest("zzz", []) == ""
