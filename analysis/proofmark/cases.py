@@ -60,7 +60,7 @@ class Against(_Model):
     metric: Name
     case: Slug | None = None
     where: dict[str, Scalar] = {}
-    times: float | Braces = 1
+    times: float | Braces = 1.0
 
 
 class Reference(_Model):
@@ -135,8 +135,8 @@ class Case(_Model):
     """One benchmark: command, sweep, output and how it is read and judged.
 
     With ``copies`` the command is started so many times at once, each with its share of the ranks
-    (of 2n ranks copy i has i and i + n). ``stagger`` spreads the starts of a step that each node
-    runs by itself over so many seconds.
+    (of 2n ranks copy i has i and i + n). ``labels`` are parameters that follow from the machine.
+    ``stagger`` spreads the starts of a step that each node runs by itself over so many seconds.
     """
 
     title: Text
@@ -149,6 +149,7 @@ class Case(_Model):
     output: FileName = "stdout"
     sweep: dict[Name, Axis] = {}
     let: dict[Name, Scalar] = {}
+    labels: dict[Name, Scalar] = {}
     where: str | None = None
     variants: list[Name] = []
     copies: Scalar = 1
@@ -177,7 +178,7 @@ class Case(_Model):
             *self.environment.values(),
         ]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
-        texts += [self.copies, self.stagger, *self.let.values()]
+        texts += [self.copies, self.stagger, *self.let.values(), *self.labels.values()]
         for use in self.uses():
             texts += [use.where, *use.let.values()]
         return names_in(texts) | set(self.variants)
@@ -185,7 +186,8 @@ class Case(_Model):
     def told(self) -> set[str]:
         """Return every parameter that a figure of the case may carry, and so be chosen by."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
-        own = {axis.rstrip("_") for axis in axes}
+        own = {axis.rstrip("_") for axis in axes} | {*self.labels}
+        own |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
         return {"benchmark", "placement", "ranks", "threads"} | own | set(self.reader().parameters)
 
     def uses(self) -> Iterator[SuiteUse]:

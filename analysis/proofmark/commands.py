@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ClusterShell.NodeSet import NodeSet
 from rich.console import Console
 from rich.table import Table
 
@@ -21,9 +20,10 @@ from proofmark import rerun as repeating
 from proofmark.acceptance import conclude, judged
 from proofmark.cases import Benchmarks, load_benchmarks, schema
 from proofmark.collect import collect_nodes
-from proofmark.discover import discover
 from proofmark.errors import bad_input
 from proofmark.guard import refuse_scratch
+from proofmark.machines import machines_of
+from proofmark.nodesets import fold
 from proofmark.progress import duration, progress, size
 from proofmark.provision import provide_software
 from proofmark.reader import read_output
@@ -90,8 +90,8 @@ def plan(options: argparse.Namespace) -> int:
         "scratch_dir": options.scratch_dir,
     }
     site = load_site(choose_inventory(options.inventory), options.limit, overrides)
-    machine, probe = discover(site)
-    made = planning.make_plan(benchmarks, options.suite, site, machine)
+    machines, probe = machines_of(site)
+    made = planning.make_plan(benchmarks, options.suite, site, machines)
     if options.create:
         run, continued = start_or_continue(
             kit_folder() / "runs",
@@ -130,7 +130,7 @@ def _print_plan(made: planning.Plan) -> None:
                 table.add_row(
                     group.mode,
                     job.id,
-                    str(NodeSet.fromlist(job.nodes)),
+                    ",".join(fold(job.nodes)),
                     step.id,
                     str(step.ranks) if step.cpus else "–",
                     str(step.threads),
@@ -227,6 +227,8 @@ def verdict(options: argparse.Namespace) -> int:
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
         print(f", {coverage.duplicate} figures twice")
+        for step in coverage.not_run:
+            print(step)
     return answer.exit_code(strict=options.strict)
 
 
@@ -258,7 +260,14 @@ def stage(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     software = read_json(run.folder / "software.json", Software)
     partition = site_of(run).partition
-    write_steps(run.folder, run.plan, software, Path(partition.scratch.path), partition.scheduler)
+    write_steps(
+        run.folder,
+        run.plan,
+        software,
+        Path(partition.scratch.path),
+        partition.scheduler,
+        {name: Path(each.path) for name, each in partition.scratches.items()},
+    )
     return 0
 
 

@@ -25,7 +25,9 @@ class Stopped(Exception):
 
 
 def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
-    """Run every unfinished job of `run`, one after the other.
+    """Run every unfinished job of `run` in the mode that the machine is in, one after the other.
+
+    Jobs of another mode are not run: their figures would be this mode's under another name.
 
     `say` gets one line whenever a step starts or ends, and every half minute.
 
@@ -36,7 +38,7 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     chosen = scheduler(scheduler_name)
     speaker = _Speaker(run, say)
     with lock(run):
-        for group in run.plan.groups:
+        for group in run.plan.to_run():
             for job in group.jobs:
                 if not _complete(run, job):
                     _run_job(run, job, chosen, speaker)

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 from ClusterShell.NodeSet import NodeSet
@@ -17,7 +18,7 @@ from proofmark.progress import size
 from proofmark.runs import Run, site_of
 from proofmark.site import Scratch
 
-MARGIN = 1.05
+MARGIN_PERCENT = 5
 """A file system takes blocks and metadata beside the data itself."""
 
 
@@ -100,7 +101,7 @@ def judge_scratch(
     `peak_bytes` is the most that the plan leaves there at one time. With `may_create` the directory
     itself may still be missing, not the one above it.
     """
-    need = math.ceil(peak_bytes * MARGIN)
+    need = math.ceil(Fraction(peak_bytes * (100 + MARGIN_PERCENT), 100))
     path = PurePosixPath(demand.path)
 
     def missing(node: ScratchFacts) -> bool:
@@ -141,7 +142,8 @@ def judge_scratch(
     refuse(
         lambda node: node.available < need,
         lambda _node: f"{least} available",
-        f"{size(need)}: the plan leaves {size(peak_bytes)} there at one time, and 5 % of room",
+        f"{size(need)}, for the {size(peak_bytes)} that the plan leaves there at one time "
+        f"and {MARGIN_PERCENT} % more",
     )
     refuse(
         lambda node: node.written not in (None, "ok") and not missing(node),

@@ -9,69 +9,34 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from proofmark.cases import AXES, Benchmarks, Case, SuiteUse, reference_mistakes
+from proofmark.cases import Benchmarks, Case, Scope, SuiteUse, reference_mistakes
+from proofmark.declared import CURRENT
 from proofmark.errors import BadInput, bad_input
-from proofmark.expressions import render
-from proofmark.placement import place
+from proofmark.layout import Layouts
+from proofmark.nodesets import Nodes
+from proofmark.points import Sweep
 from proofmark.site import Site
+from proofmark.steps import SCRATCH as SCRATCH
+from proofmark.steps import Step as Step
+from proofmark.steps import labelled, step_of
 from proofmark.topology import Topology
-
-SCRATCH = "{scratch}"
-"""Stands in arguments and inputs for the step's own scratch folder until the step is written."""
-
-Scalar = str | int | float
-Cpus = tuple[int, tuple[int, ...]]
-"""One rank: its node's index in the step's nodes, and its CPUs in the order of its threads."""
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Step(_Model):
-    """One command of the plan.
-
-    ``parameters`` are the sweep's own axes, ``derived`` what the case computes from them.
-    ``cpus`` has one entry per rank and is empty where the program places its own processes;
-    ``seconds`` and ``bytes`` are the expected wall time and the most it leaves in scratch.
-    """
-
-    id: str
-    case: str
-    repeat: int
-    nodes: list[str]
-    ranks: int
-    threads: int
-    placement: str
-    parameters: dict[str, Scalar]
-    derived: dict[str, Scalar]
-    package: str
-    program: str
-    launch: Literal["mpi", "threads", "process"]
-    arguments: list[str]
-    environment: dict[str, str]
-    inputs: dict[str, str]
-    output: str
-    variants: dict[str, str]
-    cpus: list[Cpus]
-    seconds: float
-    timeout: int
-    bytes: int
-
-
 class Job(_Model):
     """What the scheduler sees: steps that share a set of nodes."""
 
     id: str
-    nodes: list[str]
+    nodes: Nodes
     steps: list[Step]
 
 
@@ -95,7 +60,11 @@ class Totals(_Model):
 
 
 class Plan(_Model):
-    """Everything one acceptance will do."""
+    """Everything one acceptance will do.
+
+    The machine stands in `current_mode`; groups of other modes wait for a reboot that is confirmed.
+    `left_out` are points that the machine lacks something for, `assumed` facts that nobody told.
+    """
 
     digest: str
     site: str
@@ -105,10 +74,23 @@ class Plan(_Model):
     groups: list[Group]
     totals: Totals
     cases: dict[str, str]
+    current_mode: str = CURRENT
+    left_out: list[str] = []
+    assumed: dict[str, str] = {}
 
     def steps(self) -> Iterator[Step]:
         """Yield every step in the order of execution."""
         for group in self.groups:
+            for job in group.jobs:
+                yield from job.steps
+
+    def to_run(self) -> list[Group]:
+        """Return the groups of the mode in which the machine is."""
+        return [group for group in self.groups if group.mode == self.current_mode]
+
+    def steps_to_run(self) -> Iterator[Step]:
+        """Yield every step of these groups in the order of execution."""
+        for group in self.to_run():
             for job in group.jobs:
                 yield from job.steps
 
@@ -121,7 +103,11 @@ class Machine:
     topology: Topology
 
 
-def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machine: Machine) -> Plan:
+Machines = Machine | Callable[[str], Machine]
+"""The node, or the node in each mode."""
+
+
+def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> Plan:
     """Expand `suite` on the partition of `site`.
 
     Raises:
@@ -136,21 +122,30 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machine: Machine) 
     members = benchmarks.members(suite)
     if not members:
         raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
+    expansion = _Expansion(benchmarks, suite, site, machines)
     groups: list[Group] = []
     numbers = itertools.count(1)
-    for mode in site.partition.modes:
-        drafts = [
-            draft
-            for repeat in range(1, repeats + 1)
-            for name, case in members.items()
-            for draft in _expand(benchmarks, name, case, suite, site, machine, repeat)
+    current = site.partition.current_mode
+    for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
+        once = [
+            draft for name, case in members.items() for draft in expansion.steps(name, case, mode)
         ]
         steps = [
-            draft.model_copy(update={"id": f"{next(numbers):04d}-{draft.id}"}) for draft in drafts
+            draft.model_copy(
+                update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
+            )
+            for repeat in range(1, repeats + 1)
+            for draft in once
+            for nodes in _chunks(draft, site.partition.nodes_per_job)
         ]
         environment = site.partition.environment
-        groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
+        if steps:
+            groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
+    if not groups:
+        found = f"nothing that {site.partition_name} can run"
+        raise bad_input(benchmarks.folder, suite, found, "; ".join(expansion.left_out) or "steps")
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
+    hardware = site.partition.hardware
     body = {
         "site": site.name,
         "partition": site.partition_name,
@@ -159,6 +154,9 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machine: Machine) 
         "groups": groups,
         "totals": _totals(groups),
         "cases": digests,
+        "current_mode": current,
+        "left_out": list(expansion.left_out),
+        "assumed": {} if hardware == "discovered" else hardware.assumed,
     }
     draft_plan = Plan(digest="", **body)
     # A run keeps its partition's facts, such as the scratch: with others it is another run.
@@ -173,165 +171,85 @@ def content_digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _expand(
-    benchmarks: Benchmarks,
-    name: str,
-    case: Case,
-    suite: str,
-    site: Site,
-    machine: Machine,
-    repeat: int,
-) -> list[Step]:
-    file = benchmarks.folder / f"{name}.yml"
-    use = case.suites[suite]
-    points = list(_points(case, use, machine, f"{file}", suite))
-    if not points:
-        found = f"{case.where!r}, which no point of the sweep of {suite} satisfies"
-        raise bad_input(file, "where", found, "at least one point")
-    steps = [_step(file, name, case, use, point, site, machine, repeat) for point in points]
-    return _label(name, points, steps)
+class _Expansion:
+    """Expands the cases of one suite on one site, mode by mode."""
+
+    def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
+        self.left_out: dict[str, None] = {}
+        self._folder, self._suite, self._site = benchmarks.folder, suite, site
+        self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
+        self._layouts: dict[str, Layouts] = {}
+
+    def steps(self, name: str, case: Case, mode: str) -> list[Step]:
+        """Return the steps of `case` in `mode`, without number and with all the nodes."""
+        return [
+            step for use in case.suites[self._suite] for step in self._steps(name, case, use, mode)
+        ]
+
+    def _steps(self, name: str, case: Case, use: SuiteUse, mode: str) -> list[Step]:
+        partition = self._site.partition
+        if mode not in _modes(use, partition.modes, partition.current_mode):
+            return []
+        for lacking in (each for each in use.modes if each not in partition.modes):
+            self._leave_out(f"{name}: mode {lacking}: {self._site.partition_name} has no such mode")
+        sweep = self._sweep(name, case, use, mode)
+        if not sweep.wanted():
+            self._leave_out(f"{name}: {use.when} does not hold here")
+            return []
+        points = list(sweep.points())
+        for why, times in sweep.left_out.items():
+            self._leave_out(f"{name}: {why} (mode {mode}, {times} points)")
+        if not points:
+            lacking = "; ".join(sweep.left_out)
+            found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
+            raise bad_input(sweep.file, "where", lacking or found, "at least one point")
+        drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        return [step for draft in drafts for step in self._spread_out(draft, use.scope)]
+
+    def _spread_out(self, step: Step, scope: Scope) -> list[Step]:
+        """Give a step for each node, or for pairs of nodes, all the nodes."""
+        each = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
+        hosts = list(self._site.hosts)
+        if len(step.nodes) != each:
+            found = f"{len(step.nodes)} nodes with scope {scope}"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{each}")
+        if scope == "job" or len(hosts) == each:
+            return [step]  # on so many nodes it is an ordinary step
+        pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
+        return [
+            step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
+            for pairing in pairings
+        ]
+
+    def _leave_out(self, why: str) -> None:
+        self.left_out[why] = None
+
+    def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
+        machine = self._machine(mode)
+        partition = self._site.partition
+        symbols = {
+            **machine.symbols,
+            **partition.facts,
+            "file_systems": list(partition.scratches),
+            "fabric_levels": partition.fabric.names,
+        }
+        layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
+        file = f"{self._folder / name}.yml"
+        return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 
-def _points(
-    case: Case, use: SuiteUse, machine: Machine, file: str, suite: str
-) -> Iterator[dict[str, Any]]:
-    """Yield the sweep's points that satisfy the case's ``where``, with ``let`` values added."""
-    axes = {"nodes": 1, "ranks": 1, "threads": 1, **case.sweep, **use.sweep}
-    if case.launch != "process":
-        axes.setdefault("placement", "close")
-    values: dict[str, list[Any]] = {}
-    for axis, given in axes.items():
-        key = f"suites.{suite}.sweep.{axis}" if axis in use.sweep else f"sweep.{axis}"
-        value = render(given, machine.symbols, file=file, key=key)
-        values[axis] = value if isinstance(value, list) else [value]
-        if not values[axis]:
-            raise bad_input(file, key, f"{given!r}, which gives no point", "at least one point")
-    for combination in itertools.product(*values.values()):
-        # A point's own number of nodes hides the partition's total.
-        point = dict(zip(values, combination, strict=True))
-        for letter, expression in {**case.let, **use.let}.items():
-            scope = {**machine.symbols, **point}
-            point[letter] = render(expression, scope, file=file, key=f"let.{letter}")
-        scope = {**machine.symbols, **point}
-        wanted = case.where is None or render(case.where, scope, file=file, key="where")
-        if not isinstance(wanted, bool):
-            raise bad_input(file, "where", repr(case.where), "a comparison in braces")
-        if wanted:
-            yield point
+def _modes(use: SuiteUse, there: Collection[str], current: str) -> list[str]:
+    """Return the modes in which `use` runs on a partition that has those of `there`."""
+    return [mode for mode in use.modes if mode in there] or [current]
 
 
-def _step(
-    file: Any,
-    name: str,
-    case: Case,
-    use: SuiteUse,
-    point: Mapping[str, Any],
-    site: Site,
-    machine: Machine,
-    repeat: int,
-) -> Step:
-    scope = {**machine.symbols, **point, "scratch": SCRATCH}
-
-    def rendered(value: Any, key: str) -> Any:
-        return render(value, scope, file=file, key=key)
-
-    lets = {**case.let, **use.let}
-    nodes, ranks, threads = (
-        _count(point[axis], file, f"sweep.{axis}", least=1)
-        for axis in ("nodes", "ranks", "threads")
-    )
-    if nodes > len(site.hosts):
-        raise bad_input(file, "sweep.nodes", f"{nodes} nodes", f"at most {len(site.hosts)} of -l")
-    seconds = _number(rendered(case.cost.seconds, "cost.seconds"), file, "cost.seconds", least=0)
-    timeout = 60 + 10 * seconds
-    if case.timeout is not None:
-        timeout = _number(rendered(case.timeout, "timeout"), file, "timeout", least=1)
-    return Step(
-        id="",
-        case=name,
-        repeat=repeat,
-        nodes=list(site.hosts[:nodes]),
-        ranks=ranks,
-        threads=threads,
-        placement=str(point.get("placement", "")),
-        # class_ is how an expression spells class, which Python keeps for itself.
-        parameters={
-            key.rstrip("_"): point[key] for key in point if key not in AXES and key not in lets
-        },
-        derived={key.rstrip("_"): point[key] for key in lets},
-        package=case.package,
-        program=str(rendered(case.program, "program")),
-        launch=case.launch,
-        arguments=[str(rendered(item, "arguments")) for item in case.arguments],
-        environment={
-            key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
-        },
-        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
-        output=case.output,
-        variants={key: str(point[key]) for key in case.variants if key in point},
-        cpus=_cpus(file, case, point, nodes, ranks, threads, machine.topology),
-        seconds=seconds,
-        timeout=int(timeout),
-        bytes=_count(rendered(case.cost.bytes, "cost.bytes"), file, "cost.bytes", least=0),
-    )
-
-
-def _number(value: Any, file: object, key: str, *, least: int) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not least <= number < math.inf:
-        raise bad_input(file, key, repr(value), f"a number from {least}")
-    return number
-
-
-def _count(value: Any, file: object, key: str, *, least: int) -> int:
-    number = _number(value, file, key, least=least)
-    if number != int(number):
-        raise bad_input(file, key, repr(value), f"a whole number from {least}")
-    return int(number)
-
-
-def _cpus(
-    file: Any,
-    case: Case,
-    point: Mapping[str, Any],
-    nodes: int,
-    ranks: int,
-    threads: int,
-    topology: Topology,
-) -> list[Cpus]:
-    if case.launch == "process":
-        return []
-    if case.launch == "threads" and ranks != 1:
-        raise bad_input(file, "sweep.ranks", f"{ranks} ranks", "1: the case has threads, not ranks")
-    wanted = str(point["placement"])
-    placement = place(
-        topology,
-        wanted,
-        ranks,
-        nodes=nodes,
-        threads=threads,
-        pus_per_core=int(point.get("pus_per_core", 1)),
-        asked_in=f"{file}",
-    )
-    return [(rank.node, tuple(rank.pus)) for rank in placement.ranks]
-
-
-def _label(name: str, points: Sequence[Mapping[str, Any]], steps: Sequence[Step]) -> list[Step]:
-    """Name each step after its case and the values in which it differs from its fellows."""
-    axes = [key for key in points[0] if key not in steps[0].derived]
-    varying = [key for key in axes if len({str(point[key]) for point in points}) > 1]
-
-    def slug(point: Mapping[str, Any]) -> str:
-        words = [name, *(f"{point[key]}" for key in varying)]
-        return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:80]
-
-    return [
-        step.model_copy(update={"id": slug(point)})
-        for point, step in zip(points, steps, strict=True)
-    ]
+def _chunks(step: Step, most: int | None) -> list[list[str]]:
+    """Cut the nodes of a step that each runs by itself into as many as a job may have."""
+    if step.scope == "job" or most is None:
+        return [step.nodes]
+    size = most - most % 2 if step.scope == "each-pair" else most
+    turned = [node for nodes in step.instances().values() for node in nodes]
+    return [turned[at : at + size] for at in range(0, len(turned), size)]
 
 
 def _jobs(steps: Sequence[Step], group: int) -> list[Job]:
@@ -349,11 +267,12 @@ def _totals(groups: Sequence[Group]) -> Totals:
     jobs = [job for group in groups for job in group.jobs]
     steps = [step for job in jobs for step in job.steps]
     node_seconds = sum(len(job.nodes) * sum(step.seconds for step in job.steps) for job in jobs)
+    sizes = [step.bytes * step.measurements for step in steps]
     return Totals(
         jobs=len(jobs),
         steps=len(steps),
         node_hours=round(node_seconds / 3600, 4),
-        bytes=sum(step.bytes for step in steps),
-        scratch_peak_bytes=max((step.bytes for step in steps), default=0),
+        bytes=sum(sizes),
+        scratch_peak_bytes=max(sizes, default=0),
         wall_s=round(sum(step.seconds for step in steps), 1),
     )

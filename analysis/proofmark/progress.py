@@ -93,7 +93,7 @@ def progress(
     )
     states = [
         known.get(step.id) or _state(run.folder / "steps" / step.id, step, active=active)
-        for step in run.plan.steps()
+        for step in run.plan.steps_to_run()
     ]
     took = sum(state.seconds or 0.0 for state in states)
     expected = sum(state.step.seconds for state in states if state.state == "done")

@@ -12,6 +12,7 @@ import polars as pl
 from proofmark.attempts import Attempt, attempts, step_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.nodesets import folded
 from proofmark.plan import Step
 from proofmark.reader import Reading, read_output
 from proofmark.runs import Run
@@ -55,9 +56,10 @@ def read_run(
         for group in run.plan.groups
         for job in group.jobs
         for step in job.steps
-        for attempt in attempts(run.folder / "steps" / step.id)
+        for folder, hosts in (step.instances() or {"": []}).items()
+        for attempt in attempts(run.folder / "steps" / step.id / folder)
         for record in _read_attempt(
-            run, group.mode, step, attempt, benchmarks, site, software, nodes
+            run, group.mode, step, folder, hosts, attempt, benchmarks, site, software, nodes
         )
     ]
 
@@ -66,6 +68,8 @@ def _read_attempt(
     run: Run,
     mode: str,
     step: Step,
+    folder: str,
+    hosts: Sequence[str],
     attempt: Attempt,
     benchmarks: Benchmarks,
     site: Site,
@@ -78,18 +82,20 @@ def _read_attempt(
     except FileNotFoundError:
         text = ""
     node = nodes.get(attempt.host)
-    trouble = step_trouble(step, attempt) or (
-        node.trouble(step.id, attempt.start, attempt.end) if node else ""
+    trouble = (
+        step_trouble(step, attempt)
+        or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
+        or _misplaced(hosts, attempt)
     )
     for reading in read_output(case.reader(), step.case, text):
         checked = _checked(reading, step, attempt, trouble)
         yield Record(
             run=run.id,
-            step=step.id,
+            step=f"{step.id}/{folder}" if folder else step.id,
             attempt=attempt.number,
             system=run.plan.system,
             partition=run.plan.partition,
-            node=reading.node or attempt.host,
+            node=folded(hosts) if len(hosts) > 1 else reading.node or attempt.host,
             origin=site.partition.origin,
             case=step.case,
             benchmark=reading.benchmark,
@@ -104,6 +110,20 @@ def _read_attempt(
             valid=checked.valid,
             reason=checked.reason,
         )
+
+
+def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
+    """Return why the output in the folder of `hosts` is not theirs, or an empty string.
+
+    Whose it is says the node itself; a folder's name is only where it should be found.
+    """
+    if not hosts or _short(attempt.host) == _short(hosts[0]):
+        return ""
+    return f"measured on {attempt.host}, in the folder of {hosts[0]}"
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
 
 
 def _checked(reading: Reading, step: Step, attempt: Attempt, trouble: str) -> Reading:

@@ -167,7 +167,7 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 def _finished(run: Run) -> bool:
     """Tell whether `run` has a verdict on all its steps; one may be asked for half-way."""
     steps = run.folder / "steps"
-    have = all((steps / step.id / "rc").exists() for step in run.plan.steps())
+    have = all((steps / step.id / "rc").exists() for step in run.plan.steps_to_run())
     return have and (run.folder / "verdict.json").exists()
 
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
+from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
-from proofmark.yamlfile import accepted_keys
+from proofmark.nodesets import Nodes
+from proofmark.yamlfile import accepted_keys, placed
 
 COMPUTE = "compute"
 """The parent group of all partitions; plays target it."""
@@ -45,21 +56,56 @@ class Partition(_Model):
     """What the kit must know of one partition: the variable ``partition`` of its group.
 
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
+    ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
+    ``facts`` are further names for the expressions of the cases, such as what the environment was
+    built with. ``nodes_per_job`` is the most that the site gives to one job.
     """
 
-    hardware: Literal["discovered"]
+    hardware: Annotated[
+        Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],
+        Discriminator(lambda given: "discovered" if isinstance(given, str) else "declared"),
+    ]
     environment: Slug
     scheduler: Slug
     provision_from: Literal["system", "spack", "easybuild", "preinstalled"]
     scratch: Scratch
     run_user: str | None = None
     origin: Literal["measured", "emulated"] = "measured"
-    modes: list[str] = Field(default=["current"], min_length=1)
+    modes: Modes = {CURRENT: Mode()}
+    current_mode: Slug = ""
+    facts: Facts = {}
+    fabric: Fabric = Fabric()
+    file_systems: list[FileSystem] = []
+    nodes_per_job: int | None = Field(default=None, ge=1)
     limits: list[Limit] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_mode(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "current_mode" not in given:
+            return {**given, "current_mode": next(iter(given.get("modes") or [CURRENT]))}
+        return given
+
+    @model_validator(mode="after")
+    def _known_mode(self) -> Self:
+        if self.current_mode not in self.modes:
+            hint = nearest(self.current_mode, self.modes)
+            raise ValueError(f"current_mode {self.current_mode!r}{hint}: one of modes")
+        return self
+
+    @property
+    def scratches(self) -> dict[str, FileSystem]:
+        """The file systems by name; without further ones, that of ``scratch``."""
+        own = [FileSystem(name="scratch", path=self.scratch.path)]
+        return {each.name: each for each in self.file_systems or own}
 
 
 class Site(_Model):
-    """One partition's hosts under a limit, and how they are reached."""
+    """One partition's hosts under a limit, and how they are reached.
+
+    ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
+    switch levels are counted.
+    """
 
     name: str
     inventory: Path
@@ -68,6 +114,28 @@ class Site(_Model):
     partition: Partition
     hosts: tuple[str, ...]
     connection: str
+    partition_hosts: Nodes = []
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        hosts = self.partition_hosts or self.hosts
+        return {host: number for number, host in enumerate(hosts)}
+
+    def location(self, host: str) -> dict[str, str]:
+        """Return the switch of each level, and the rack, of `host`."""
+        return self.partition.fabric.location(self._numbers[host])
+
+    def pair_apart(self, level: str) -> list[str]:
+        """Return the first two hosts whose nearest common switch level is `level`, or nothing."""
+        fabric, numbers = self.partition.fabric, self._numbers
+        wanted = next((each.each for each in fabric.levels if each.name == level), None)
+        first: dict[int, str] = {}
+        for host in self.hosts:
+            group = numbers[host] // wanted if wanted else 0
+            other = first.setdefault(group, host)
+            if other != host and fabric.apart(numbers[other], numbers[host]) == level:
+                return [other, host]
+        return []
 
     @property
     def facts(self) -> Path:
@@ -108,31 +176,65 @@ def load_site(
         BadInput: the limit selects no host or hosts of several partitions, or the partition's
             facts are wrong.
     """
-    hosts, groups, variables = _ask_ansible(inventory, limit)
-    if len(groups) != 1:
-        found = f"hosts of {', '.join(groups)}" if groups else "no host"
-        raise bad_input("-l", "", f"{limit!r}: {found}", "hosts of exactly one partition")
-    file = inventory / "group_vars" / groups[0]
-    if "partition" not in variables:
-        raise bad_input(file, "partition", "nothing", "the facts of the partition")
-    raw = _override(variables["partition"], overrides or {})
-    try:
-        partition = Partition.model_validate(raw)
-    except ValidationError as error:
-        raise BadInput(*(_mistake(file, item) for item in error.errors())) from None
-    return Site(
-        name=inventory.name,
-        inventory=inventory,
-        limit=limit,
-        partition_name=groups[0],
-        partition=partition,
-        hosts=hosts,
-        connection=variables.get("ansible_connection", "ssh"),
-    )
+    found = load_sites(inventory, limit, overrides)
+    if len(found) != 1:
+        names = [site.partition_name for site in found]
+        several = f"{limit!r}: hosts of {', '.join(names)}"
+        raise bad_input("-l", "", several, "hosts of exactly one partition")
+    return found[0]
 
 
-def _mistake(file: Path, item: ErrorDetails) -> Mistake:
+def load_sites(
+    inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
+) -> list[Site]:
+    """Read the hosts and facts of every partition that `limit` selects, in the inventory's order.
+
+    Raises:
+        BadInput: as `load_site`, with the mistakes of all the partitions.
+    """
+    sites: list[Site] = []
+    mistakes: list[Mistake] = []
+    for name, asked in _ask_ansible(inventory, limit).items():
+        file = inventory / "group_vars" / name
+        if "partition" not in asked.variables:
+            mistakes.append(Mistake(str(file), "partition", "nothing", "the partition's facts"))
+            continue
+        raw = _override(asked.variables["partition"], overrides or {})
+        try:
+            partition = Partition.model_validate(raw)
+        except ValidationError as error:
+            mistakes += (_mistake(file, item) for item in error.errors())
+            continue
+        sites.append(
+            Site(
+                name=inventory.name,
+                inventory=inventory,
+                limit=limit,
+                partition_name=name,
+                partition=partition,
+                hosts=asked.hosts,
+                connection=asked.variables.get("ansible_connection", "ssh"),
+                partition_hosts=list(asked.all_hosts),
+            )
+        )
+    if mistakes:
+        raise BadInput(*mistakes)
+    if not sites:
+        raise bad_input("-l", "", f"{limit!r}: no host", "hosts of a partition")
+    return sites
+
+
+def variable_files(folder: Path) -> list[Path]:
+    """Return the files in which Ansible looks for the variables of the group of `folder`."""
+    return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
+
+
+def _mistake(facts: Path, item: ErrorDetails) -> Mistake:
     key = ".".join(["partition", *map(str, item["loc"])])
+    file, there = placed(variable_files(facts), ["partition", *item["loc"]])
+    if there:
+        key = f"{there}.{item['loc'][-1]}" if item["type"] == "missing" else there
+    file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
         words = accepted_keys(Partition, item["loc"])
         hint = nearest(str(item["loc"][-1]), words)
@@ -153,10 +255,16 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     return changed
 
 
-def _ask_ansible(
-    inventory: Path, limit: str
-) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]:
-    """Return host names, their partitions, and the templated variables of the first host."""
+class _Asked(NamedTuple):
+    """A partition as Ansible sees it; the variables are those of the first host, templated."""
+
+    hosts: tuple[str, ...]
+    all_hosts: tuple[str, ...]
+    variables: dict[str, Any]
+
+
+def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
+    """Return the partitions that have hosts under `limit`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from ansible.errors import AnsibleError
@@ -166,21 +274,31 @@ def _ask_ansible(
         from ansible.vars.manager import VariableManager
 
         loader = DataLoader()
+        asked: dict[str, _Asked] = {}
         try:
             manager = InventoryManager(loader=loader, sources=[str(inventory)])
+            compute = manager.groups.get(COMPUTE)
+            everything = {
+                group.name: tuple(host.name for host in group.get_hosts())
+                for group in (compute.child_groups if compute else ())
+            }
             manager.subset(limit)
-            hosts = manager.get_hosts(COMPUTE)
-            if not hosts:
-                return (), (), {}
-            compute = manager.groups[COMPUTE]
-            partitions = {group.name for group in compute.child_groups}
-            used = {group.name for host in hosts for group in host.groups} & partitions
-            scope = VariableManager(loader=loader, inventory=manager).get_vars(host=hosts[0])
-            kept = {key: scope[key] for key in ("partition", "ansible_connection") if key in scope}
-            values = Templar(loader=loader, variables=scope).template(kept)
+            chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
+            variables = VariableManager(loader=loader, inventory=manager)
+            for name, hosts in everything.items():
+                under = tuple(host for host in hosts if host in chosen)
+                if not under:
+                    continue
+                scope = variables.get_vars(host=chosen[under[0]])
+                kept = {key: scope[key] for key in _ASKED_FOR if key in scope}
+                values = Templar(loader=loader, variables=scope).template(kept)
+                asked[name] = _Asked(under, hosts, _plain(values))
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
-    return tuple(host.name for host in hosts), tuple(sorted(used)), _plain(values)
+    return asked
+
+
+_ASKED_FOR = ("partition", "ansible_connection")
 
 
 def _plain(value: Any) -> Any:

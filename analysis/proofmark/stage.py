@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -19,10 +20,22 @@ KIT = files("proofmark")
 SHELL = KIT / "shell"
 
 
-def write_steps(run: Path, plan: Plan, software: Software, scratch: Path, scheduler: str) -> None:
+NODE, PEER, FOLDER = "@NODE@", "@PEER@", "@FOLDER@"
+"""Stand in the script of a step that nodes measure by themselves; each node puts its own in."""
+
+
+def write_steps(
+    run: Path,
+    plan: Plan,
+    software: Software,
+    scratch: Path,
+    scheduler: str,
+    file_systems: Mapping[str, Path] | None = None,
+) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 
     A step that was already written is left alone: its output belongs to exactly that command.
+    `file_systems` are scratch folders by name, for steps that ask for another than `scratch`.
 
     Raises:
         BadInput: a package or program of the plan was not provided.
@@ -32,11 +45,18 @@ def write_steps(run: Path, plan: Plan, software: Software, scratch: Path, schedu
         folder = run / "steps" / step.id
         if (folder / "run.sh").exists():
             continue
-        own_scratch = f"{scratch / run.name / step.id}"
+        base = (file_systems or {}).get(step.file_system, scratch)
+        own = f"/{FOLDER}" if step.scope != "job" else ""
+        own_scratch = f"{base / run.name / step.id}{own}"
         text = step_script(step, software, own_scratch)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
             (folder / name).write_text(content.replace(SCRATCH, own_scratch))
+        if step.scope != "job":
+            lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
+            (folder / "instances").write_text("".join(lines))
+            write_whole(folder / "node.sh", text)
+            text = each_script(step)
         write_whole(folder / "run.sh", text)
     for group in plan.groups:
         for job in group.jobs:
@@ -45,8 +65,20 @@ def write_steps(run: Path, plan: Plan, software: Software, scratch: Path, schedu
             write_whole(folder / "job.sh", job_script(job, run, scheduler))
 
 
+def each_script(step: Step) -> str:
+    """Return the ``run.sh`` of a step that nodes measure by themselves: it makes theirs."""
+    head = [
+        "#!/bin/sh",
+        f"# {step.case}: {_describe(step)}",
+        f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"STAGGER={step.stagger} # seconds",
+        "",
+    ]
+    return "\n".join(head) + (SHELL / "each.sh").read_text()
+
+
 def step_script(step: Step, software: Software, scratch: str) -> str:
-    """Return the self-contained ``run.sh`` of `step`.
+    """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Raises:
         BadInput: as `write_steps`.
@@ -62,26 +94,57 @@ def step_script(step: Step, software: Software, scratch: str) -> str:
         program=_program(step, package),
         arguments=[placed(argument) for argument in step.arguments],
         environment={name: placed(value) for name, value in _environment(step, package).items()},
-        hosts=step.nodes,
+        hosts=step.nodes if step.scope == "job" else [NODE, PEER],
         cpus=step.cpus,
         prefix=package.prefix,
+        membind=step.membind,
     )
     launcher = package.launcher if step.launch == "mpi" else "plain"
+    lines = (
+        launcher_lines(launcher, launch) if step.copies == 1 else _copied(step, launcher, launch)
+    )
     made = "" if step.output in ("stdout", "stderr") else step.output
+    name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
-        f"STEP={shlex.quote(step.id)}",
+        f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
         f"SCRATCH={shlex.quote(folder)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(made)}",
         "launch() {",
-        *launcher_lines(launcher, launch),
+        *lines,
         "}",
         "",
     ]
     return "\n".join(head) + (SHELL / "step.sh").read_text()
+
+
+def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
+    """Start every copy at once, in a folder of its own; then print one output after the other."""
+    copies, lines = step.copies, []
+    for copy in range(copies):
+        own = replace(launch, cpus=launch.cpus[copy::copies])
+        lines += [
+            "(",
+            f"mkdir -p copy-{copy + 1} && cd copy-{copy + 1} || exit 74",
+            f"export FIRST_RANK={copy} RANK_STRIDE={copies}",
+            *launcher_lines(launcher, own),
+            f") >copy-{copy + 1}.out &",
+            f"COPY_{copy + 1}=$!",
+        ]
+    numbers = range(1, copies + 1)
+    return [
+        *lines,
+        "FAILED=0",
+        *(f'wait "$COPY_{number}" || FAILED=$?' for number in numbers),
+        f"for copy in {' '.join(map(str, numbers))}; do",
+        f'echo "# copy $copy of {copies}"',
+        'cat "copy-$copy.out"',
+        "done",
+        'exit "$FAILED"',
+    ]
 
 
 def job_script(job: Job, run: Path, scheduler: str) -> str:
@@ -106,6 +169,7 @@ def _describe(step: Step) -> str:
         "threads": step.threads,
         "placement": step.placement or "none",
         **step.parameters,
+        **({"scope": step.scope} if step.scope != "job" else {}),
     }
     return ", ".join(f"{key} {value}" for key, value in facts.items())
 

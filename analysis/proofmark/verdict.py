@@ -15,6 +15,7 @@ from typing import Any
 
 from proofmark.cases import Against, Benchmarks, Reference
 from proofmark.expressions import render
+from proofmark.nodesets import folded
 from proofmark.plan import Plan
 from proofmark.records import Record
 from proofmark.site import Limit
@@ -50,12 +51,18 @@ class Result:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Steps that the plan holds and that were measured, and figures that came twice."""
+    """What the plan wants measured and what was, and figures that came twice.
+
+    Counted are steps; a step that each node measures by itself counts once a node. `missing` names
+    the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
+    mode of the machine: nobody expects them of this run, and they are listed.
+    """
 
     expected: int
     measured: int
     duplicate: int
     missing: tuple[str, ...]
+    not_run: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class Verdict:
             return 2
         if self.counts["FAIL"]:
             return 1
-        if not self.counts["PASS"] or (strict and self.counts["UNJUDGED"]):
+        unjudged = self.counts["UNJUDGED"] or self.coverage.not_run
+        if not self.counts["PASS"] or (strict and unjudged):
             return 4
         return 0
 
@@ -224,6 +232,8 @@ def _judge_one(
 def _applies(reference: Reference, record: Record) -> bool:
     if reference.metric != record.metric or reference.system not in (None, record.system):
         return False
+    if reference.mode not in (None, record.mode):
+        return False
     traits = _traits(record)
     return all(traits.get(key) == value for key, value in reference.where.items())
 
@@ -265,10 +275,28 @@ def _reference_value(
 
 
 def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
-    """Count the steps that were read, and the figures that one execution gave twice."""
+    """Count what was read, and the figures that one execution gave twice."""
     seen = {record.step for record in records}
-    steps = [step.id for step in plan.steps()]
-    missing = tuple(step for step in steps if step not in seen)
+    expected = measured = 0
+    missing: list[str] = []
+    for step in plan.steps_to_run():
+        folders = step.folders()
+        lacking = [folder for folder in folders if folder not in seen]
+        expected += len(folders)
+        measured += len(folders) - len(lacking)
+        if lacking and step.scope == "job":
+            missing.append(step.id)
+        elif lacking:
+            instances = step.instances()
+            hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
+            missing.append(f"{step.id}: {folded(hosts)}")
+    not_run = tuple(
+        f"{step.id}: NOT RUN: needs mode {group.mode}"
+        for group in plan.groups
+        if group.mode != plan.current_mode
+        for job in group.jobs
+        for step in job.steps
+    )
     times = Counter((record.step, record.attempt, *_identity(record)) for record in records)
     duplicate = sum(count - 1 for count in times.values())
-    return Coverage(len(steps), len(steps) - len(missing), duplicate, missing)
+    return Coverage(expected, measured, duplicate, tuple(missing), not_run)

@@ -131,6 +131,23 @@ def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
     return found, line + 1
 
 
+def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
+    """Return ``file:line`` of what `parts` lead to, and the dotted key of those that are there.
+
+    Of several `files` that first one counts in which the first part stands; empty if in none.
+    """
+    for path in files:
+        try:
+            node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if isinstance(node, yaml.MappingNode):
+            found, line = _located(node, parts)
+            if found:
+                return f"{path}:{line}", ".".join(map(str, found))
+    return "", ""
+
+
 def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     """Return the keys that `model` accepts beside the last part of `location` (pydantic's)."""
     models = [model]

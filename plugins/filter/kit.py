@@ -49,12 +49,13 @@ def packages(plan: Mapping[str, Any]) -> list[str]:
 
 
 def cost(plan: Mapping[str, Any]) -> str:
-    """Return what `plan` will cost, as one sentence."""
+    """Return what `plan` will cost, in one line."""
     totals = plan["totals"]
     return (
-        f"{plan['suite']} on {plan['partition']}: {totals['steps']} steps, "
-        f"{totals['jobs']} jobs, about {duration(totals['wall_s'])}, {totals['node_hours']:.2f} node-hours, "
-        f"up to {size(totals['scratch_peak_bytes'])} in scratch"
+        f"suite: {plan['suite']}, partition: {plan['partition']}, "
+        f"steps: {totals['steps']}, jobs: {totals['jobs']}, "
+        f"time: about {duration(totals['wall_s'])}, node-hours: {totals['node_hours']:.2f}, "
+        f"scratch: up to {size(totals['scratch_peak_bytes'])} at one time"
     )
 
 

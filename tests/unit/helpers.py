@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,3 +199,20 @@ def left_behind(mark: str) -> list[str]:
             continue
         lines.append(b" ".join(words).decode(errors="replace"))
     return lines
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return time of change and content of all files below `folder`, by relative name."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def until(what: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until `what` holds; it is an error if it never does."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)

@@ -27,6 +27,7 @@ class Launch:
         cpus: per rank its node's index in `hosts` and its ordered CPUs (operating system numbers,
             one per thread); empty where the program places its own processes.
         prefix: where the package's MPI lives.
+        membind: the NUMA nodes that memory may come from; any, if empty.
     """
 
     program: str
@@ -35,6 +36,7 @@ class Launch:
     hosts: Sequence[str]
     cpus: Sequence[tuple[int, Sequence[int]]]
     prefix: str
+    membind: Sequence[int] = ()
 
     def exports(self, extra: Mapping[str, str] | None = None) -> list[str]:
         """Return the ``export`` lines of `extra`, then of the environment, which may override."""
@@ -43,7 +45,8 @@ class Launch:
 
     def ranked(self) -> str:
         """Return the program behind the wrapper that notes where each rank is bound."""
-        return 'sh "$HERE/run.sh" --rank ' + shlex.join([self.program, *self.arguments])
+        bound = ["numactl", f"--membind={','.join(map(str, self.membind))}"] if self.membind else []
+        return 'sh "$HERE/run.sh" --rank ' + shlex.join([*bound, self.program, *self.arguments])
 
 
 def names() -> list[str]:

@@ -3,8 +3,9 @@
 ``docs/placement.md`` shows each of them.
 """
 
+from proofmark.placement.ask import Refused
 from proofmark.placement.engine import place
 from proofmark.placement.model import Placement, RankPlace
 from proofmark.placement.table import RULES
 
-__all__ = ["RULES", "Placement", "RankPlace", "place"]
+__all__ = ["RULES", "Placement", "RankPlace", "Refused", "place"]

@@ -126,7 +126,9 @@ def _when(material: Material) -> str:
     if material.started is None or material.ended is None:
         return "nothing yet"
     took = duration((material.ended - material.started).total_seconds())
-    return f"{_minute(material.started)} to {_minute(material.ended)} ({took})"
+    same_day = material.started.date() == material.ended.date()
+    ended = f"{material.ended:%H:%M UTC}" if same_day else _minute(material.ended)
+    return f"{_minute(material.started)} to {ended} ({took})"
 
 
 def _minute(moment: datetime) -> str:

@@ -9,7 +9,7 @@ from proofmark.report import kernels
 from proofmark.report.material import Material
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure, measured, word
-from proofmark.report.text import count
+from proofmark.report.text import count, folded
 from proofmark.verdict import Result
 
 NOT_RUN = {
@@ -26,6 +26,7 @@ def section(material: Material) -> Section:
     blocks = [
         *_failures(material),
         *_not_run(material),
+        *_other_modes(material),
         *_findings(material),
         *kernels.block(material),
         *_counters(material),
@@ -98,12 +99,19 @@ def _files(material: Material, step: str) -> tuple[Link, ...]:
     )
 
 
+def _other_modes(material: Material) -> Iterator[Block]:
+    if not_run := material.verdict.coverage.not_run:
+        caption = "Steps for other modes of the machine"
+        why = "They run in a mode that is entered only when a reboot is confirmed."
+        yield Block(titles=(caption,), paragraphs=(why,), items=not_run)
+
+
 def _not_run(material: Material) -> Iterator[Block]:
     missing = set(material.verdict.coverage.missing)
     states = [state for state in material.states if state.step.id in missing]
     if not states:
         return
-    rows = [(_step(state), ", ".join(state.step.nodes), NOT_RUN[state.state]) for state in states]
+    rows = [(_step(state), folded(state.step.nodes), NOT_RUN[state.state]) for state in states]
     caption = "Steps that were not run"
     again = "The same command that started the run goes on with them."
     block = table(

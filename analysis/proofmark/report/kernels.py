@@ -115,7 +115,10 @@ def _sentences(material: Material, used: Mapping[str, str]) -> list[str]:
     said = []
     own, right = used.get(AS_INSTALLED), used.get(RIGHT)
     if own and right and own == right:
-        said.append(f"By itself the BLAS takes {own}, which is the right one for this processor.")
+        said.append(
+            f"By itself the BLAS takes {own}, which is the right one for this processor: "
+            "both columns are the same program, and what parts them is the noise of the machine."
+        )
     elif own and right:
         said.append(
             f"By itself the BLAS takes {own}; the right one for this processor is {right}. "

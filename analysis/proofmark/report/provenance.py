@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from ClusterShell.RangeSet import RangeSet
-
-from proofmark.collect import JobOnNode, Node
+from proofmark.collect import Node
 from proofmark.facts import NodeFacts
-from proofmark.hardware import Dimm, Mount, Nic, NumaDomain, Port
+from proofmark.hardware import Mount, Nic, NumaDomain, Port
 from proofmark.report.material import Material, facts_of
-from proofmark.report.page import TITLED, Block, Column, Fold, Section, Table, facts, table
+from proofmark.report.node_tables import counters, details, devices, filled, module
+from proofmark.report.page import TITLED, Block, Fold, Section, facts
 from proofmark.report.software import blocks as software_blocks
-from proofmark.report.text import count, folded, number, size
+from proofmark.report.text import count, folded, size
 
 MOST_KINDS = 20
 """Kinds of nodes that are described; the others stand in nodes/."""
@@ -46,11 +44,11 @@ def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     alike = f" ({count(len(members), 'node')} alike)" if len(members) > 1 else ""
     absent = [(thing, why) for thing, why in sorted(first.absent.items())]
     folds = [
-        Fold("NUMA distances, caches and vulnerabilities", Block(tables=_filled(_details(first)))),
-        Fold("Memory modules, network and mounts", Block(tables=_filled(_devices(first)))),
+        Fold("NUMA distances, caches and vulnerabilities", Block(tables=filled(details(first)))),
+        Fold("Memory modules, network and mounts", Block(tables=filled(devices(first)))),
         Fold(
             f"Error counters before and after, on {first.hostname}",
-            Block(tables=tuple(_counters(members[0]))),
+            Block(tables=filled(counters(members[0]))),
         ),
     ]
     if absent:
@@ -61,10 +59,6 @@ def _kind(rows: Facts, members: Sequence[Node]) -> Block:
         tables=(facts(f"What {hosts} is", rows, kind=TITLED),),
         folds=tuple(folds),
     )
-
-
-def _filled(tables: Iterable[Table]) -> tuple[Table, ...]:
-    return tuple(each for each in tables if each.rows)
 
 
 def described(node: NodeFacts) -> Facts:
@@ -128,18 +122,11 @@ def _numa(domains: Iterable[NumaDomain]) -> str:
 
 
 def _dimms(node: NodeFacts) -> str:
-    alike = Counter(_module(dimm) for dimm in node.dimms)
+    alike = Counter(module(dimm) for dimm in node.dimms)
     told = [f"{number} × {module}" for module, number in alike.items()]
     if told and node.dimm_slots_empty:
         told.append(f"{node.dimm_slots_empty} slots empty")
     return "; ".join(told)
-
-
-def _module(dimm: Dimm) -> str:
-    names = (size(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
-    speed = f"{dimm.rated} MT/s" if dimm.rated else ""
-    runs = f"runs at {dimm.configured} MT/s" if dimm.configured != dimm.rated else ""
-    return " ".join(filter(None, (*names, speed, runs)))
 
 
 def _frequency(node: NodeFacts) -> str:
@@ -181,98 +168,3 @@ def _mounts(mounts: Iterable[Mount]) -> str:
         for mount in mounts
         if mount.target == "/" or mount.kind not in IGNORED
     )
-
-
-def _details(node: NodeFacts) -> Iterable[Table]:
-    domains = [
-        (
-            str(domain.index),
-            _cpus(domain.cpus),
-            size(domain.memory_bytes),
-            " ".join(map(str, domain.distances)) or "–",
-        )
-        for domain in node.numa
-    ]
-    yield table("NUMA domains", ("Domain", "CPUs", "Memory", "Distances"), domains)
-    caches = [
-        (f"L{cache.level}", cache.kind, size(cache.bytes), str(cache.instances))
-        for cache in node.caches
-    ]
-    yield table("Caches", ("Level", "Kind", "Each", Column("Number", "number")), caches)
-    yield facts(
-        "Vulnerabilities of the processor", sorted(node.vulnerabilities.items()), kind="dense"
-    )
-    yield facts("Limits of the shell that probed", sorted(node.limits.items()), kind="dense")
-
-
-def _cpus(cpus: Sequence[int]) -> str:
-    return str(RangeSet.fromlist([str(cpu) for cpu in cpus])) or "none"
-
-
-def _devices(node: NodeFacts) -> Iterable[Table]:
-    modules = [(dimm.locator, _module(dimm), dimm.serial or "not told") for dimm in node.dimms]
-    yield table("Memory modules", ("Slot", "Module", "Serial number"), modules)
-    nics = [
-        (
-            nic.name,
-            nic.driver or "–",
-            nic.firmware or "not told",
-            number(nic.megabits) if nic.megabits else "not told",
-            nic.state or "–",
-            str(nic.mtu or "–"),
-            nic.link or "–",
-            nic.link_best or "–",
-        )
-        for nic in node.nics
-    ]
-    columns = (
-        "Name",
-        "Driver",
-        "Firmware",
-        "Mb/s",
-        "State",
-        "MTU",
-        "PCIe link",
-        "PCIe link at best",
-    )
-    yield table("Network interfaces", columns, nics)
-    ports = [
-        tuple(
-            str(value or "not told")
-            for value in (
-                f"{port.adapter}/{port.port}",
-                port.kind,
-                port.firmware,
-                port.board,
-                port.rate,
-                port.state,
-            )
-        )
-        for port in node.ports
-    ]
-    yield table("Fabric ports", ("Port", "Kind", "Firmware", "Board", "Rate", "State"), ports)
-    mounts = [(each.target, each.kind, each.source, each.options) for each in node.mounts]
-    yield table("Mounts", ("Where", "Type", "Source", "Options"), mounts)
-    yield facts("Serial numbers and firmware", sorted(node.firmware.items()), kind="dense")
-
-
-def _counters(node: Node) -> Iterable[Table]:
-    return (_counters_of(job) for job in node.jobs[:MOST_KINDS])
-
-
-def _counters_of(job: JobOnNode) -> Table:
-    first, last = job.provenance.before, job.provenance.after
-    after = last.values if last else {}
-    rows = [
-        (name, before, after.get(name, "not read" if last is None else "absent"))
-        for name, before in sorted(first.values.items())
-    ]
-    watched = table(
-        f"Error counters of job {job.job}, attempt {job.attempt}",
-        ("Counter", Column("Before", "number"), Column("After", "number")),
-        rows,
-        kind="dense",
-    )
-    absent = "; ".join(f"{name}: {why}" for name, why in sorted(first.absent.items()))
-    notes = (*watched.notes, *([f"Not watched: {absent}."] if absent else []))
-    return replace(watched, notes=notes)

@@ -66,8 +66,8 @@ def size(count: int | None) -> str:
 
 
 def pairs(parameters: Mapping[str, object]) -> str:
-    """Return parameters as ``bytes 4096, ranks 2``."""
-    return ", ".join(f"{key} {value}" for key, value in parameters.items())
+    """Return parameters as ``bytes 4096, ranks 2``; lines break between, not within them."""
+    return ", ".join(f"{key}\u00a0{value}" for key, value in parameters.items())
 
 
 def count(amount: int, one: str, many: str = "") -> str:

@@ -20,9 +20,9 @@ for step in $STEPS; do
 	[ ! -e "steps/$step/rc" ] || continue
 	sh "steps/$step/run.sh" &
 	STEP=$!
-	[ -z "$STOPPED" ] || kill -TERM "$STEP" # the signal came before its number was known
-	wait "$STEP"
-	[ -z "$STOPPED" ] || wait "$STEP"
+	[ -n "$STOPPED" ] || wait "$STEP"
+	# Again until it has ended: a signal is lost on a script that is just being started.
+	while [ -n "$STOPPED" ] && kill -TERM "$STEP" 2>/dev/null; do sleep 0.2; done
 	STEP=
 	[ -n "$STOPPED" ] || [ -e "steps/$step/rc" ] || {
 		echo "job $JOB: step $step left no result; stopping" >&2

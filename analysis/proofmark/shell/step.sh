@@ -12,6 +12,7 @@ where_bound() { # one JSON line: rank, host, CPUs allowed
 		[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
 	done </proc/self/status
 	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}}
+	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1})) # of several copies of a program
 	printf '{"rank": %s, "host": "%s", "cpus": "%s"}\n' "$rank" "$HOST" "$allowed" >"$BINDING/$rank"
 }
 
@@ -37,16 +38,16 @@ centiseconds() { # since boot; no process is started
 signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
 	reached=0
 	# shellcheck disable=SC2013 # these names have no blanks
-	for found in $(grep -lF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
+	for found in $(grep -lzF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
 		found=${found#/proc/}
 		kill "-$1" "${found%/environ}" 2>/dev/null && reached=$((reached + 1))
 	done
 }
 
-kill_all() { # again while there are others than the watchdog's sleep: one may have started another
+kill_all() { # until there is nobody: one may have started another meanwhile
 	for _ in 1 2 3 4 5; do
 		signal_all KILL
-		[ "$reached" -gt 1 ] || break
+		[ "$reached" != 0 ] || break
 	done
 }
 
@@ -72,7 +73,7 @@ if [ -e "$HERE/rc" ]; then
 elif [ -e "$HERE/started" ]; then
 	read -r host process _ <"$HERE/started"
 	if [ "$host" = "$HOST" ] && [ "$process" != $$ ] &&
-		grep -qF run.sh "/proc/$process/cmdline" 2>/dev/null; then
+		grep -qzF run.sh "/proc/$process/cmdline" 2>/dev/null; then
 		echo "$STEP: runs already, as process $process" >&2
 		exit 74
 	fi
@@ -97,7 +98,7 @@ PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stde
 PROGRAM=$!
 [ -z "$INTERRUPTED" ] || stop_program # the signal came before there was anything to stop
 (
-	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # stopped together with the program
+	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended together with the program
 	echo "$TIMEOUT" >timed_out
 	stop_program
 ) </dev/null >/dev/null 2>&1 &
@@ -106,8 +107,8 @@ WATCHDOG=$!
 wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
-kill "$WATCHDOG" 2>/dev/null
-kill_all # nothing that the program left behind may disturb the next step
+# Nothing that the program left behind may disturb the next step; the watchdog ends with its sleep.
+while kill_all; kill -0 "$WATCHDOG" 2>/dev/null; do :; done
 
 if [ -n "$SCRATCH" ]; then
 	rm -rf "$SCRATCH"

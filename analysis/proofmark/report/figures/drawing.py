@@ -200,8 +200,8 @@ def bars(
         )
     axes.set_xticks(range(len(groups)), groups)
     axes.set_xlim(-0.5, len(groups) - 0.5)
-    axes.set_ylim(bottom=0)
-    axes.margins(y=0.12)
+    heights = [value for each in series for value in each.values if value is not None]
+    axes.set_ylim(0, 1.12 * max([*heights, level[1] if level else 0]))
     axes.tick_params(axis="x", length=0)
     axes.yaxis.set_major_formatter(FuncFormatter(number_label))
     axes.set_title(y_label, loc="left")

@@ -1,0 +1,121 @@
+"""What an inventory declares of a partition: hardware, modes, switch levels, file systems."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from proofmark.cases import Name, Slug, Text
+
+CURRENT = "current"
+"""The mode of a partition that has no other: whatever the machine stands in."""
+Count = Annotated[int, Field(gt=0)]
+
+
+class Declared(BaseModel):
+    """Base of all that is declared: nothing unknown, nothing changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Hardware(Declared):
+    """The nodes of a partition that cannot be asked now.
+
+    Attributes:
+        architecture: archspec's name.
+        clock_hz: nominal; with `flop_per_cycle` (double precision, of one core) the nominal peak.
+        topology: hwloc's synthetic notation, or a file of hwloc's XML beside the partition's
+            variables (it ends in ``.xml``). A mode may have its own.
+        memory_bytes: usable by programs, where the topology does not tell or another number holds.
+        llc_bytes: caches of the last level, likewise.
+        sources: where each fact comes from, by key.
+        assumed: facts that nobody has told, by key: the plan shows them.
+    """
+
+    cpu_model: Text
+    architecture: Slug | Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    topology: Text
+    clock_hz: float | None = Field(default=None, gt=0)
+    flop_per_cycle: Count | None = None
+    memory_bytes: Count | None = None
+    llc_bytes: Count | None = None
+    sources: dict[str, Text] = {}
+    assumed: dict[str, Text] = {}
+
+
+class Mode(Declared):
+    """A state of the machine set by firmware.
+
+    `settings` names it in the firmware's words (``cluster: Quadrant``, ``memory: Flat``);
+    `topology` is what the node looks like in it, where that is not the hardware's own.
+    """
+
+    settings: dict[str, str] = {}
+    topology: Text | None = None
+    memory_bytes: Count | None = None
+
+
+class Level(Declared):
+    """Nodes that are close together: every `each` hosts, in the inventory's order, are one."""
+
+    name: Slug
+    each: Count
+
+
+class Fabric(Declared):
+    """The switch levels between two nodes, the nearest first, and the racks.
+
+    Two nodes that share none of `levels` are `top` apart.
+    """
+
+    levels: list[Level] = []
+    top: Slug = "fabric"
+    rack: Count | None = None
+    source: Text = "not told"
+
+    @model_validator(mode="after")
+    def _nested(self) -> Fabric:
+        sizes = [level.each for level in self.levels]
+        if any(outer % inner for inner, outer in pairwise(sizes)):
+            raise ValueError("levels: each one holds whole ones of the level before it")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """How far two nodes can be apart, the nearest first."""
+        return [*(level.name for level in self.levels), self.top]
+
+    def location(self, index: int) -> dict[str, str]:
+        """Return the switch of each level, and the rack, of the host with this number from 0."""
+        numbers = {level.name: index // level.each + 1 for level in self.levels}
+        if self.rack:
+            numbers["rack"] = index // self.rack + 1
+        return {name: f"{name}-{number:03d}" for name, number in numbers.items()}
+
+    def apart(self, one: int, other: int) -> str:
+        """Return the nearest level that two hosts share."""
+        near = (level for level in self.levels if one // level.each == other // level.each)
+        return next((level.name for level in near), self.top)
+
+
+class FileSystem(Declared):
+    """A further scratch file system; `block_bytes` was fixed when it was made (GPFS)."""
+
+    name: Slug
+    path: str = Field(pattern=r"^/")
+    block_bytes: Count | None = None
+
+
+def _named(given: Any) -> Any:
+    return {name: {} for name in given} if isinstance(given, list) else given
+
+
+Modes = Annotated[
+    dict[Slug, Mode],
+    Field(min_length=1),
+    BeforeValidator(_named, json_schema_input_type=dict[Slug, Mode] | list[Slug]),
+]
+Facts = dict[Name, str | int | float]
+Discovered = Literal["discovered"]

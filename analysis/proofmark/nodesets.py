@@ -1,0 +1,55 @@
+"""Names of nodes: folded in files (``knl[0001-8305]``), one by one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Annotated, Any
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+from pydantic import BeforeValidator, PlainSerializer
+
+
+def fold(names: Iterable[str]) -> list[str]:
+    """Return node sets that expand to `names` in this order; one where the order allows it."""
+    return list(_fold(tuple(names)))
+
+
+def unfold(sets: Iterable[str]) -> list[str]:
+    """Return the names in `sets`, one by one.
+
+    Raises:
+        ValueError: an entry is no node set.
+    """
+    return [name for each in sets for name in _unfold(each)]
+
+
+def folded(names: Iterable[str]) -> str:
+    """Return `names` as one text, for people; their order is lost."""
+    return str(NodeSet.fromlist(list(names)))
+
+
+@lru_cache(maxsize=256)
+def _fold(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) < 2:
+        return names
+    one = folded(names)
+    return (one,) if _unfold(one) == names else names
+
+
+@lru_cache(maxsize=256)
+def _unfold(text: str) -> tuple[str, ...]:
+    if "[" not in text and "," not in text:
+        return (text,)
+    try:
+        return tuple(NodeSet(text))
+    except NodeSetException as error:
+        raise ValueError(f"no node set: {error}") from None
+
+
+def _listed(given: Any) -> Any:
+    return unfold(given) if isinstance(given, (list, tuple)) else given
+
+
+Nodes = Annotated[list[str], BeforeValidator(_listed), PlainSerializer(fold, when_used="json")]
+"""Names one by one; their JSON is a list of node sets."""

@@ -1,0 +1,256 @@
+"""The report in a real browser: from a file, without script or network, at any width."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.report_runs import made_run, reported, troubled_run
+
+from proofmark.verdict import WORDS
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60.0  # seconds that the browser may take to answer, on a busy machine
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
+# The protocol has its own numbers: the browser reads from 3 and writes to 4.
+AS_3_AND_4 = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+for number, end in enumerate(ends, start=3):
+    os.dup2(end, number)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+HOSTILE = "<img src=x onerror=alert(1)>" + "w" * 200
+
+
+class Browser:
+    """Chromium, driven by its DevTools protocol over a pair of pipes (messages end with NUL)."""
+
+    def __init__(self, profile: Path) -> None:
+        program = shutil.which("chromium")
+        assert program, "chromium is missing: requirements/debian-dev.txt names it"
+        their_input, self._out = os.pipe()
+        self._in, their_output = os.pipe()
+        wrapper = [sys.executable, "-c", AS_3_AND_4, f"{their_input}", f"{their_output}"]
+        self._process = subprocess.Popen(
+            [*wrapper, program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(their_input, their_output),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(their_input)
+        os.close(their_output)
+        self._buffer = b""
+        self._number = 0
+        self._session = ""
+        self.events: list[dict[str, Any]] = []
+
+    def attach(self) -> None:
+        """Take over the page that the browser opened with."""
+        (page,) = (
+            each for each in self.ask("Target.getTargets")["targetInfos"] if each["type"] == "page"
+        )
+        attached = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(f"{domain}.enable")
+
+    def close(self) -> None:
+        """End the browser."""
+        os.close(self._out)
+        os.close(self._in)
+        self._process.terminate()
+        self._process.wait(timeout=PATIENCE)
+
+    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method and return its result; events that come meanwhile are kept."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+            self.events.append(answer)
+
+    def wait_for(self, event: str) -> None:
+        """Wait until `event` has come."""
+        while not any(each.get("method") == event for each in self.events):
+            self.events.append(self._next())
+
+    def _next(self) -> dict[str, Any]:
+        deadline = time.monotonic() + PATIENCE
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], max(0, deadline - time.monotonic()))
+            assert ready, "the browser does not answer"
+            received = os.read(self._in, 1 << 20)
+            assert received, "the browser has ended"
+            self._buffer += received
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def show(self, page: Path, *, width: int, dark: bool = False) -> None:
+        """Open a file in a window of `width` CSS pixels; events of earlier pages are forgotten."""
+        self.events.clear()
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.ask("Page.navigate", url=page.as_uri())
+        self.wait_for("Page.loadEventFired")
+
+    def value(self, expression: str) -> Any:
+        """Evaluate JavaScript from outside of the page."""
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def said(self) -> list[dict[str, Any]]:
+        """Return what the page wrote to the console, and what the browser had to say about it."""
+        kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+        return [each for each in self.events if each.get("method") in kinds]
+
+    def requested(self) -> set[str]:
+        """Return the addresses that the page asked for."""
+        return {
+            each["params"]["request"]["url"]
+            for each in self.events
+            if each.get("method") == "Network.requestWillBeSent"
+        }
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    try:
+        opened.attach()
+        yield opened
+    finally:
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return reports: of a run that passes, a troubled one, and one with a hostile host name."""
+    runs = {
+        "good": made_run(tmp_path_factory.mktemp("good")),
+        "troubled": troubled_run(tmp_path_factory.mktemp("troubled")),
+        "hostile": made_run(tmp_path_factory.mktemp("hostile"), host=HOSTILE),
+    }
+    for run in runs.values():
+        reported(run)
+    return {name: run.folder / "report.html" for name, run in runs.items()}
+
+
+@pytest.mark.parametrize("name", ["good", "troubled", "hostile"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_opens_from_a_file_and_fits(
+    browser: Browser, pages: dict[str, Path], name: str, width: int
+) -> None:
+    browser.show(pages[name], width=width)
+    assert browser.said() == []
+    assert browser.requested() == {pages[name].as_uri()}
+    shown = browser.value("document.body.innerText")
+    assert all(word in shown for word in WORDS)
+    assert browser.value("document.querySelectorAll('script, img').length") == 0
+    assert browser.value("document.querySelectorAll('main svg').length") > 0
+    browser.value("document.querySelectorAll('details').forEach(each => each.open = true)")
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    wider = (
+        "[...document.querySelectorAll('body *')]"
+        ".filter(each => each.getBoundingClientRect().right > innerWidth + 1)"
+        ".filter(each => !each.closest('svg, thead, caption'))"
+        ".map(each => each.outerHTML.slice(0, 200))"
+    )
+    assert browser.value(wider) == []
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    """Return the contrast of two colours (WCAG 2.2, "contrast ratio")."""
+
+    def luminance(colour: list[float]) -> float:
+        parts = [part / 255 for part in colour[:3]]
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        ]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_can_be_told_from_its_ground(
+    browser: Browser, pages: dict[str, Path], dark: bool
+) -> None:
+    browser.show(pages["troubled"], width=1280, dark=dark)
+    numbers = "(text => text.match(/[\\d.]+/g).map(Number))"
+    ground = browser.value(f"{numbers}(getComputedStyle(document.body).backgroundColor)")
+    assert (sum(ground[:3]) < 3 * 128) is dark
+    tint = browser.value(
+        f"{numbers}(getComputedStyle(document.querySelector('pre')).backgroundColor)"
+    )
+    texts = browser.value(
+        "[...document.querySelectorAll('body *')]"
+        ".filter(each => !each.matches('svg title, svg desc'))"
+        ".filter(each => [...each.childNodes].some(node => node.nodeType == 3 && node.data.trim()))"
+        ".map(each => [getComputedStyle(each)[each.closest('svg') ? 'fill' : 'color'], each])"
+        f".map(([colour, each]) => [{numbers}(colour), each.outerHTML.slice(0, 100)])"
+    )
+    assert len(texts) > 100
+    assert [
+        (colour, text)
+        for colour, text in texts
+        if min(contrast(colour, each) for each in (ground, tint)) < 4.5
+    ] == []
+
+
+def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.show(pages["good"], width=1280)
+    printed = browser.ask("Page.printToPDF", preferCSSPageSize=True)
+    pdf = base64.b64decode(printed["data"])
+    assert pdf.startswith(b"%PDF")
+    sheets = pdf.count(b"/Type /Page\n")
+    # What is folded is printed, but for the table of all the figures.
+    assert 5 <= sheets <= 25
+    assert b"/MediaBox [0 0 594.95" in pdf
+
+
+def test_a_script_would_have_been_noticed(browser: Browser, tmp_path: Path) -> None:
+    """The control: what the tests above look for is seen when it is there."""
+    page = tmp_path / "loud.html"
+    page.write_text("<img src='missing.png'><script>console.error('loud')</script>")
+    browser.show(page, width=375)
+    assert any("loud" in json.dumps(each) for each in browser.said())
+    assert (tmp_path / "missing.png").as_uri() in browser.requested()

@@ -1,0 +1,200 @@
+"""A small kit to play with: the real roles, plugins and playbooks, with cases that take no time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SHARED = [
+    "analysis",
+    "playbooks",
+    "plugins",
+    "roles",
+    "acceptance.yml",
+    "ansible.cfg",
+    "galaxy.yml",
+]
+
+NAP = r"""
+title: A program that sleeps and prints a rate
+package: shell
+program: sh
+launch: process
+arguments: [-c, "sleep {seconds}; echo nap {number}; echo rate: 100; echo done"]
+sweep: {number: "{upto(2)}", seconds: 0}
+cost: {seconds: "{seconds}", bytes: "{64 * MiB}"}
+suites: {quick: {}, slow: {sweep: {seconds: [0, 2]}}}
+metrics:
+  rate: {unit: MB/s, better: higher, what: nothing at all}
+read:
+  finds: rate
+  benchmark: nap
+  parameters: {number: int}
+  text:
+    facts: ['nap (?P<number>\d+)']
+    keys:
+      - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
+    require: {the end: done}
+    expects: [rate]
+references:
+  - {metric: rate, kind: derived, value: 90, at_least: 0.9, source: what the case prints}
+"""
+SUITES = """
+suites:
+  quick: {title: two naps of no time}
+  slow: {title: two naps of no time and two of two seconds}
+"""
+SYSTEM = """
+packages:
+  shell: {apt: [dash], programs: {sh: /bin/sh}}
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a run of ansible-playbook left behind."""
+
+    code: int
+    output: str
+
+    def says(self, words: str) -> bool:
+        """Tell whether `words` were printed, however Ansible broke the lines."""
+        return words in " ".join(self.output.split())
+
+    @property
+    def recap(self) -> dict[str, int]:
+        """Return the counts of the last line, by word."""
+        words = self.output.rstrip().splitlines()[-1].partition(":")[2].split()
+        return {key: int(count) for key, _, count in (word.partition("=") for word in words)}
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A checkout of its own, with the site `local` and a scratch directory of its own."""
+
+    folder: Path
+    scratch: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def partition(self, **facts: Any) -> None:
+        """Write the facts of the site's partition; `facts` are added to the usual ones."""
+        path = self.folder / "inventory/local/group_vars/local/partition.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        usual = {
+            "hardware": "discovered",
+            "environment": "local",
+            "provision_from": "system",
+            "scheduler": "none",
+            "scratch": {"path": str(self.scratch)},
+        }
+        path.write_text(yaml.safe_dump({"partition": {**usual, **facts}}))
+
+    def start(
+        self, playbook: str, *arguments: str, command: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
+        """Start ansible-playbook in a session of its own; `command` stands before it."""
+        tools = Path(sys.executable).parent
+        environment = {
+            **os.environ,
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_FORCE_COLOR": "0",
+            "COLUMNS": "200",
+            **self.environment,
+        }
+        environment.pop("PROOFMARK_SITE", None)
+        call = [*command, str(tools / "ansible-playbook"), playbook]
+        given = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
+        return subprocess.Popen(
+            [*call, *arguments, *given],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def play(self, playbook: str, *arguments: str, command: tuple[str, ...] = ()) -> Played:
+        """Run ansible-playbook to its end."""
+        process = self.start(playbook, *arguments, command=command)
+        try:
+            output, _ = process.communicate(timeout=180)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return Played(process.returncode, output)
+
+    def run(self) -> Path:
+        """Return the folder of the newest run."""
+        return (self.folder / "runs/latest").resolve()
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Return size and time of every file of the checkout and of scratch, but caches."""
+        found = {}
+        for top in (self.folder, self.scratch):
+            for path in [top, *top.rglob("*")] if top.exists() else []:
+                if "__pycache__" not in path.parts and path.parent != path:
+                    state = path.lstat()
+                    found[f"{path}"] = (state.st_size, state.st_mtime_ns)
+        return found
+
+    def verdict(self) -> dict[str, Any]:
+        """Return verdict.json of the newest run."""
+        content: dict[str, Any] = json.loads((self.run() / "verdict.json").read_text())
+        return content
+
+    def whens(self) -> dict[str, str]:
+        """Return the text of each finished step's when.json, by step."""
+        return {path.parent.name: path.read_text() for path in self.run().glob("steps/*/when.json")}
+
+
+def make_kit(top: Path) -> Kit:
+    """Make a kit in `top`, which every user may enter."""
+    top.chmod(0o755)
+    folder = top / "kit"
+    for name in SHARED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    link = folder / ".ansible/collections/ansible_collections/proofmark/kit"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../../..")
+    for name, text in {
+        "benchmarks/nap.yml": NAP,
+        "benchmarks/suites.yml": SUITES,
+        "environments/local/system.yml": SYSTEM,
+        "inventory/local/hosts.yml": (ROOT / "inventory/local/hosts.yml").read_text(),
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    made = Kit(folder, top / "scratch")
+    made.partition()
+    return made
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Return the command lines of live processes that name `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue  # it has just ended
+        if str(folder) in line:
+            found.append(line)
+    return found

@@ -1,0 +1,183 @@
+"""The role provision against a real dpkg, a real pip and real programs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pwd
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.roles.kit import SYSTEM, Kit, Played
+
+pytestmark = pytest.mark.slow
+
+ABSENT = "proofmark-no-such-package"
+PYTHON_SYSTEM = """
+packages:
+  shell:
+    apt: [dash]
+    pip: {lock: tiny.txt, distribution: tiny}
+    programs: {sh: "{prefix}/bin/tiny"}
+"""
+
+
+def build(kit: Kit, *arguments: str, command: tuple[str, ...] = ()) -> Played:
+    return kit.play("playbooks/plan.yml", "playbooks/build.yml", *arguments, command=command)
+
+
+def environment(kit: Kit, text: str) -> None:
+    (kit.folder / "environments/local/system.yml").write_text(text)
+
+
+def wheel(kit: Kit, version: str) -> None:
+    """Write a wheel with the program `tiny`, and the lock that names it by its hash."""
+    info = f"tiny-{version}.dist-info"
+    files = {
+        f"tiny-{version}.data/scripts/tiny": Path("/bin/sh").read_bytes(),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n".encode(),
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    digests = {
+        name: base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        for name, content in files.items()
+    }
+    record = [f"{name},sha256={digests[name]},{len(files[name])}\n" for name in files]
+    files[f"{info}/RECORD"] = "".join([*record, f"{info}/RECORD,,\n"]).encode()
+    path = kit.folder / f"tiny-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    (kit.folder / "tiny.txt").write_text(
+        f"--no-index\n--find-links {kit.folder}\ntiny=={version} --hash=sha256:{digest}\n"
+    )
+
+
+def test_second_time_changes_nothing_and_another_lock_replaces_the_first(kit: Kit) -> None:
+    environment(kit, PYTHON_SYSTEM)
+    wheel(kit, "1.0")
+    checked = build(kit, "--check")
+    assert (checked.code, checked.recap["changed"]) == (0, 1), checked.output
+    assert not (kit.folder / ".provision").exists()
+
+    assert build(kit).code == 0
+    prefix = kit.folder / ".provision/tiny"
+    assert (prefix / "bin/tiny").read_bytes() == Path("/bin/sh").read_bytes()
+    again = kit.play("playbooks/build.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+    checked = kit.play("playbooks/build.yml", "--check")
+    assert (checked.code, checked.recap["changed"]) == (0, 0), checked.output
+
+    (prefix / "left over").touch()
+    wheel(kit, "1.1")
+    replaced = build(kit, "-e", "fresh=true")
+    assert replaced.code == 0, replaced.output
+    assert list(prefix.glob("lib/*/site-packages/tiny-*")) == [
+        *prefix.glob("lib/*/site-packages/tiny-1.1.dist-info")
+    ]
+    assert not (prefix / "left over").exists()
+
+
+def test_wrong_hash_is_not_installed(kit: Kit) -> None:
+    environment(kit, PYTHON_SYSTEM)
+    wheel(kit, "1.0")
+    lock = kit.folder / "tiny.txt"
+    lock.write_text(lock.read_text().replace("sha256:", "sha256:0")[:-2] + "\n")
+    played = build(kit)
+    assert played.code == 2
+    assert not (kit.folder / ".provision/tiny/lock.txt").exists()
+
+
+def missing_package(kit: Kit) -> tuple[str, ...]:
+    """Let a package be missing, and return the command that makes us an ordinary user."""
+    environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
+    return ordinary_user(kit)
+
+
+def ordinary_user(kit: Kit) -> tuple[str, ...]:
+    if os.geteuid() != 0:
+        return ()
+    nobody = pwd.getpwnam("nobody")
+    for path in [kit.folder.parent, *kit.folder.parent.rglob("*")]:
+        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    home = f"HOME={kit.folder.parent}"
+    return ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", home)
+
+
+@pytest.mark.fault("not-root")
+def test_user_is_told_what_is_missing_and_the_one_command(kit: Kit) -> None:
+    command = missing_package(kit)
+    assert kit.play("playbooks/plan.yml", command=command).code == 0
+    before = kit.files()
+    for arguments in ((), ("--check",)):
+        played = kit.play("playbooks/build.yml", *arguments, command=command)
+        assert played.code == 2
+        assert played.says(f"only root can install them: {ABSENT} Nothing was changed.")
+        assert played.says(
+            "apt-get update && apt-get install --no-install-recommends --yes " + ABSENT
+        )
+    after = kit.files()
+    assert {path for path in after if after[path] != before.get(path)} <= own_notes(kit)
+
+
+@pytest.mark.fault("not-root")
+def test_user_goes_on_where_nothing_is_missing(kit: Kit) -> None:
+    """The control."""
+    played = build(kit, command=ordinary_user(kit))
+    assert played.code == 0, played.output
+    assert (kit.run() / "software.json").exists()
+
+
+def own_notes(kit: Kit) -> set[str]:
+    """Return what asking for a run's state may touch."""
+    return {f"{kit.run()}/lock", str(kit.run())}
+
+
+@pytest.mark.root
+@pytest.mark.fault("check-mode")
+def test_check_mode_says_what_root_would_install(kit: Kit) -> None:
+    environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
+    played = build(kit, "--check")
+    assert (played.code, played.recap["changed"]) == (0, 1), played.output
+    assert played.says(f"Debian packages: {ABSENT}")
+
+
+@pytest.mark.fault("check-mode")
+def test_check_mode_says_nothing_where_nothing_is_missing(kit: Kit) -> None:
+    """The control."""
+    played = build(kit, "--check")
+    assert (played.code, played.recap["changed"]) == (0, 0), played.output
+    assert not played.says("Debian packages:")
+
+
+def test_run_is_not_gone_on_with_other_programs(kit: Kit) -> None:
+    program = kit.folder / "sh"
+    shutil.copy("/bin/sh", program)
+    environment(kit, SYSTEM.replace("/bin/sh", str(program)))
+    assert build(kit).code == 0
+    software = (kit.run() / "software.json").read_bytes()
+    with program.open("ab") as file:
+        file.write(b"another build")
+    played = kit.play("playbooks/build.yml")
+    assert played.code == 2
+    assert played.says("other programs or libraries of shell than")
+    assert (kit.run() / "software.json").read_bytes() == software
+
+
+@pytest.mark.fault("program-missing")
+def test_program_that_a_package_lacks_is_named(kit: Kit) -> None:
+    environment(kit, SYSTEM.replace("/bin/sh", "/bin/no-such-program"))
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("no such program: /bin/no-such-program")
+
+
+def test_origin_that_is_not_there_yet_is_refused(kit: Kit) -> None:
+    played = build(kit, "-e", "provision_from=spack")
+    assert played.code == 2
+    assert played.says("provision_from")
+    assert played.says("spack")
