@@ -102,7 +102,9 @@ def last_words(path: Path) -> str:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=#*\t")]
     telling = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
-    shown = telling[-1][:160] if telling else ""
+    shown = telling[-1] if telling else ""
+    if len(shown) > 160:
+        shown = f"…{shown[-159:]}"  # what went wrong stands behind the path that it befell
     return "".join(letter if letter.isprintable() else "·" for letter in shown)
 
 

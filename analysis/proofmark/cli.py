@@ -67,6 +67,15 @@ def parser() -> argparse.ArgumentParser:
     plan.add_argument("--run-id", help="with --create: the run's name")
     plan.add_argument("--fresh", action="store_true", help="with --create: never go on with a run")
 
+    validate = verb(
+        "validate",
+        commands.validate,
+        "name everything that is wrong with a site, or say what each suite costs there",
+        "validate -i inventory/nurion",
+    )
+    validate.add_argument("-i", "--inventory", action="append", default=[], help="the site")
+    validate.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
+
     read = verb("read", commands.read, "read outputs of a case", "read stream out1.txt out2.txt")
     read.add_argument("case", metavar="CASE")
     read.add_argument("files", metavar="FILE", nargs="+", type=Path)

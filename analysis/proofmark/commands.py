@@ -7,6 +7,7 @@ import csv
 import json
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from proofmark import rerun as repeating
 from proofmark.acceptance import conclude, judged
 from proofmark.cases import Benchmarks, load_benchmarks, schema
 from proofmark.collect import collect_nodes
-from proofmark.errors import bad_input
+from proofmark.errors import BadInput, bad_input
 from proofmark.guard import refuse_scratch
 from proofmark.machines import machines_of
 from proofmark.nodesets import fold
@@ -29,9 +30,10 @@ from proofmark.provision import provide_software
 from proofmark.reader import read_output
 from proofmark.report import write_report
 from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
-from proofmark.site import choose_inventory, load_site
+from proofmark.site import choose_inventory, load_site, load_sites
 from proofmark.software import Software
 from proofmark.stage import write_steps
+from proofmark.validate import validate as check_site
 from proofmark.verdict import WORDS
 
 INVALID = 2
@@ -83,41 +85,64 @@ def cases(options: argparse.Namespace) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Print a plan, or make the run of it."""
+    """Print the plan of each partition, or make the run of one."""
     benchmarks = _benchmarks()
     overrides = {
         "provision_from": options.provision_from,
         "scratch_dir": options.scratch_dir,
     }
-    site = load_site(choose_inventory(options.inventory), options.limit, overrides)
+    inventory = choose_inventory(options.inventory)
+    if not options.create:
+        sites = load_sites(inventory, options.limit, overrides)
+        plans = [
+            planning.make_plan(benchmarks, options.suite, site, machines_of(site)[0])
+            for site in sites
+        ]
+        _print_plans(plans, as_json=options.json)
+        return 0
+    site = load_site(inventory, options.limit, overrides)
     machines, probe = machines_of(site)
     made = planning.make_plan(benchmarks, options.suite, site, machines)
-    if options.create:
-        run, continued = start_or_continue(
-            kit_folder() / "runs",
-            made,
-            benchmarks,
-            site,
-            probe,
-            run_id=options.run_id,
-            fresh=options.fresh,
-        )
-        _print_json(
-            {
-                "run": run.id,
-                "folder": str(run.folder),
-                "continued": continued,
-                "digest": made.digest,
-                "totals": made.totals.model_dump(),
-                "packages": sorted({step.package for step in made.steps()}),
-                "partition": site.partition.model_dump(),
-            }
-        )
-    elif options.json:
-        _print_json(made.model_dump(mode="json"))
-    else:
-        _print_plan(made)
+    run, continued = start_or_continue(
+        kit_folder() / "runs",
+        made,
+        benchmarks,
+        site,
+        probe,
+        run_id=options.run_id,
+        fresh=options.fresh,
+    )
+    _print_json(
+        {
+            "run": run.id,
+            "folder": str(run.folder),
+            "continued": continued,
+            "digest": made.digest,
+            "totals": made.totals.model_dump(),
+            "packages": sorted({step.package for step in made.steps()}),
+            "partition": site.partition.model_dump(),
+        }
+    )
     return 0
+
+
+def _print_plans(plans: Sequence[planning.Plan], *, as_json: bool) -> None:
+    """Print one plan, or the plans of several partitions; each is a run of its own."""
+    if as_json and len(plans) == 1:
+        _print_json(plans[0].model_dump(mode="json"))
+    elif as_json:
+        _print_json({"partitions": [made.model_dump(mode="json") for made in plans]})
+    else:
+        for made in plans:
+            _print_plan(made)
+        if len(plans) > 1:
+            totals = [made.totals for made in plans]
+            hours = sum(each.node_hours for each in totals)
+            print(
+                f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
+                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+                "one run a partition"
+            )
 
 
 def _print_plan(made: planning.Plan) -> None:
@@ -138,6 +163,14 @@ def _print_plan(made: planning.Plan) -> None:
                     duration(step.seconds),
                 )
     _print_table(table)
+    for why in made.left_out:
+        print(f"left out: {why}")
+    for fact, why in made.assumed.items():
+        print(f"assumed: {fact}: {why}")
+    for group in made.groups:
+        if group.mode != made.current_mode:
+            steps = sum(len(job.steps) for job in group.jobs)
+            print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
     totals = made.totals
     print(
         f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
@@ -145,6 +178,25 @@ def _print_plan(made: planning.Plan) -> None:
         f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at one time; "
         f"digest {made.digest[:12]}"
     )
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Name everything that is wrong with a site."""
+    inventory = choose_inventory(options.inventory)
+    environments = kit_folder() / "environments"
+    plans, mistakes = check_site(inventory, options.limit, _benchmarks(), environments)
+    if mistakes:
+        raise BadInput(*mistakes)
+    table = Table("partition", "suite", "jobs", "steps", "node-hours", "takes", box=None)
+    for made in plans:
+        totals = made.totals
+        numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
+        table.add_row(made.partition, made.suite, *numbers, duration(totals.wall_s))
+    _print_table(table)
+    for partition, assumed in {made.partition: made.assumed for made in plans}.items():
+        for fact, why in assumed.items():
+            print(f"assumed: {partition}: {fact}: {why}")
+    return 0
 
 
 def read(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
     """
     of_mode = site.partition.modes[mode]
     topology = _topology(site.facts, of_mode.topology or hardware.topology)
+    topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
     symbols = _symbols(topology, len(site.hosts))
     memory = of_mode.memory_bytes or hardware.memory_bytes
     symbols |= {"memory_bytes": memory} if memory else {}

@@ -192,6 +192,22 @@ def load_sites(
     Raises:
         BadInput: as `load_site`, with the mistakes of all the partitions.
     """
+    sites, mistakes = read_sites(inventory, limit, overrides)
+    if mistakes:
+        raise BadInput(*mistakes)
+    if not sites:
+        raise bad_input("-l", "", f"{limit!r}: no host", "hosts of a partition")
+    return sites
+
+
+def read_sites(
+    inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
+) -> tuple[list[Site], list[Mistake]]:
+    """Return the partitions whose facts are right, and the mistakes of the others.
+
+    Raises:
+        BadInput: Ansible cannot read the inventory.
+    """
     sites: list[Site] = []
     mistakes: list[Mistake] = []
     for name, asked in _ask_ansible(inventory, limit).items():
@@ -217,11 +233,7 @@ def load_sites(
                 partition_hosts=list(asked.all_hosts),
             )
         )
-    if mistakes:
-        raise BadInput(*mistakes)
-    if not sites:
-        raise bad_input("-l", "", f"{limit!r}: no host", "hosts of a partition")
-    return sites
+    return sites, mistakes
 
 
 def variable_files(folder: Path) -> list[Path]:

@@ -122,7 +122,10 @@ def step_script(step: Step, software: Software, scratch: str) -> str:
 
 
 def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
-    """Start every copy at once, in a folder of its own; then print one output after the other."""
+    """Start every copy at once, in a folder of its own; then print one output after the other.
+
+    After the first comment, a title, stands whose output it is: readers forget what came before.
+    """
     copies, lines = step.copies, []
     for copy in range(copies):
         own = replace(launch, cpus=launch.cpus[copy::copies])
@@ -140,8 +143,7 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         "FAILED=0",
         *(f'wait "$COPY_{number}" || FAILED=$?' for number in numbers),
         f"for copy in {' '.join(map(str, numbers))}; do",
-        f'echo "# copy $copy of {copies}"',
-        'cat "copy-$copy.out"',
+        f'awk -v copy="# copy $copy of {copies}" \'1; /^#/ && !told++ {{ print copy }}\' "copy-$copy.out"',
         "done",
         'exit "$FAILED"',
     ]

@@ -42,6 +42,15 @@ def load(path: Path, model: type[Model]) -> Model:
         raise BadInput(*_merged(found)) from None
 
 
+def repeated_keys(path: Path) -> list[Mistake]:
+    """Find keys given twice in `path`, which Ansible only warns of."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return []
+    return _repeated_keys(node, str(path))
+
+
 def _repeated_keys(node: yaml.Node | None, file: str) -> list[Mistake]:
     """Find keys given twice: YAML would silently keep the last."""
     found: list[Mistake] = []

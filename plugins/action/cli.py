@@ -175,4 +175,6 @@ def _identity(user: str) -> tuple[list[str], dict[str, str]]:
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
-    return switch, {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user}
+    # Some service accounts have no home, and Ansible's library wants to write there.
+    home = entry.pw_dir if Path(entry.pw_dir).is_dir() else tempfile.gettempdir()
+    return switch, {"HOME": home, "USER": user, "LOGNAME": user}

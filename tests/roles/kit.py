@@ -187,6 +187,13 @@ def make_kit(top: Path) -> Kit:
     return made
 
 
+def assert_runnable_by(user: str) -> None:
+    """Check that `user` can run this Python, which a checkout under a closed home forbids."""
+    command = ["su", "-s", "/bin/sh", user, "-c", f"{sys.executable} -c pass"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{user} cannot run {sys.executable}: {done.stderr}"
+
+
 def processes_of(folder: Path) -> list[str]:
     """Return the command lines of live processes that name `folder`."""
     found = []

@@ -11,12 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.roles.kit import NAP, Kit, processes_of
+from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.fault("check-mode")
+@pytest.mark.fault("interrupt-sigint")
+@pytest.mark.fault("interrupt-sigterm")
 def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
+    """The control of what happens to it below; the fixture looks for children left behind."""
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
@@ -57,14 +61,6 @@ def test_check_mode_says_what_would_happen_and_changes_no_file(kit: Kit) -> None
         "would run: proofmark report",
     ):
         assert played.says(words)
-
-
-@pytest.mark.fault("check-mode")
-def test_without_check_mode_the_same_changes_files(kit: Kit) -> None:
-    """The control."""
-    before = kit.files()
-    assert kit.play("playbooks/plan.yml").code == 0
-    assert kit.files() != before
 
 
 @pytest.mark.fault("two-sites")
@@ -146,6 +142,19 @@ def started(kit: Kit) -> list[Path]:
     return list(kit.run().glob("steps/*/started"))
 
 
+@pytest.mark.root
+def test_run_belongs_to_the_run_user(kit: Kit) -> None:
+    kit.partition(run_user="nobody")
+    (kit.folder / "runs").mkdir()
+    shutil.chown(kit.folder / "runs", "nobody")
+    assert_runnable_by("nobody")
+    played = kit.play("acceptance.yml")
+    assert played.code == 0, played.output
+    steps = [*kit.run().glob("steps/*/*"), *kit.run().glob("report.html")]
+    assert {path.owner() for path in steps} == {"nobody"}
+    assert kit.scratch.owner() == "nobody"
+
+
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -175,12 +184,3 @@ def test_sigterm_leaves_no_child_and_the_same_command_goes_on(kit: Kit) -> None:
 @pytest.mark.fault("interrupt-sigterm")
 def test_sigkill_leaves_no_child_either(kit: Kit) -> None:
     stop_half_way(kit, kill)
-
-
-@pytest.mark.fault("interrupt-sigint")
-@pytest.mark.fault("interrupt-sigterm")
-def test_uninterrupted_acceptance_leaves_no_child_and_repeats_no_step(kit: Kit) -> None:
-    """The control; the fixture looks for children."""
-    played = kit.play("acceptance.yml", "-e", "suite=slow")
-    assert played.code == 0, played.output
-    assert not list(kit.run().glob("steps/*/interrupted-*"))

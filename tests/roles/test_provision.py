@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.roles.kit import SYSTEM, Kit, Played
+from tests.roles.kit import SYSTEM, Kit, Played, assert_runnable_by
 
 pytestmark = pytest.mark.slow
 
@@ -50,13 +50,16 @@ def wheel(kit: Kit, version: str) -> None:
     path = kit.folder / f"tiny-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
+            archive.writestr(entry, content)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     (kit.folder / "tiny.txt").write_text(
         f"--no-index\n--find-links {kit.folder}\ntiny=={version} --hash=sha256:{digest}\n"
     )
 
 
+@pytest.mark.fault("check-mode")
 def test_second_time_changes_nothing_and_another_lock_replaces_the_first(kit: Kit) -> None:
     environment(kit, PYTHON_SYSTEM)
     wheel(kit, "1.0")
@@ -64,7 +67,8 @@ def test_second_time_changes_nothing_and_another_lock_replaces_the_first(kit: Ki
     assert (checked.code, checked.recap["changed"]) == (0, 1), checked.output
     assert not (kit.folder / ".provision").exists()
 
-    assert build(kit).code == 0
+    built = build(kit)
+    assert built.code == 0, built.output
     prefix = kit.folder / ".provision/tiny"
     assert (prefix / "bin/tiny").read_bytes() == Path("/bin/sh").read_bytes()
     again = kit.play("playbooks/build.yml")
@@ -82,16 +86,6 @@ def test_second_time_changes_nothing_and_another_lock_replaces_the_first(kit: Ki
     assert not (prefix / "left over").exists()
 
 
-def test_wrong_hash_is_not_installed(kit: Kit) -> None:
-    environment(kit, PYTHON_SYSTEM)
-    wheel(kit, "1.0")
-    lock = kit.folder / "tiny.txt"
-    lock.write_text(lock.read_text().replace("sha256:", "sha256:0")[:-2] + "\n")
-    played = build(kit)
-    assert played.code == 2
-    assert not (kit.folder / ".provision/tiny/lock.txt").exists()
-
-
 def missing_package(kit: Kit) -> tuple[str, ...]:
     """Let a package be missing, and return the command that makes us an ordinary user."""
     environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
@@ -101,11 +95,13 @@ def missing_package(kit: Kit) -> tuple[str, ...]:
 def ordinary_user(kit: Kit) -> tuple[str, ...]:
     if os.geteuid() != 0:
         return ()
+    assert_runnable_by("nobody")
     nobody = pwd.getpwnam("nobody")
     for path in [kit.folder.parent, *kit.folder.parent.rglob("*")]:
         os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
-    home = f"HOME={kit.folder.parent}"
-    return ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "env", home)
+    top = kit.folder.parent
+    identity = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+    return (*identity, "env", f"HOME={top}", f"ANSIBLE_REMOTE_TMP={top}/tmp")
 
 
 @pytest.mark.fault("not-root")
@@ -144,14 +140,6 @@ def test_check_mode_says_what_root_would_install(kit: Kit) -> None:
     played = build(kit, "--check")
     assert (played.code, played.recap["changed"]) == (0, 1), played.output
     assert played.says(f"Debian packages: {ABSENT}")
-
-
-@pytest.mark.fault("check-mode")
-def test_check_mode_says_nothing_where_nothing_is_missing(kit: Kit) -> None:
-    """The control."""
-    played = build(kit, "--check")
-    assert (played.code, played.recap["changed"]) == (0, 0), played.output
-    assert not played.says("Debian packages:")
 
 
 def test_run_is_not_gone_on_with_other_programs(kit: Kit) -> None:

@@ -1,0 +1,221 @@
+"""Steps that nodes measure by themselves: planned once, staged once, read a node at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.helpers import SOUND, Kit, make_kit
+
+from proofmark.acceptance import judged
+from proofmark.execute import execute
+from proofmark.plan import Plan, Step
+from proofmark.runs import Run, read_json
+
+HERE = os.uname().nodename.partition(".")[0]
+PAIR = Step(
+    id="",
+    case="",
+    repeat=1,
+    nodes=[],
+    ranks=2,
+    threads=1,
+    placement="",
+    parameters={},
+    derived={},
+    package="",
+    program="",
+    launch="mpi",
+    arguments=[],
+    environment={},
+    inputs={},
+    output="",
+    variants={},
+    cpus=[],
+    seconds=1,
+    timeout=1,
+    bytes=0,
+    scope="each-pair",
+)
+HOSTS = ("node1", "node2", "node10", HERE)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    return made
+
+
+def planned(kit: Kit, scope: str = "each-node", hosts: tuple[str, ...] = HOSTS) -> Plan:
+    nodes = {"each-pair": 2}.get(scope, 1)
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
+    return kit.plan(site=kit.site(hosts=hosts))
+
+
+def run_of(kit: Kit, hosts: tuple[str, ...] = HOSTS) -> Run:
+    return kit.run(site=kit.site(hosts=hosts))
+
+
+def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> None:
+    """Write what a node leaves in a folder of a step."""
+    path = run.folder / "steps" / step.id / folder
+    path.mkdir(parents=True, exist_ok=True)
+    when = {"start": "", "end": "", "seconds": 1.0, "host": host, "timed_out": False}
+    (path / "when.json").write_text(json.dumps(when))
+    (path / "binding.json").write_text("[]")
+    (path / "stdout").write_text(f"size 1\nrate {rate}\nEND\n")
+    (path / "rc").write_text("0\n")
+
+
+def test_one_step_stands_for_all_the_nodes(kit: Kit) -> None:
+    made = planned(kit)
+    (step,) = made.steps()
+    assert step.instances() == {host: [host] for host in HOSTS}
+    assert made.totals.jobs == 1
+    many = planned(kit, hosts=tuple(f"n{number:04d}" for number in range(8305)))
+    assert len(json.dumps(many.model_dump(mode="json"))) < 3000
+
+
+def test_a_single_node_is_an_ordinary_step(kit: Kit) -> None:
+    (step,) = planned(kit, hosts=("localhost",)).steps()
+    assert (step.scope, step.nodes) == ("job", ["localhost"])
+
+
+@given(count=st.integers(3, 40))
+def test_pairings_are_disjoint_and_every_node_has_two(count: int) -> None:
+    nodes = [f"n{number:02d}" for number in range(count)]
+    met: dict[str, list[str]] = {node: [] for node in nodes}
+    for pairing in (1, 2, 3) if count % 2 else (1, 2):
+        step = PAIR.model_copy(update={"nodes": nodes, "pairing": pairing})
+        pairs = step.instances().values()
+        assert step.measurements == len(pairs)
+        busy = [node for pair in pairs for node in pair]
+        assert len(busy) == len(set(busy))
+        for one, other in pairs:
+            met[one].append(other)
+            met[other].append(one)
+    assert all(len(set(others)) == 2 for others in met.values())
+
+
+def test_a_site_that_limits_jobs_gets_several_of_them(kit: Kit) -> None:
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": 3})
+    planned(kit)
+    made = kit.plan(site=site.model_copy(update={"partition": partition}))
+    assert [len(job.nodes) for group in made.groups for job in group.jobs] == [3, 1]
+    assert sorted(host for step in made.steps() for host in step.instances()) == sorted(HOSTS)
+
+
+def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
+    made = planned(kit, hosts=("n1", "n2", "n3"))
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(made.model_dump(mode="json")))
+    assert '"n[1-3]"' in path.read_text()
+    assert read_json(path, Plan) == made
+
+
+@pytest.fixture
+def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run whose scheduler heads jobs of several nodes, as "none" does not."""
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda job: [])
+    return run_of(kit)
+
+
+def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    script = staged.folder / "steps" / step.id / "run.sh"
+    subprocess.run(["sh", str(script)], check=True, stdin=subprocess.DEVNULL)
+    own = script.parent / HERE
+    assert (own / "rc").read_text() == "0\n"
+    assert "rate 100" in (own / "stdout").read_text()
+    assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
+    found = judged(staged).coverage
+    assert (found.expected, found.measured) == (4, 1)
+
+
+@pytest.mark.fault("node-without-result")
+def test_a_node_without_a_result_is_named(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    for host in HOSTS[:-1]:
+        measured(staged, step, host, host)
+    answer = judged(staged)
+    assert answer.coverage.missing == (f"{step.id}: {HERE}",)
+    assert answer.exit_code() == 2
+    measured(staged, step, HERE, HERE)
+    assert judged(staged).coverage.missing == ()
+    assert judged(staged).coverage.measured == 4
+
+
+@pytest.mark.fault("folder-of-another-node")
+def test_a_figure_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    wrong = {"node2": "node10", "node10": "node2"}  # as a list sorted as text would have it
+    for number, host in enumerate(HOSTS):
+        measured(staged, step, host, wrong.get(host, host), rate=number + 1)
+    by_node = {result.record.node: result for result in judged(staged).results}
+    assert by_node["node10"].reason == "measured on node10, in the folder of node2"
+    assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
+    for number, host in enumerate(HOSTS):
+        measured(staged, step, host, host, rate=number + 1)
+    figures = {each.record.node: each.record.value for each in judged(staged).results}
+    assert figures == {host: number + 1 for number, host in enumerate(HOSTS)}
+
+
+def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    for host in HOSTS:
+        measured(staged, step, host, host)
+    measured(staged, step, "node1/again-1", "node1", rate=300)
+    values = {result.record.node: result.values for result in judged(staged).results}
+    assert values["node1"] == (100, 300)
+    assert values["node2"] == (100,)
+
+
+def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda job: [])
+    planned(kit, "each-pair")
+    run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
+    for step in run.plan.steps():
+        for folder, (one, _) in step.instances().items():
+            measured(run, step, folder, one)
+    answer = judged(run)
+    nodes = sorted(result.record.node for result in answer.results)
+    assert nodes == ["n[1,4]", "n[1-2]", "n[2-3]", "n[3-4]"]
+    assert answer.coverage.measured == answer.coverage.expected == 4
+
+
+def modes(kit: Kit, **changes: Any) -> Run:
+    site = kit.site()
+    partition = site.partition.model_validate(
+        {**site.partition.model_dump(), "modes": ["flat", "cache"], "current_mode": "flat"}
+    )
+    kit.case(suites={"quick": {"sweep": {"size": 1}, "modes": ["flat", "cache"], **changes}})
+    kit.program(SOUND)
+    return kit.run(site=site.model_copy(update={"partition": partition}))
+
+
+@pytest.mark.fault("mode-not-current")
+def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
+    run = modes(kit)
+    assert [group.mode for group in run.plan.groups] == ["flat", "cache"]
+    execute(run, "none", lambda line: None)
+    now, other = run.plan.steps()
+    assert (run.folder / "steps" / now.id / "rc").exists()
+    assert not (run.folder / "steps" / other.id / "rc").exists()
+    answer = judged(run)
+    assert answer.coverage.not_run == (f"{other.id}: NOT RUN: needs mode cache",)
+    assert (answer.coverage.expected, answer.coverage.measured) == (1, 1)
+    assert {result.record.mode for result in answer.results} == {"flat"}
+    assert answer.exit_code(strict=True) == 4
+
+
+def test_without_other_modes_nothing_is_listed(kit: Kit) -> None:
+    run = modes(kit, modes=[])
+    assert judged(run).coverage.not_run == ()

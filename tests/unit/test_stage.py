@@ -1,0 +1,163 @@
+"""Scripts of steps and jobs: written whole, once, and only with programs that are there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
+
+from proofmark import launchers, stage
+from proofmark.errors import BadInput
+from proofmark.launchers import Launch
+from proofmark.runs import write_whole
+from proofmark.stage import step_script, write_steps
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def script(kit: Kit, provided: dict[str, Any] | None = None, **case: Any) -> str:
+    kit.case(**{"sweep": {"size": 1}, **case})
+    (step,) = kit.plan().steps()
+    return step_script(step, kit.software(**(provided or {})), "/scratch/run/step")
+
+
+class TestWriting:
+    def test_every_step_and_job_gets_its_script(self, kit: Kit) -> None:
+        kit.case(inputs={"in.txt": "size {size} in {scratch}\n"})
+        run = kit.run()
+        for number, step in enumerate(steps_of(run), start=1):
+            scratch = kit.folder / "scratch" / run.id / step.name
+            assert (step / "in.txt").read_text() == f"size {number} in {scratch}\n"
+            assert f"SCRATCH={scratch}\n" in (step / "run.sh").read_text()
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        assert "'\n0001-fake-1\n0002-fake-2\n'\n" in job.read_text()
+
+    def test_a_step_that_was_written_stays_as_it_is(self, kit: Kit) -> None:
+        run = kit.run()
+        before = snapshot(run.folder / "steps")
+        write_steps(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
+        assert snapshot(run.folder / "steps") == before
+
+    def test_a_script_that_could_not_be_written_is_written_later(
+        self, kit: Kit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(path: Path, text: str) -> None:
+            if path.name == "run.sh":
+                path.with_name("run.sh.new").write_text(text[:40])
+                raise OSError(28, "No space left on device")
+            write_whole(path, text)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stage, "write_whole", full)
+            with pytest.raises(OSError, match="No space"):
+                kit.run(run_id="mine")
+        run = kit.run(run_id="mine")
+        for step in steps_of(run):
+            assert (step / "run.sh").read_text().endswith('exit "$RC"\n')
+
+    @pytest.mark.parametrize("folder", ["plain", 'it\'s a "run" of $HOME'])
+    def test_the_scripts_are_right_for_any_posix_shell(self, kit: Kit, folder: str) -> None:
+        place = kit.folder / folder
+        place.mkdir()
+        other = make_kit(place)
+        other.case(arguments=["{size}", "it's", '"', "$x", "`y`", "\n"])
+        run = other.run()
+        scripts = [*run.folder.glob("steps/*/run.sh"), *run.folder.glob("jobs/*/job.sh")]
+        assert len(scripts) == 3
+        for path in scripts:
+            subprocess.run(["dash", "-n", path], check=True)
+        subprocess.run(["shellcheck", "--severity=warning", *scripts], check=True)
+
+
+class TestScripts:
+    def test_the_case_has_the_last_word_on_the_environment(self, kit: Kit) -> None:
+        package = {
+            "environment": {"A": "package", "B": "package", "C": "package"},
+            "variants": {"kernel": {"good": {"B": "variant", "C": "variant"}}},
+        }
+        text = script(
+            kit,
+            package,
+            sweep={"size": 1, "kernel": "good"},
+            variants=["kernel"],
+            environment={"C": "case {size}", "D": "{scratch}"},
+        )
+        exports = [line for line in text.splitlines() if line.startswith("export ")]
+        expected = ["A=package", "B=variant", "C='case 1'", "D=/scratch/run/step"]
+        assert [line.removeprefix("export ") for line in exports][:4] == expected
+
+    def test_a_step_without_a_scratch_makes_none(self, kit: Kit) -> None:
+        assert "SCRATCH=''\n" in script(kit)
+        assert "SCRATCH=/scratch/run/step\n" in script(kit, cost={"seconds": 1, "bytes": 1})
+        assert "SCRATCH=/scratch/run/step\n" in script(kit, arguments=["{size}", "{scratch}"])
+
+    def test_the_first_lines_say_what_it_is(self, kit: Kit) -> None:
+        second = script(kit).splitlines()[1]
+        assert second == "# fake: repeat 1, ranks 1, threads 1, placement none, size 1"
+
+    @pytest.mark.parametrize(
+        ("provided", "case", "expected"),
+        [
+            ({}, {"package": "fke"}, "no package 'fke', did you mean 'fake'"),
+            ({}, {"program": "fak"}, "no program 'fak' in fake, did you mean"),
+            (
+                {"variants": {"kernel": {"good": {}}}},
+                {"variants": ["kernel"], "sweep": {"size": 1, "kernel": "god"}},
+                "kernel 'god', did you mean 'good'?; accepted: good",
+            ),
+        ],
+    )
+    def test_what_is_not_provided_is_named(
+        self, kit: Kit, provided: dict[str, Any], case: dict[str, Any], expected: str
+    ) -> None:
+        with pytest.raises(BadInput) as error:
+            script(kit, provided, **case)
+        assert str(error.value).startswith(f"software.json: 0001-fake: found {expected}")
+
+
+class TestLaunchers:
+    LAUNCH = Launch(
+        program="/opt/a b/program",
+        arguments=["x y"],
+        environment={"NAME": "it's"},
+        hosts=["n1", "n2"],
+        cpus=[(0, (0, 1)), (1, (4, 5))],
+        prefix="/opt/my mpi",
+    )
+
+    def test_open_mpi_gets_a_file_of_ranks(self) -> None:
+        lines = "\n".join(launchers.lines("openmpi", self.LAUNCH))
+        assert "rank 0=n1 slot=0,1\nrank 1=n2 slot=4,5\n" in lines
+        assert "exec '/opt/my mpi/bin/mpirun' -np 2 --rankfile rankfile sh " in lines
+        assert lines.endswith("--rank '/opt/a b/program' 'x y'")
+
+    def test_hydra_gets_a_mask_of_cpus_for_each_rank_of_a_node(self) -> None:
+        launch = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (5,)), (0, (2, 3))]})
+        lines = launchers.lines("hydra", launch)
+        (masks,) = re.findall(r"I_MPI_PIN_DOMAIN='\[(.*)\]'", "\n".join(lines))
+        assert [int(mask, 16) for mask in masks.split(",")] == [0b1, 0b100000, 0b1100]
+        assert lines[-1].startswith("exec '/opt/my mpi/bin/mpiexec.hydra' -n 3 sh ")
+
+    @pytest.mark.parametrize(
+        ("launcher", "settings"),
+        [
+            ("openmpi", "OMPI_MCA_mpi_yield_when_idle=1"),
+            ("hydra", "I_MPI_WAIT_MODE=1"),
+        ],
+    )
+    def test_ranks_that_share_a_cpu_do_not_spin(self, launcher: str, settings: str) -> None:
+        apart = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (1,))]})
+        shared = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (0,))]})
+        assert f"export {settings}" in launchers.lines(launcher, shared)
+        assert f"export {settings}" not in launchers.lines(launcher, apart)
+
+    def test_an_unknown_launcher_is_refused_with_the_names_of_all(self) -> None:
+        with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
+            launchers.lines("openmpy", self.LAUNCH)
