@@ -25,7 +25,7 @@ test: lint
 	pytest $(ARGS)
 
 bench: .venv-dev
-	python tests/bench $(ARGS)
+	python -m tests.bench $(ARGS)
 
 lint: .venv-dev
 	ruff check .

@@ -138,12 +138,13 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
             f"COPY_{copy + 1}=$!",
         ]
     numbers = range(1, copies + 1)
+    after_first_comment = "'1; /^#/ && !told++ { print copy }'"
     return [
         *lines,
         "FAILED=0",
         *(f'wait "$COPY_{number}" || FAILED=$?' for number in numbers),
         f"for copy in {' '.join(map(str, numbers))}; do",
-        f'awk -v copy="# copy $copy of {copies}" \'1; /^#/ && !told++ {{ print copy }}\' "copy-$copy.out"',
+        f'awk -v copy="# copy $copy of {copies}" {after_first_comment} "copy-$copy.out"',
         "done",
         'exit "$FAILED"',
     ]

@@ -58,15 +58,20 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             code, errors = _Child(argv, options["user"], stdout).follow(self._say)
             stdout.seek(0)
             text = stdout.read().decode(errors="replace")
-        result |= {"changed": _contents(writes) != before, "cmd": told, "rc": code, "stdout": text}
-        if code not in options["ok_codes"]:
-            message = "\n".join(errors) or f"{told}: exit code {code}"
-            return result | {"failed": True, "msg": message}
+        # Ansible takes any rc but 0 for a failure, unless it is told.
+        failed = code not in options["ok_codes"]
+        result |= {
+            "changed": _contents(writes) != before,
+            "cmd": told,
+            "rc": code,
+            "failed": failed,
+        }
+        if failed:
+            return result | {"msg": "\n".join(errors) or f"{told}: exit code {code}"}
         for line in errors:
             self._display.warning(line)
-        if options["json"]:
-            result["json"] = _parse(text, told)
-        return result
+        said = {"json": _parse(text, told)} if options["json"] else {"stdout": text}
+        return result | said
 
     def _say(self, line: str) -> None:
         self._display.display(f"    {line}")

@@ -9,7 +9,7 @@ version_added: 0.1.0
 author: Proofmark authors
 description:
   - Runs the C(proofmark) that stands beside the running C(ansible-playbook), on the controller.
-  - What the command writes to stderr is shown while it runs: long work shows how far it is.
+  - What the command writes to stderr is shown while it runs, so long work shows how far it is.
   - When C(ansible-playbook) is stopped, by whatever signal, the command is stopped in order.
 options:
   argv:
@@ -69,10 +69,10 @@ rc:
   type: int
 stdout:
   description: What it printed.
-  returned: when the command ran
+  returned: on success, unless it was asked for as JSON
   type: str
 json:
   description: What it printed, read as JSON.
-  returned: when asked for
+  returned: on success, when asked for
   type: raw
 """

@@ -34,7 +34,7 @@ launch: process
 arguments: [-c, "sleep {seconds}; echo nap {number}; echo rate: 100; echo done"]
 sweep: {number: "{upto(2)}", seconds: 0}
 cost: {seconds: "{seconds}", bytes: "{64 * MiB}"}
-suites: {quick: {}, slow: {sweep: {seconds: [0, 2]}}}
+suites: {quick: {}, slow: {sweep: {seconds: [0, 4]}}}
 metrics:
   rate: {unit: MB/s, better: higher, what: nothing at all}
 read:
@@ -53,7 +53,7 @@ references:
 SUITES = """
 suites:
   quick: {title: two naps of no time}
-  slow: {title: two naps of no time and two of two seconds}
+  slow: {title: two naps of no time and two of four seconds}
 """
 SYSTEM = """
 packages:

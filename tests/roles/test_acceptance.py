@@ -125,7 +125,7 @@ def stop_half_way(kit: Kit, stop: Callable[[subprocess.Popen[str]], None]) -> di
     """Stop an acceptance during its second slow step; return the finished steps' when.json."""
     process = kit.start("acceptance.yml", "-e", "suite=slow")
     try:
-        wait_for(lambda: len(started(kit)) == 4, 60)
+        wait_for(lambda: len(started(kit)) == 4, 120)
         stop(process)
         process.communicate(timeout=30)
     finally:

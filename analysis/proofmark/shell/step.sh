@@ -19,7 +19,8 @@ where_bound() { # one JSON line: rank, host, CPUs allowed
 case ${1-} in
 --launch)
 	if [ -n "$SCRATCH" ]; then
-		rm -rf "$SCRATCH" && mkdir -p "$SCRATCH" || exit 73
+		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
+		mkdir -p "$SCRATCH" || exit 73
 	fi
 	launch
 	;;
@@ -44,11 +45,15 @@ signal_all() { # signal_all SIGNAL: to the program and all that came from it, wh
 	done
 }
 
-kill_all() { # until there is nobody: one may have started another meanwhile
+kill_all() { # again while there are others than the watchdog's sleep: one may have started another
 	for _ in 1 2 3 4 5; do
 		signal_all KILL
-		[ "$reached" != 0 ] || break
+		[ "$reached" -gt 1 ] || break
 	done
+}
+
+end_watchdog() { # it ends with its sleep, which may not have been there yet to be killed
+	while kill -0 "$WATCHDOG" 2>/dev/null; do kill_all; done
 }
 
 stop_program() {
@@ -107,14 +112,14 @@ WATCHDOG=$!
 wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
-# Nothing that the program left behind may disturb the next step; the watchdog ends with its sleep.
-while kill_all; kill -0 "$WATCHDOG" 2>/dev/null; do :; done
+kill_all # nothing that the program left behind may disturb the next step
 
 if [ -n "$SCRATCH" ]; then
 	rm -rf "$SCRATCH"
 	rmdir "${SCRATCH%/*}" 2>/dev/null # the run's, after its last step
 fi
 if [ -n "$INTERRUPTED" ]; then
+	end_watchdog
 	echo "$STEP: interrupted; run it again to repeat it" >&2
 	exit 143
 fi
@@ -134,6 +139,7 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding
+end_watchdog
 {
 	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s}\n' \
 		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" >when.json &&

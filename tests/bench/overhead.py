@@ -1,0 +1,54 @@
+"""Wall time per step beyond the program's own."""
+
+from __future__ import annotations
+
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from statistics import median, quantiles
+
+from rich.table import Table
+from tests.unit.helpers import Kit, make_kit, steps_of
+
+from proofmark.execute import execute
+
+GOAL_MS = 30
+STAMP = "date +%s%N"
+"""The program: it tells when it ran, in nanoseconds, and does nothing else."""
+
+
+def beyond_the_program(folder: Path, steps: int) -> Table:
+    """Run so many steps of no work, and the same program as often in a plain loop."""
+    kit = make_kit(folder / "trivial")
+    program = kit.program(STAMP)
+    loop = 'i=0; while [ "$i" -lt "$2" ]; do "$1"; i=$((i + 1)); done'
+    plain = subprocess.run(
+        ["sh", "-c", loop, "sh", program, str(steps)], capture_output=True, text=True, check=True
+    )
+    own = _intervals_ms(plain.stdout.split())
+    table = Table("wall time per step", "median ms", "middle half ms", "most ms", "steps", box=None)
+    _row(table, "the program by itself", own)
+    for name, cost in (
+        ("beyond it", {"seconds": 1}),
+        ("beyond it, with a scratch folder", {"seconds": 1, "bytes": 1}),
+    ):
+        taken = _intervals_ms(_stamps(kit, steps, cost))
+        _row(table, name, [taking - median(own) for taking in taken])
+    return table
+
+
+def _stamps(kit: Kit, steps: int, cost: dict[str, int]) -> list[str]:
+    kit.case(sweep={"size": f"{{upto({steps})}}"}, cost=cost)
+    run = kit.run(fresh=True)
+    execute(run, "none", lambda line: None)
+    return [(step / "stdout").read_text(encoding="utf-8") for step in steps_of(run)]
+
+
+def _intervals_ms(stamps: list[str]) -> list[float]:
+    return [(int(later) - int(earlier)) / 1e6 for earlier, later in pairwise(stamps)]
+
+
+def _row(table: Table, name: str, times: list[float]) -> None:
+    low, _, high = quantiles(times, n=4)
+    cells = (f"{median(times):.1f}", f"{low:.1f} – {high:.1f}", f"{max(times):.1f}")
+    table.add_row(name, *cells, str(len(times) + 1))

@@ -1,0 +1,182 @@
+"""acceptance.yml with the real programs, at sizes that take little time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from tests.roles.kit import Kit, Played, make_kit, processes_of
+from tests.unit.helpers import ROOT, snapshot, until
+
+from proofmark.cpu import cpu_list
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+USES: dict[str, Any] = {
+    "hpcc": {
+        "sweep": {"memory_share": 0.001, "blas_kernel": ["as-installed", "right"]},
+        "let": {"n": 960},
+    },
+    "imb-pingpong": {"sweep": {"largest_log2": 12}},
+    "imb-collectives": {"let": {"largest_log2": 8}},
+    "fio-cache": {"sweep": {"block_bytes": "{doubling(2 * MiB, 4 * MiB)}"}},
+}
+
+
+def small_kit(top: Path) -> Kit:
+    """Make a kit of the real cases and programs, with the sizes of `USES` in its suite `quick`."""
+    kit = make_kit(top)
+    facts = (ROOT / "inventory/local/group_vars/local/partition.yml").read_text(encoding="utf-8")
+    for name in ("benchmarks", "environments", "requirements"):
+        shutil.rmtree(kit.folder / name, ignore_errors=True)
+        shutil.copytree(ROOT / name, kit.folder / name)
+    (ROOT / ".provision").mkdir(exist_ok=True)
+    (kit.folder / ".provision").symlink_to(ROOT / ".provision")
+    for path in (kit.folder / "benchmarks").glob("*.yml"):
+        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.name != "suites.yml":
+            others = {name: use for name, use in case.get("suites", {}).items() if name != "quick"}
+            case["suites"] = others | ({"quick": USES[path.stem]} if path.stem in USES else {})
+            path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
+    kit.partition(facts=yaml.safe_load(facts)["partition"].get("facts", {}))
+    return kit
+
+
+@pytest.fixture(scope="module")
+def flow() -> Iterator[tuple[Kit, Played]]:
+    """Play the whole flow once."""
+    with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
+        kit = small_kit(Path(top))
+        yield kit, kit.play("acceptance.yml")
+        assert processes_of(kit.folder) == []
+
+
+def proofmark(kit: Kit, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("proofmark")), *arguments]
+    return subprocess.run(command, cwd=kit.folder, capture_output=True, text=True, check=False)
+
+
+class TestFlow:
+    def test_everything_is_measured_once_and_valid(self, flow: tuple[Kit, Played]) -> None:
+        kit, played = flow
+        verdict = kit.verdict()
+        assert verdict["coverage"]["measured"] == verdict["coverage"]["expected"] == 8
+        assert verdict["coverage"]["duplicate"] == 0
+        invalid = [result for result in verdict["results"] if result["verdict"] == "INVALID"]
+        assert invalid == [], played.output
+        assert {result["case"] for result in verdict["results"]} == USES.keys()
+
+    def test_at_least_two_figures_are_judged_on_any_machine(self, flow: tuple[Kit, Played]) -> None:
+        counts = flow[0].verdict()["counts"]
+        assert counts["PASS"] + counts["FAIL"] >= 2
+
+    def test_the_play_ends_as_the_verdict_says(self, flow: tuple[Kit, Played]) -> None:
+        kit, played = flow
+        code = proofmark(kit, "verdict", "runs/latest").returncode
+        assert code == (1 if kit.verdict()["counts"]["FAIL"] else 0)
+        assert (played.code == 0) is (code == 0), played.output
+        strict = kit.play("playbooks/report.yml", "-e", "strict=true")
+        assert strict.code == 2
+        assert (kit.run() / "report.html").exists()
+
+    def test_the_run_holds_what_the_contract_lists(self, flow: tuple[Kit, Played]) -> None:
+        run = flow[0].run()
+        for name in ("plan.json", "records.parquet", "verdict.json", "junit.xml", "report.html"):
+            assert (run / name).stat().st_size > 0
+        for step in (run / "steps").iterdir():
+            files = {path.name for path in step.iterdir()}
+            assert {"run.sh", "stdout", "stderr", "rc", "when.json", "binding.json"} <= files
+        host = os.uname().nodename
+        assert (run / "nodes" / f"{host}.json").exists()
+        records = pl.read_parquet(run / "records.parquet")
+        assert set(records["node"]) == {host}
+        assert set(records["origin"]) == {"measured"}
+
+    def test_ranks_ran_where_the_plan_put_them(self, flow: tuple[Kit, Played]) -> None:
+        run = flow[0].run()
+        plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
+        steps = [step for job in plan["groups"][0]["jobs"] for step in job["steps"]]
+        bound = 0
+        for step in steps:
+            text = (run / "steps" / step["id"] / "binding.json").read_text(encoding="utf-8")
+            for entry in json.loads(text) if step["cpus"] else []:
+                assert cpu_list(entry["cpus"]) == set(step["cpus"][entry["rank"]][1])
+                bound += 1
+        assert bound >= 4
+
+    def test_it_reads_and_judges_the_same_again_from_the_run_alone(
+        self, flow: tuple[Kit, Played], tmp_path: Path
+    ) -> None:
+        kit, _ = flow
+        shutil.copytree(kit.run(), tmp_path / kit.run().name)
+        again = proofmark(kit, "verdict", str(tmp_path / kit.run().name), "--json")
+        assert json.loads(again.stdout) == kit.verdict()
+
+    def test_the_scratch_is_left_empty(self, flow: tuple[Kit, Played]) -> None:
+        kit, _ = flow
+        assert list(kit.scratch.rglob("*")) == []
+
+    def test_any_step_runs_again_by_hand(self, flow: tuple[Kit, Played]) -> None:
+        """And its second output changes nothing but the number of executions."""
+        run = flow[0].run()
+        step = next((run / "steps").glob("*-fio-cache-*"))
+        before = snapshot(step)
+        subprocess.run(["sh", "run.sh"], cwd=step, check=True, env={"PATH": os.environ["PATH"]})
+        after = snapshot(step)
+        assert {name: after[name] for name in before} == before
+        assert after["again-1/rc"][1] == b"0\n"
+
+
+@pytest.mark.fault("check-mode")
+def test_check_mode_installs_and_writes_nothing() -> None:
+    """The control is the flow above: it writes."""
+    with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
+        kit = small_kit(Path(top))
+        before = kit.files(), installed(), snapshot(ROOT / ".provision" / "probes")
+        played = kit.play("acceptance.yml", "--check", "--diff")
+        assert played.code == 0, played.output
+        assert (kit.files(), installed(), snapshot(ROOT / ".provision" / "probes")) == before
+
+
+def installed() -> str:
+    """Return all Debian packages with their versions and states."""
+    command = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n"]
+    return subprocess.check_output(command, text=True)
+
+
+@pytest.mark.fault("same-run-id")
+def test_the_second_of_two_runs_of_one_id_is_refused_and_the_first_goes_on() -> None:
+    with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
+        kit = make_kit(Path(top))
+        waits = f"while [ {{seconds}} = 2 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
+        nap = (kit.folder / "benchmarks" / "nap.yml").read_text(encoding="utf-8")
+        assert "sleep {seconds}" in nap
+        changed = nap.replace("sleep {seconds}", waits)
+        (kit.folder / "benchmarks" / "nap.yml").write_text(changed, encoding="utf-8")
+        first = kit.start("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")
+        try:
+            until(lambda: len(list(kit.folder.glob("runs/one/steps/*/started"))) >= 2, 120)
+            second = kit.play("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")
+            assert second.code == 2
+            assert second.says("one: in use by process")
+            (kit.folder / "go").touch()
+            output, _ = first.communicate(timeout=120)
+        finally:
+            if first.poll() is None:
+                os.killpg(first.pid, signal.SIGKILL)
+        assert first.returncode == 0, output
+        assert kit.verdict()["counts"]["PASS"] == 4
+        assert list(kit.folder.glob("runs/one/steps/*/interrupted-*")) == []
+        assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == ["one"]
+        assert processes_of(kit.folder) == []

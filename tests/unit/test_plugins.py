@@ -1,0 +1,92 @@
+"""What the Ansible plugins do by themselves; the rest is seen in tests/roles."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+from plugins.action.cli import _spelt
+from plugins.filter.kit import answer, cost, needs, packages, provided
+from plugins.modules import cli as documentation
+
+ROOT = Path(__file__).parents[2]
+COUNTS = {"PASS": 3, "FAIL": 1, "INVALID": 0, "UNJUDGED": 2}
+
+
+def test_documented_options_are_those_of_the_action() -> None:
+    source = ast.parse((ROOT / "plugins/action/cli.py").read_text(encoding="utf-8"))
+    (spec,) = (
+        keyword.value
+        for node in ast.walk(source)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "argument_spec"
+    )
+    assert yaml.safe_load(documentation.DOCUMENTATION)["options"] == {
+        name: {**option, "description": described(name)}
+        for name, option in ast.literal_eval(spec).items()
+    }
+
+
+def described(name: str) -> Any:
+    """Return the documented description of an option, which must be text."""
+    text = yaml.safe_load(documentation.DOCUMENTATION)["options"][name]["description"]
+    assert all(isinstance(line, str) for line in ([text] if isinstance(text, str) else text))
+    return text
+
+
+def test_options_are_spelt_as_the_command_line_wants_them() -> None:
+    options = {
+        "inventory": ["a", "b"],
+        "limit": "local",
+        "run-id": "",
+        "fresh": False,
+        "strict": True,
+    }
+    assert _spelt(options) == ["--inventory=a", "--inventory=b", "--limit=local", "--strict"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(0, "PASS:"), (1, "FAIL:"), (2, "INVALID, or"), (4, "UNJUDGED:")]
+)
+def test_answer_begins_with_the_meaning_of_the_exit_code(code: int, words: str) -> None:
+    verdict = {"counts": COUNTS, "coverage": {"expected": 7, "measured": 6, "duplicate": 0}}
+    text = answer(verdict, code)
+    assert text.startswith(words)
+    assert text.endswith("3 PASS, 1 FAIL, 0 INVALID, 2 UNJUDGED; 6 of 7 steps measured")
+
+
+def test_packages_of_a_plan_are_named_once() -> None:
+    steps = [{"package": name} for name in ("hpcc", "fio", "hpcc")]
+    plan = {"groups": [{"jobs": [{"steps": steps}]}, {"jobs": [{"steps": steps[:1]}]}]}
+    assert packages(plan) == ["fio", "hpcc"]
+
+
+def test_cost_of_a_plan_is_one_line() -> None:
+    totals = {
+        "jobs": 2,
+        "steps": 16,
+        "node_hours": 0.5,
+        "wall_s": 187,
+        "scratch_peak_bytes": 3 * 2**30,
+    }
+    line = cost({"suite": "quick", "partition": "knl", "totals": totals})
+    for words in ("suite: quick", "knl", "steps: 16", "3 min 07 s", "0.50", "3.0 GiB"):
+        assert words in line
+
+
+def test_provided_names_a_probe_each_and_the_prefixes_there_are() -> None:
+    found = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
+    assert provided(found, "/probes") == {
+        "probe": ["/probes/fio.probe", "/probes/imb.probe"],
+        "prefix": ["imb=/p/impi"],
+    }
+
+
+def test_mistakes_reach_ansible_as_its_own_error() -> None:
+    with pytest.raises(AnsibleFilterError, match="nothing on the package 'hpc'"):
+        needs(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")
