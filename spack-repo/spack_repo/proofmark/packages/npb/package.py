@@ -1,0 +1,81 @@
+"""NPB with BT-IO.
+
+The builtin recipe is not enough for a parallel I/O acceptance:
+
+- it has no way to build the I/O variants of BT (``full``, ``simple``, ``fortran``, ``epio``);
+- the 3.3 series compiles one program per process count, and BT takes square counts only, but the
+  builtin list is the powers of two up to 128, with which BT does not even build. The paper ran up to 1,024.
+"""
+
+import os
+
+from spack_repo.builtin.packages.npb.package import Npb as BuiltinNpb
+
+from spack.package import *
+
+SQUARES = tuple(n * n for n in range(1, 33))
+POWERS_OF_TWO = tuple(2**n for n in range(11))
+SQUARE_ONLY = ("bt", "sp")
+
+
+class Npb(BuiltinNpb):
+    """The NAS Parallel Benchmarks with the parallel I/O variants of BT."""
+
+    variant(
+        "btio",
+        values=any_combination_of("full", "simple", "fortran", "epio"),
+        description="Parallel I/O variants of BT that are built beside the plain one",
+    )
+    variant(
+        "nprocs",
+        default=",".join(str(n) for n in sorted({*SQUARES, *POWERS_OF_TWO})),
+        values=lambda text: text.isdigit() and int(text) > 0,
+        multi=True,
+        description="Process counts (3.3 series: one program each; 3.4 takes them at run time)",
+    )
+    conflicts("btio=full", when="implementation=serial")
+    conflicts("btio=full", when="implementation=openmp")
+
+    def edit(self, spec, prefix):
+        super().edit(spec, prefix)
+        if spec.satisfies("implementation=mpi"):
+            suite = os.path.join(self.build_directory, "config", "suite.def")
+            with open(suite, "w") as stream:
+                stream.write("".join(line + "\n" for line in self.suite_lines(spec)))
+
+    def suite_lines(self, spec):
+        """One line a program: name, class, process count (3.3 only) and I/O variant."""
+        per_count = spec.satisfies("@:3.3")
+        subtypes = [v for v in spec.variants["btio"].value if v != "none"]
+        lines = []
+        for name in spec.variants["names"].value:
+            counts = SQUARES if name in SQUARE_ONLY else POWERS_OF_TWO
+            wanted = [int(n) for n in spec.variants["nprocs"].value]
+            columns = [str(n) for n in sorted(wanted) if n in counts] if per_count else [""]
+            for size in spec.variants["classes"].value:
+                if name == "is" and (size == "F" or (size == "E" and per_count)):
+                    continue
+                for subtype in ["", *(subtypes if name == "bt" else [])]:
+                    lines += [
+                        " ".join(filter(None, (name, size, count, subtype))) for count in columns
+                    ]
+        return lines
+
+    @run_after("install")
+    @on_package_attributes(run_tests=False)
+    def check_programs(self):
+        """A suite.def line that the Makefile did not understand must not pass."""
+        suffixes = {
+            "full": "mpi_io_full",
+            "simple": "mpi_io_simple",
+            "fortran": "fortran_io",
+            "epio": "ep_io",
+        }
+        missing = [
+            suffix
+            for subtype, suffix in suffixes.items()
+            if self.spec.satisfies(f"btio={subtype}")
+            and not any(name.endswith("." + suffix) for name in os.listdir(self.prefix.bin))
+        ]
+        if missing:
+            raise InstallError(f"BT-IO programs were not built: {', '.join(missing)}")

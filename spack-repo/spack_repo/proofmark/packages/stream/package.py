@@ -1,0 +1,132 @@
+"""STREAM 5.10, built to measure the memory and not the compiler's defaults.
+
+The builtin recipe follows the head of somebody's git copy, without a commit, and compiles at ``-O2``. Here:
+
+- the source is the author's own file, pinned by checksum (a git commit would pin a copy of it);
+- ``-O3`` and the target's full vector width; ``-mcmodel=medium``, without which arrays above 2 GiB do not link;
+- streaming stores. Without them Scale, Add and Triad read every line that they are about to overwrite, a
+  third to a quarter of the traffic that STREAM does not count. gcc has no flag for them, but its prefetch pass
+  turns a store into a streaming one where it believes that nothing of it will be used again from cache, and the
+  vectoriser aligned it. Both are said by parameters, the source stays as it is. gcc 12 does so for
+  Scale and Triad, glibc's memcpy for Copy; Add keeps ordinary stores;
+- what came out is read back from the program by ``objdump``; a build without them fails;
+- ``+tuned`` replaces the kernels by ones with explicit streaming stores. STREAM calls this category
+  "tuned": the program has another name, and its figures never stand for standard ones.
+"""
+
+import os
+import re
+
+from spack_repo.builtin.build_systems.generic import Package
+
+from spack.package import *
+
+OPENMP = {"gcc": "-fopenmp", "llvm": "-fopenmp", "intel-oneapi-compilers": "-qopenmp", "aocc": "-fopenmp"}
+
+# -mtune=intel: the one tuning of gcc 12 that every x86 target takes, and that makes the vectoriser align stores.
+# The size 0 of the cache is the statement "nothing written here is read again from cache".
+STREAMING = {
+    "gcc": (
+        "-fprefetch-loop-arrays",
+        "--param=l2-cache-size=0",
+        "--param=simultaneous-prefetches=64",
+        "--param=min-insn-to-prefetch-ratio=0",
+        "--param=prefetch-min-insn-to-mem-ratio=0",
+        "-mtune=intel",
+    ),
+    "intel-oneapi-compilers": ("-qopt-streaming-stores=always",),
+    "aocc": ("-fnt-store",),
+}
+FULL_WIDTH = {"gcc": "-mprefer-vector-width=512", "llvm": "-mprefer-vector-width=512",
+              "aocc": "-mprefer-vector-width=512", "intel-oneapi-compilers": "-qopt-zmm-usage=high"}
+
+
+def is_count(text):
+    """Whether `text` is a positive whole number."""
+    return text.isdigit() and int(text) > 0
+
+
+class Stream(Package):
+    """Sustainable memory bandwidth: Copy, Scale, Add and Triad."""
+
+    homepage = "https://www.cs.virginia.edu/stream/"
+    url = "https://www.cs.virginia.edu/stream/FTP/Code/stream.c"
+
+    version(
+        "5.10",
+        sha256="a52bae5e175bea3f7832112af9c085adab47117f7d2ce219165379849231692b",
+        expand=False,
+    )
+
+    variant("openmp", default=True, description="Threads")
+    variant("stream_array_size", default="64000000", values=is_count, description="Elements an array")
+    variant("ntimes", default="10", values=is_count, description="Repeats; the best one is reported")
+    variant("nontemporal", default=True, description="Streaming stores by the compiler, checked")
+    variant("tuned", default=False, description="Own kernels: a tuned result, never a standard one")
+
+    depends_on("c", type="build")
+
+    for family in ("ppc64le:", "ppc64:", "aarch64:"):
+        conflicts("+nontemporal", when=f"target={family}", msg="no flag gives streaming stores here")
+    conflicts("+nontemporal ~tuned", when="%c=llvm", msg="clang has no flag for streaming stores")
+    conflicts("+tuned", when="~nontemporal", msg="tuned means explicit streaming stores")
+
+    @property
+    def program(self):
+        """Name of the program: a tuned one cannot be taken for the standard one."""
+        return "stream_tuned" if self.spec.satisfies("+tuned") else "stream"
+
+    def flags(self):
+        """Compiler flags, complete: what is not here comes from the target alone."""
+        spec, compiler = self.spec, self.spec["c"].name
+        flags = ["-O3"]
+        if spec.satisfies("+openmp"):
+            flags.append(OPENMP[compiler])
+        if spec.target.family.name in ("x86_64", "ppc64le"):
+            flags.append("-mcmodel=medium")
+        if "avx512f" in spec.target:
+            flags.append(FULL_WIDTH[compiler])
+        if spec.satisfies("+nontemporal ~tuned"):
+            flags += STREAMING[compiler]
+        for macro in ("stream_array_size", "ntimes"):
+            flags.append(f"-D{macro.upper()}={spec.variants[macro].value}")
+        return flags
+
+    def install(self, spec, prefix):
+        source = "stream.c"
+        if spec.satisfies("+tuned"):
+            source = self.tuned_source()
+        mkdirp(prefix.bin)
+        Executable(spack_cc)(*self.flags(), source, "-o", os.path.join(prefix.bin, self.program))
+
+    def tuned_source(self):
+        """Write stream.c with its stub kernels replaced by ours; returns the file's name."""
+        with open("stream.c") as stream:
+            text = stream.read()
+        head, marker, _ = text.partition('/* stubs for "tuned" versions of the kernels */')
+        if not marker:
+            raise InstallError("stream.c has no stub kernels: not the 5.10 of the checksum")
+        kernels = os.path.join(os.path.dirname(__file__), "tuned_kernels.h")
+        install(kernels, ".")
+        title = 'printf("STREAM version $Revision: 5.10 $\\n");'
+        if title not in head:
+            raise InstallError("stream.c prints no version line to mark as tuned")
+        head = head.replace(title, title + '\n    printf("TUNED kernels: not standard STREAM\\n");')
+        with open("stream_tuned.c", "w") as stream:
+            stream.write("#define TUNED\n" + head + '#endif\n#include "tuned_kernels.h"\n')
+        return "stream_tuned.c"
+
+    @run_after("install")
+    def check_instructions(self):
+        """Read the instructions back: vector width, streaming stores, nothing the target lacks."""
+        if self.spec.target.family.name != "x86_64":
+            return
+        program = os.path.join(self.prefix.bin, self.program)
+        listing = which("objdump", required=True)("-d", "--no-show-raw-insn", program, output=str)
+        width = next((r for f, r in (("avx512f", "zmm"), ("avx", "ymm")) if f in self.spec.target), "xmm")
+        if f"%{width}" not in listing:
+            raise InstallError(f"no %{width} register in {self.program}: not the full vector width")
+        streaming = len(re.findall(rf"\bv?movntp[ds]\s+%{width}", listing))
+        if self.spec.satisfies("+nontemporal") and not streaming:
+            raise InstallError(f"no streaming store of %{width} in {self.program}")
+        tty.info(f"{self.program}: %{width}, {streaming} streaming stores")
