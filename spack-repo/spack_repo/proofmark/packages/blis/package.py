@@ -1,7 +1,7 @@
 """BLIS with the kernels of the Xeon Phi.
 
-The builtin recipe takes the newest of the configurations that it knows, and for a ``mic_knl`` target that is
-``haswell``: it runs, with half the vector width and none of the kernels written for the chip.
+The builtin recipe takes the newest of the configurations that it knows, and for a ``mic_knl``
+target that is ``haswell``: it runs, with half the vector width and none of the chip's own kernels.
 """
 
 from spack_repo.builtin.packages.blis.package import Blis as BuiltinBlis

@@ -1,8 +1,8 @@
 """HPL whose threads and whose BLAS agree.
 
-With the builtin recipe ``hpl +openmp`` takes a BLAS without threads (one busy core a rank, and nothing says
-so), and ``hpl ~openmp`` takes a threaded one (ranks x threads on the same cores). Here one follows the
-other; the environment of each architecture chooses the library and says which of the two it wants.
+With the builtin recipe ``hpl +openmp`` takes a BLAS without threads (one busy core a rank, and
+nothing says so), and ``hpl ~openmp`` takes a threaded one (ranks x threads on the same cores). Here one
+follows the other; the environment of each architecture says which of the two it wants.
 """
 
 from spack_repo.builtin.packages.hpl.package import Hpl as BuiltinHpl

@@ -1,14 +1,16 @@
 """STREAM 5.10, built to measure the memory and not the compiler's defaults.
 
-The builtin recipe follows the head of somebody's git copy, without a commit, and compiles at ``-O2``. Here:
+The builtin recipe follows the head of a git copy, without a commit, and compiles at ``-O2``. Here:
 
 - the source is the author's own file, pinned by checksum (a git commit would pin a copy of it);
-- ``-O3`` and the target's full vector width; ``-mcmodel=medium``, without which arrays above 2 GiB do not link;
-- streaming stores. Without them Scale, Add and Triad read every line that they are about to overwrite, a
-  third to a quarter of the traffic that STREAM does not count. gcc has no flag for them, but its prefetch pass
-  turns a store into a streaming one where it believes that nothing of it will be used again from cache, and the
-  vectoriser aligned it. Both are said by parameters, the source stays as it is. gcc 12 does so for
-  Scale and Triad, glibc's memcpy for Copy; Add keeps ordinary stores;
+- ``-O3`` and the target's full vector width; ``-mcmodel=medium``, without which arrays above 2 GiB
+  do not link;
+- streaming stores. Without them Scale, Add and Triad read every line that they are about to
+  overwrite, a third to a quarter of the traffic, which STREAM does not count. gcc has no flag for
+  them, but its prefetch pass turns a store into a streaming one where nothing of it will be used
+  again from cache and the vectoriser aligned it. Both are said by parameters; the source stays as
+  it is. gcc 12 then does so for Scale and Triad, and glibc's memcpy for Copy; Add keeps ordinary
+  stores;
 - what came out is read back from the program by ``objdump``; a build without them fails;
 - ``+tuned`` replaces the kernels by ones with explicit streaming stores. STREAM calls this category
   "tuned": the program has another name, and its figures never stand for standard ones.
@@ -21,10 +23,15 @@ from spack_repo.builtin.build_systems.generic import Package
 
 from spack.package import *
 
-OPENMP = {"gcc": "-fopenmp", "llvm": "-fopenmp", "intel-oneapi-compilers": "-qopenmp", "aocc": "-fopenmp"}
+OPENMP = {
+    "gcc": "-fopenmp",
+    "llvm": "-fopenmp",
+    "intel-oneapi-compilers": "-qopenmp",
+    "aocc": "-fopenmp",
+}
 
-# -mtune=intel: the one tuning of gcc 12 that every x86 target takes, and that makes the vectoriser align stores.
-# The size 0 of the cache is the statement "nothing written here is read again from cache".
+# -mtune=intel is a tuning that makes gcc's vectoriser align its stores, on every x86 target. A
+# cache of size 0 is the statement "nothing that is written here will be read again from cache".
 STREAMING = {
     "gcc": (
         "-fprefetch-loop-arrays",
@@ -37,8 +44,12 @@ STREAMING = {
     "intel-oneapi-compilers": ("-qopt-streaming-stores=always",),
     "aocc": ("-fnt-store",),
 }
-FULL_WIDTH = {"gcc": "-mprefer-vector-width=512", "llvm": "-mprefer-vector-width=512",
-              "aocc": "-mprefer-vector-width=512", "intel-oneapi-compilers": "-qopt-zmm-usage=high"}
+FULL_WIDTH = {
+    "gcc": "-mprefer-vector-width=512",
+    "llvm": "-mprefer-vector-width=512",
+    "intel-oneapi-compilers": "-qopt-zmm-usage=high",
+    "aocc": "-mprefer-vector-width=512",
+}
 
 
 def is_count(text):
@@ -59,15 +70,15 @@ class Stream(Package):
     )
 
     variant("openmp", default=True, description="Threads")
-    variant("stream_array_size", default="64000000", values=is_count, description="Elements an array")
-    variant("ntimes", default="10", values=is_count, description="Repeats; the best one is reported")
+    variant("stream_array_size", default="64000000", values=is_count, description="Elements")
+    variant("ntimes", default="10", values=is_count, description="Repeats; the best is reported")
     variant("nontemporal", default=True, description="Streaming stores by the compiler, checked")
     variant("tuned", default=False, description="Own kernels: a tuned result, never a standard one")
 
     depends_on("c", type="build")
 
     for family in ("ppc64le:", "ppc64:", "aarch64:"):
-        conflicts("+nontemporal", when=f"target={family}", msg="no flag gives streaming stores here")
+        conflicts("+nontemporal", when=f"target={family}", msg="no flag gives them here")
     conflicts("+nontemporal ~tuned", when="%c=llvm", msg="clang has no flag for streaming stores")
     conflicts("+tuned", when="~nontemporal", msg="tuned means explicit streaming stores")
 
@@ -113,7 +124,9 @@ class Stream(Package):
             raise InstallError("stream.c prints no version line to mark as tuned")
         head = head.replace(title, title + '\n    printf("TUNED kernels: not standard STREAM\\n");')
         with open("stream_tuned.c", "w") as stream:
-            stream.write("#define TUNED\n" + head + '#endif\n#include "tuned_kernels.h"\n')
+            # stream.c redefines abs: the system's headers come before it.
+            stream.write("#define TUNED\n#include <immintrin.h>\n#include <stdint.h>\n")
+            stream.write(head + '#endif\n#include "tuned_kernels.h"\n')
         return "stream_tuned.c"
 
     @run_after("install")
@@ -123,7 +136,8 @@ class Stream(Package):
             return
         program = os.path.join(self.prefix.bin, self.program)
         listing = which("objdump", required=True)("-d", "--no-show-raw-insn", program, output=str)
-        width = next((r for f, r in (("avx512f", "zmm"), ("avx", "ymm")) if f in self.spec.target), "xmm")
+        widths = {"avx512f": "zmm", "avx": "ymm"}
+        width = next((widths[has] for has in widths if has in self.spec.target), "xmm")
         if f"%{width}" not in listing:
             raise InstallError(f"no %{width} register in {self.program}: not the full vector width")
         streaming = len(re.findall(rf"\bv?movntp[ds]\s+%{width}", listing))

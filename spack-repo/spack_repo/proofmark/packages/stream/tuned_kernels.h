@@ -1,8 +1,6 @@
 /* Kernels with explicit streaming stores for the tuned build of STREAM 5.10. Included at the end of
  * stream.c, so that the static arrays a, b and c are in reach. Every store goes past the caches; the
  * loop starts at the first element whose address the store can take. */
-#include <immintrin.h>
-#include <stdint.h>
 
 #if defined(__AVX512F__)
 enum { LANES = 8 };
