@@ -36,12 +36,17 @@ def lock_made_in(place: Path, host: str) -> bytes:
     return (place / "environments/local/debian12/spack.lock").read_bytes()
 
 
-def test_lock_depends_on_neither_place_nor_host(tmp_path: Path) -> None:
-    one = lock_made_in(tmp_path / "one", "knl0001")
-    two = lock_made_in(tmp_path / "a/deeper/place", "login.example")
-    assert one == two
+@pytest.fixture(scope="module")
+def locks(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """The same lock, made twice."""
+    root = tmp_path_factory.mktemp("places")
+    one = lock_made_in(root / "one", "knl0001")
+    return one, lock_made_in(root / "a/deeper/place", "login.example")
 
 
-def test_committed_lock_is_what_the_pins_give(tmp_path: Path) -> None:
-    committed = (ROOT / "environments/local/debian12/spack.lock").read_bytes()
-    assert lock_made_in(tmp_path / "again", "knl0002") == committed
+def test_lock_depends_on_neither_place_nor_host(locks: tuple[bytes, bytes]) -> None:
+    assert locks[0] == locks[1]
+
+
+def test_committed_lock_is_what_the_pins_give(locks: tuple[bytes, bytes]) -> None:
+    assert locks[0] == (ROOT / "environments/local/debian12/spack.lock").read_bytes()
