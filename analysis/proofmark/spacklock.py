@@ -20,8 +20,6 @@ from proofmark.errors import Mistake
 Json = Any
 """A value read from JSON or YAML."""
 
-CACHES = ("__pycache__", ".spack-env")
-
 SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
 """The only place of a machine that a shipped lock may name."""
 
@@ -73,14 +71,18 @@ def _canonical_edge(edge: Mapping[str, Json]) -> dict[str, Json]:
 def overlay_digest(overlay: Path) -> str:
     """Return the SHA-256 over names and contents of every file of the overlay recipes.
 
+    What tools leave behind (byte code, hidden directories) is no part of a recipe.
+
     Args:
         overlay: the directory of the package repository (it holds ``repo.yaml``).
     """
     digest = hashlib.sha256()
     for path in sorted(overlay.rglob("*")):
-        if path.is_file() and not any(part in CACHES for part in path.parts):
+        name = path.relative_to(overlay)
+        left_behind = any(part == "__pycache__" or part.startswith(".") for part in name.parts)
+        if path.is_file() and not left_behind:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{content}  {path.relative_to(overlay).as_posix()}\n".encode())
+            digest.update(f"{content}  {name.as_posix()}\n".encode())
     return digest.hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -197,12 +198,18 @@ def test_edited_recipe_makes_a_lock_stale(overlay: Path) -> None:
 
 def test_digest_sees_names_and_contents_but_no_caches(overlay: Path) -> None:
     before = overlay_digest(overlay)
-    cache = overlay / "packages/hpl/__pycache__"
-    cache.mkdir()
-    (cache / "package.pyc").write_bytes(b"machine")
+    for cache in ("packages/hpl/__pycache__", "packages/.ruff_cache"):
+        (overlay / cache).mkdir()
+        (overlay / cache / "left").write_bytes(b"machine")
     assert overlay_digest(overlay) == before
     (overlay / "packages/hpl/package.py").rename(overlay / "packages/hpl/other.py")
     assert overlay_digest(overlay) != before
+
+
+def test_digest_does_not_depend_on_where_the_recipes_lie(overlay: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / ".checkout/overlay"
+    shutil.copytree(overlay, hidden)
+    assert overlay_digest(hidden) == overlay_digest(overlay)
 
 
 def test_lock_as_spack_writes_it_is_refused(overlay: Path) -> None:
