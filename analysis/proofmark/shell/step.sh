@@ -31,6 +31,9 @@ case ${1-} in
 	;;
 esac
 
+PROGRAM=
+WATCHDOG=
+
 centiseconds() { # since boot; no process is started
 	read -r uptime _ </proc/uptime
 	now=${uptime%.*}${uptime#*.}
@@ -45,15 +48,13 @@ signal_all() { # signal_all SIGNAL: to the program and all that came from it, wh
 	done
 }
 
-kill_all() { # again while there are others than the watchdog's sleep: one may have started another
-	for _ in 1 2 3 4 5; do
+kill_all() { # until there is nobody: who is just being started has no environment to be found by
+	[ -z "$PROGRAM" ] || kill -KILL "-$PROGRAM" 2>/dev/null
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		signal_all KILL
-		[ "$reached" -gt 1 ] || break
+		[ "$reached" != 0 ] || kill -0 "$WATCHDOG" 2>/dev/null || break # it ends with its sleep
+		[ "$reached" -lt 2 ] || sleep 0.1
 	done
-}
-
-end_watchdog() { # it ends with its sleep, which may not have been there yet to be killed
-	while kill -0 "$WATCHDOG" 2>/dev/null; do kill_all; done
 }
 
 stop_program() {
@@ -94,9 +95,9 @@ BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" || exit 74
 
-PROGRAM=
 INTERRUPTED=
 trap 'INTERRUPTED=yes; stop_program' INT TERM HUP
+trap kill_all EXIT
 centiseconds
 BEGAN=$now
 PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
@@ -112,14 +113,13 @@ WATCHDOG=$!
 wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
-kill_all # nothing that the program left behind may disturb the next step
+signal_all KILL # nothing that the program left behind may keep the scratch in use
 
 if [ -n "$SCRATCH" ]; then
 	rm -rf "$SCRATCH"
 	rmdir "${SCRATCH%/*}" 2>/dev/null # the run's, after its last step
 fi
 if [ -n "$INTERRUPTED" ]; then
-	end_watchdog
 	echo "$STEP: interrupted; run it again to repeat it" >&2
 	exit 143
 fi
@@ -139,7 +139,6 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding
-end_watchdog
 {
 	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s}\n' \
 		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" >when.json &&
