@@ -88,7 +88,9 @@ def check(root: Path, arch: str, operating_system: str) -> list[Mistake]:
     digest = lock.with_name("overlay.sha256")
     for path in (lock, digest):
         if not path.is_file():
-            raise bad_input(path, "", "no such file", f"make lock ARCH={arch}")
+            raise bad_input(
+                path, "", "no such file", f"make lock ARCH={arch} OS={operating_system}"
+            )
     return check_lock(
         str(lock.relative_to(root)),
         lock.read_text(),
