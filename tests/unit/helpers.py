@@ -187,8 +187,18 @@ def steps_of(run: Run) -> list[Path]:
     return [run.folder / "steps" / step.id for step in run.plan.steps()]
 
 
-def left_behind(mark: str) -> list[str]:
-    """Return the command lines of all processes whose environment mentions `mark`."""
+def left_behind(mark: str, patience: float = 5) -> list[str]:
+    """Return the command lines of processes whose environment mentions `mark`.
+
+    A process that was killed takes a moment to die: only who outlives `patience` seconds counts.
+    """
+    end = time.monotonic() + patience
+    while (found := _with_environment(mark)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return found
+
+
+def _with_environment(mark: str) -> list[str]:
     command = ["grep", "-lsF", mark, *map(str, Path("/proc").glob("[0-9]*/environ"))]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
     lines = []

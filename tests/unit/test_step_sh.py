@@ -66,8 +66,8 @@ class Staged:
     def json(self, name: str) -> Any:
         return json.loads(self.text(name))
 
-    def processes(self) -> list[str]:
-        return left_behind(f"PROOFMARK_STEP={self.folder}/")
+    def processes(self, patience: float = 5) -> list[str]:
+        return left_behind(f"PROOFMARK_STEP={self.folder}/", patience)
 
 
 def stage(
@@ -322,7 +322,7 @@ class TestInterrupted:
             wait_for_output(step, "part")
             process.kill()
             process.wait(20)
-        assert step.processes() != []
+        assert step.processes(patience=0) != []
         (tmp_path / "go").touch()
         assert step.run() == 0
         assert step.processes() == []
