@@ -382,9 +382,13 @@ class TestBinding:
         assert step.text("stdout") == "2 {0},{1} close\n"
 
     @pytest.mark.parametrize("name", ["plain", 'it\'s a "run"'])
-    def test_ranks_of_open_mpi_run_on_the_cpus_asked_for(self, tmp_path: Path, name: str) -> None:
+    def test_ranks_of_open_mpi_run_on_the_cpus_asked_for(
+        self, tmp_path: Path, shell: str, name: str
+    ) -> None:
         ranks = min(2, len(os.sched_getaffinity(0)))
-        step = stage_mpi(tmp_path / name, 'echo "$OMPI_COMM_WORLD_RANK"; pwd >&2', ranks)
+        program = 'echo "$OMPI_COMM_WORLD_RANK"; pwd >&2'
+        # mpirun wants ssh or rsh to be there, also for ranks of one node.
+        step = stage_mpi(tmp_path / name, program, ranks, f"{shell}:{os.environ['PATH']}")
         assert step.run() == 0, step.text("stderr")
         assert sorted(step.text("stdout").split()) == [str(rank) for rank in range(ranks)]
         assert step.text("stderr").splitlines() == [str(step.folder)] * ranks
@@ -404,14 +408,16 @@ class TestBinding:
         assert step.processes() == []
 
 
-def stage_mpi(folder: Path, program: str, ranks: int, **case: Any) -> Staged:
-    """Stage a program of Open MPI; its launcher starts the shell that PATH names."""
+def stage_mpi(
+    folder: Path, program: str, ranks: int, path: str = os.environ["PATH"], **case: Any
+) -> Staged:
+    """Stage a program of Open MPI, which starts for each rank the shell that `path` names."""
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     assert mpirun, "openmpi-bin is missing: requirements/debian-dev.txt"
     package = {"launcher": "openmpi", "prefix": str(Path(mpirun).parents[1])}
     return stage(
         folder,
-        os.environ["PATH"],
+        path,
         program,
         package,
         launch="mpi",
