@@ -21,7 +21,7 @@ def main() -> None:
         "--pairs", type=int, default=7, help="runs by kit and by hand each; 0: none"
     )
     chosen = options.parse_args()
-    console = Console()
+    console = Console(width=110)
     with tempfile.TemporaryDirectory(prefix="proofmark-bench-") as folder:
         console.print(beyond_the_program(Path(folder), chosen.steps))
         console.print(f"The goal is a median below {GOAL_MS} ms on an idle machine.\n")
