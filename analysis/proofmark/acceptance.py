@@ -6,9 +6,9 @@ import json
 from xml.etree import ElementTree
 
 from proofmark.collect import nodes_of
+from proofmark.node.software import Software
 from proofmark.records import Record, read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of
-from proofmark.software import Software
 from proofmark.verdict import Result, Verdict, judge
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofmark.cpu import cpu_list
+from proofmark.node.cpu import cpu_list
 from proofmark.plan import Step
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.expressions import FUNCTIONS, UNITS, names_in
-from proofmark.readspec import ReadBlock, ReadSpec, SameAs
+from proofmark.reader.spec import ReadBlock, ReadSpec, SameAs
 from proofmark.yamlfile import load
 
 SUITES_FILE = "suites.yml"

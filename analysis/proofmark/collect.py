@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from proofmark.hardware import Part
-from proofmark.provenance import NodeProvenance, node_provenance
+from proofmark.node.hardware import Part
+from proofmark.node.provenance import NodeProvenance, node_provenance
 from proofmark.runs import Run, read_json
 
 

@@ -24,14 +24,14 @@ from proofmark.collect import collect_nodes
 from proofmark.errors import BadInput, bad_input
 from proofmark.guard import refuse_scratch
 from proofmark.machines import machines_of
+from proofmark.node.software import Software
 from proofmark.nodesets import fold
 from proofmark.progress import duration, progress, size
 from proofmark.provision import provide_software
-from proofmark.reader import read_output
+from proofmark.reader.engine import read_output
 from proofmark.report import write_report
 from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
 from proofmark.site import choose_inventory, load_site, load_sites
-from proofmark.software import Software
 from proofmark.stage import write_steps
 from proofmark.validate import validate as check_site
 from proofmark.verdict import WORDS

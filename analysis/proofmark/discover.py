@@ -6,7 +6,7 @@ import subprocess
 from importlib.resources import as_file, files
 
 from proofmark.errors import bad_input
-from proofmark.facts import NodeFacts, parse_probe, symbols
+from proofmark.node.facts import NodeFacts, parse_probe, symbols
 from proofmark.plan import Machine
 from proofmark.site import Site
 from proofmark.topology import Topology
@@ -27,7 +27,7 @@ def discover(site: Site) -> tuple[Machine, str]:
 
 def probe_here() -> str:
     """Run the probe on this machine and return what it said."""
-    with as_file(files("proofmark") / "probe.sh") as script:
+    with as_file(files("proofmark.node") / "probe.sh") as script:
         done = subprocess.run(
             ["sh", str(script), "facts"], capture_output=True, check=False, stdin=subprocess.DEVNULL
         )

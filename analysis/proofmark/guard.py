@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from ClusterShell.NodeSet import NodeSet
 
 from proofmark.errors import BadInput, Mistake, bad_input
-from proofmark.hardware import read_mounts
-from proofmark.probe_text import Stream, read_streams
+from proofmark.node.hardware import read_mounts
+from proofmark.node.probe_text import Stream, read_streams
 from proofmark.progress import size
 from proofmark.runs import Run, site_of
 from proofmark.site import Scratch

@@ -14,10 +14,10 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from proofmark.errors import bad_input, nearest
-from proofmark.facts import NodeFacts, parse_probe
-from proofmark.program import Program, parse_programs
+from proofmark.node.facts import NodeFacts, parse_probe
+from proofmark.node.program import Program, parse_programs
+from proofmark.node.software import Package, Software, package_of
 from proofmark.runs import Run, read_json, site_of
-from proofmark.software import Package, Software, package_of
 from proofmark.yamlfile import load
 
 PREFIX = "{prefix}"

@@ -12,12 +12,12 @@ import polars as pl
 from proofmark.attempts import Attempt, attempts, step_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.node.software import Software
 from proofmark.nodesets import folded
 from proofmark.plan import Step
-from proofmark.reader import Reading, read_output
+from proofmark.reader.engine import Reading, read_output
 from proofmark.runs import Run
 from proofmark.site import Site
-from proofmark.software import Software
 
 Scalar = str | int | float
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from proofmark.errors import bad_input, nearest
 from proofmark.launchers import Launch
 from proofmark.launchers import lines as launcher_lines
+from proofmark.node.software import Package, Software
 from proofmark.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs import write_whole
 from proofmark.schedulers import header
-from proofmark.software import Package, Software
 
 KIT = files("proofmark")
 SHELL = KIT / "shell"
@@ -40,7 +40,7 @@ def write_steps(
     Raises:
         BadInput: a package or program of the plan was not provided.
     """
-    write_whole(run / "probe.sh", (KIT / "probe.sh").read_text())
+    write_whole(run / "probe.sh", (KIT / "node/probe.sh").read_text())
     for step in plan.steps():
         folder = run / "steps" / step.id
         if (folder / "run.sh").exists():

@@ -9,10 +9,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from ansible.errors import AnsibleFilterError
 
-from proofmark.blas import candidate_kernels
 from proofmark.errors import BadInput
-from proofmark.facts import parse_probe
 from proofmark.guard import judge_scratch, read_scratch
+from proofmark.node.blas import candidate_kernels
+from proofmark.node.facts import parse_probe
 from proofmark.progress import duration, size
 from proofmark.provision import system_needs
 from proofmark.site import Scratch

@@ -16,9 +16,9 @@ from rich.table import Table
 from tests.roles.kit import ROOT, make_kit
 
 from proofmark.cases import Case
-from proofmark.reader import read_output
+from proofmark.node.software import Software
+from proofmark.reader.engine import read_output
 from proofmark.runs import Run, benchmarks_of, open_run, read_json, site_of
-from proofmark.software import Software
 from proofmark.stage import write_steps
 
 SUITE = "bench"

@@ -19,7 +19,7 @@ import yaml
 from tests.roles.kit import Kit, Played, make_kit, processes_of
 from tests.unit.helpers import ROOT, snapshot, until
 
-from proofmark.cpu import cpu_list
+from proofmark.node.cpu import cpu_list
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

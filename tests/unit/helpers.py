@@ -13,11 +13,11 @@ from typing import Any
 import yaml
 
 from proofmark.cases import Benchmarks, load_benchmarks
+from proofmark.node.program import Program
+from proofmark.node.software import Package, Software
 from proofmark.plan import Machine, Plan, make_plan
-from proofmark.program import Program
 from proofmark.runs import Run, start_or_continue
 from proofmark.site import Limit, Partition, Scratch, Site
-from proofmark.software import Package, Software
 from proofmark.stage import write_steps
 from proofmark.topology import Core, NumaDomain, Topology
 

@@ -11,13 +11,13 @@ from typing import Any
 from proofmark.acceptance import conclude
 from proofmark.cases import Benchmarks, load_benchmarks
 from proofmark.collect import collect_nodes
-from proofmark.facts import parse_probe
+from proofmark.node.facts import parse_probe
+from proofmark.node.program import parse_program
+from proofmark.node.software import Software, package_of
 from proofmark.plan import Group, Job, Plan, Step, Totals, content_digest
-from proofmark.program import parse_program
 from proofmark.report import write_report
 from proofmark.runs import Run, start_or_continue
 from proofmark.site import Limit, Partition, Scratch, Site
-from proofmark.software import Software, package_of
 from proofmark.stage import write_steps
 from proofmark.verdict import Verdict
 

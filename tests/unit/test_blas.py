@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import proofmark
-from proofmark.blas import (
+from proofmark.node.blas import (
     AS_INSTALLED,
     RIGHT,
     BlasVariants,
@@ -18,11 +18,11 @@ from proofmark.blas import (
     families,
     reported_kernels,
 )
-from proofmark.facts import NodeFacts, parse_probe
-from proofmark.program import Blas, Program, parse_program
+from proofmark.node.facts import NodeFacts, parse_probe
+from proofmark.node.program import Blas, Program, parse_program
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
-PROBE = Path(proofmark.__file__).parent / "probe-program.sh"
+PROBE = Path(proofmark.__file__).parent / "node/probe-program.sh"
 ZEN3 = "live-kvm-zen3"
 KNL = "knl-7250-quadrant-flat"
 

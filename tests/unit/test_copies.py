@@ -11,7 +11,7 @@ from tests.unit.helpers import ROOT, Kit, make_kit, steps_of
 
 from proofmark.cases import load_benchmarks
 from proofmark.plan import Machine, make_plan
-from proofmark.reader import read_output
+from proofmark.reader.engine import read_output
 from proofmark.runs import Run, start_or_continue
 from proofmark.stage import write_steps
 from proofmark.topology import Topology

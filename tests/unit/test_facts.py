@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.errors import BadInput
-from proofmark.facts import NodeFacts, parse_probe, symbols
-from proofmark.hardware import size
+from proofmark.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.node.facts import NodeFacts, parse_probe, symbols
+from proofmark.node.hardware import size
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
 LIVE = "live-kvm-zen3"

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import proofmark
-from proofmark.counters import counter_differences, disturbance, parse_counters
-from proofmark.facts import parse_probe, symbols
-from proofmark.probe_text import Stream, read_stream
+from proofmark.node.counters import counter_differences, disturbance, parse_counters
+from proofmark.node.facts import parse_probe, symbols
+from proofmark.node.probe_text import Stream, read_stream
 
-PROBE = Path(proofmark.__file__).parent / "probe.sh"
+PROBE = Path(proofmark.__file__).parent / "node/probe.sh"
 SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 CPU = "sys/devices/system/cpu"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit, steps_of
 
-from proofmark.cpu import cpu_list
+from proofmark.node.cpu import cpu_list
 from proofmark.progress import Progress, duration, progress, size
 from proofmark.runs import Run
 

@@ -11,13 +11,13 @@ import pytest
 from proofmark.cases import load_benchmarks
 from proofmark.discover import machine_of
 from proofmark.errors import BadInput
-from proofmark.facts import parse_probe
+from proofmark.node.facts import parse_probe
+from proofmark.node.program import parse_programs
+from proofmark.node.software import Software
 from proofmark.plan import make_plan
-from proofmark.program import parse_programs
 from proofmark.provision import System, make_software, provide_software, system_needs
 from proofmark.runs import Run, read_json, start_or_continue
 from proofmark.site import Partition, Scratch, Site
-from proofmark.software import Software
 from proofmark.yamlfile import load
 
 ROOT = Path(__file__).parents[2]

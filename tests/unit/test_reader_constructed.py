@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from proofmark.cases import load_benchmarks
-from proofmark.reader import Reading, read_output
-from proofmark.readspec import ReadSpec
+from proofmark.reader.engine import Reading, read_output
+from proofmark.reader.spec import ReadSpec
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofmark.cases import load_benchmarks
-from proofmark.reader import Reading, read_output
-from proofmark.readspec import ReadSpec
+from proofmark.reader.engine import Reading, read_output
+from proofmark.reader.spec import ReadSpec
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SAMPLES = BENCHMARKS / "samples"

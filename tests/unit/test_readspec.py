@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from proofmark.cases import load_benchmarks
-from proofmark.reader import read_output
-from proofmark.readspec import ReadBlock, ReadSpec, SameAs
+from proofmark.reader.engine import read_output
+from proofmark.reader.spec import ReadBlock, ReadSpec, SameAs
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ADAPTER: TypeAdapter[ReadSpec | SameAs] = TypeAdapter(ReadBlock)

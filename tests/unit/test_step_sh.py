@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, until
 
-from proofmark.cpu import cpu_list
+from proofmark.node.cpu import cpu_list
 from proofmark.stage import step_script
 
 DAEMON = "A=1 setsid env B=2 sh -c 'trap \"\" TERM; while :; do sleep 300; done' &"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.facts import NodeFacts
+from proofmark.node.facts import NodeFacts
 from proofmark.report.figures.blas_kernel import HPL
 from proofmark.report.figures.scales import gigaflops
 from proofmark.report.material import Material

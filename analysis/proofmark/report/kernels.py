@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 
-from proofmark.blas import AS_INSTALLED, RIGHT
+from proofmark.node.blas import AS_INSTALLED, RIGHT
+from proofmark.node.software import BLAS_KERNEL, Package, Software
 from proofmark.report.figures.scales import gigaflops
 from proofmark.report.material import Material
 from proofmark.report.page import Block, Cell, Column, table
 from proofmark.report.results import name
 from proofmark.report.text import number, pairs
-from proofmark.software import BLAS_KERNEL, Package, Software
 from proofmark.verdict import Result
 
 _BOUND_BY_BLAS = re.compile(r"rmax|hpl|dgemm")

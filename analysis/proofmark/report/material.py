@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.blas import reported_kernels
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node, nodes_of
-from proofmark.facts import NodeFacts
+from proofmark.node.blas import reported_kernels
+from proofmark.node.facts import NodeFacts
+from proofmark.node.software import BLAS_KERNEL, Software
 from proofmark.progress import StepState, progress
 from proofmark.runs import Run, benchmarks_of, is_locked, read_json, site_of
 from proofmark.site import Site
-from proofmark.software import BLAS_KERNEL, Software
 from proofmark.verdict import Verdict
 
 MOST_COMMANDS = 500

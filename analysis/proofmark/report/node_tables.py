@@ -8,8 +8,8 @@ from dataclasses import replace
 from ClusterShell.RangeSet import RangeSet
 
 from proofmark.collect import JobOnNode, Node
-from proofmark.facts import NodeFacts
-from proofmark.hardware import Dimm
+from proofmark.node.facts import NodeFacts
+from proofmark.node.hardware import Dimm
 from proofmark.report.page import Column, Table, facts, table
 from proofmark.report.text import number, size
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import matplotlib
 
+from proofmark.node.software import BLAS_KERNEL
 from proofmark.report import information, kernels
 from proofmark.report.figures import KINDS
 from proofmark.report.figures.drawing import STYLE, Drawing
@@ -19,7 +20,6 @@ from proofmark.report.figures.svg import inline, standalone
 from proofmark.report.material import Material
 from proofmark.report.page import Block, Link, Picture, Section
 from proofmark.report.text import count
-from proofmark.software import BLAS_KERNEL
 
 FOLDER = "figures"
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from proofmark.collect import Node
-from proofmark.facts import NodeFacts
-from proofmark.hardware import Mount, Nic, NumaDomain, Port
+from proofmark.node.facts import NodeFacts
+from proofmark.node.hardware import Mount, Nic, NumaDomain, Port
 from proofmark.report.material import Material, facts_of
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.program import Program
+from proofmark.node.program import Program
+from proofmark.node.software import Package
 from proofmark.report.material import Material
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
-from proofmark.software import Package
 
 
 def blocks(material: Material) -> Iterator[Block]:

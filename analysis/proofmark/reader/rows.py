@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from proofmark.reader_draft import Draft, Notes
-from proofmark.reader_values import shorten
-from proofmark.readspec_text import Row
+from proofmark.reader.draft import Draft, Notes
+from proofmark.reader.spec_text import Row
+from proofmark.reader.values import shorten
 
 Match = re.Match[str]
 Action = Callable[[Match], None]

@@ -1,6 +1,6 @@
 """Readings out of a program's raw output, by the rules of its case.
 
-The rules are data (`readspec`); nothing here knows a program's name. Reading is pure, never raises
+The rules are data (`spec`); nothing here knows a program's name. Reading is pure, never raises
 on any text, and gives no number that does not stand in the output, in an intact line.
 """
 
@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.reader_draft import Draft, Run
-from proofmark.reader_json import find_document, read_documents
-from proofmark.reader_text import read_text
-from proofmark.reader_values import Parameter
-from proofmark.readspec import ReadSpec
+from proofmark.reader.draft import Draft, Run
+from proofmark.reader.json_output import find_document, read_documents
+from proofmark.reader.spec import ReadSpec
+from proofmark.reader.text import read_text
+from proofmark.reader.values import Parameter
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from jmespath.exceptions import JMESPathError
 
-from proofmark.reader_draft import Draft, Run
-from proofmark.reader_values import Parameter, measured, parameter, shorten
-from proofmark.readspec import JsonSpec, ReadSpec
+from proofmark.reader.draft import Draft, Run
+from proofmark.reader.spec import JsonSpec, ReadSpec
+from proofmark.reader.values import Parameter, measured, parameter, shorten
 
 _START = re.compile(r"^\{", re.MULTILINE)
 # NaN and Infinity stay words, so that they are refused by name like in any text.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from proofmark.cpu import cpu_list
+from proofmark.node.cpu import cpu_list
 
 UNITS = {"": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}

@@ -44,7 +44,7 @@ def measured(word: str) -> tuple[float | None, str]:
 
 
 def parameter(kind: str, word: str) -> Parameter:
-    """Turn `word` into a parameter of type `kind` (see `readspec.ReadSpec.parameters`).
+    """Turn `word` into a parameter of type `kind` (see `spec.ReadSpec.parameters`).
 
     Raises:
         ValueError: it is not of that type; the text says what was found.

@@ -9,9 +9,9 @@ from importlib.resources import files
 
 import yaml
 
-from proofmark.facts import NodeFacts
-from proofmark.hardware import Part
-from proofmark.program import Blas, Program
+from proofmark.node.facts import NodeFacts
+from proofmark.node.hardware import Part
+from proofmark.node.program import Blas, Program
 
 AS_INSTALLED = "as-installed"
 RIGHT = "right"
@@ -79,7 +79,7 @@ class BlasVariants(Part):
 @lru_cache(maxsize=1)
 def families() -> dict[str, Family]:
     """Return what is known of each BLAS, by family."""
-    text = (files("proofmark") / "data" / "blas_kernels.yml").read_text(encoding="utf-8")
+    text = (files("proofmark.node") / "data" / "blas_kernels.yml").read_text(encoding="utf-8")
     return {name: Family.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 

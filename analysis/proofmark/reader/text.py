@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from proofmark.reader_draft import Notes, Run, UnreadLines
-from proofmark.reader_rows import Action, Match, Rows
-from proofmark.reader_table import OpenTable
-from proofmark.reader_values import shorten
-from proofmark.readspec import ReadSpec
-from proofmark.readspec_text import Context, Keys, Table, TextSpec
+from proofmark.reader.draft import Notes, Run, UnreadLines
+from proofmark.reader.rows import Action, Match, Rows
+from proofmark.reader.spec import ReadSpec
+from proofmark.reader.spec_text import Context, Keys, Table, TextSpec
+from proofmark.reader.table import OpenTable
+from proofmark.reader.values import shorten
 
 # What launchers and resource managers print when they end a run; no benchmark's own words.
 _ABORTED = (

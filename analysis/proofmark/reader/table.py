@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from proofmark.reader_draft import Notes, UnreadLines
-from proofmark.reader_values import shorten
-from proofmark.readspec_text import Column, Table
+from proofmark.reader.draft import Notes, UnreadLines
+from proofmark.reader.spec_text import Column, Table
+from proofmark.reader.values import shorten
 
 
 class OpenTable:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from proofmark.readspec_types import Block, Pattern, known
+from proofmark.reader.spec_types import Block, Pattern, known
 
 
 class Column(Block):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofmark.reader_values import Parameter, measured, parameter
+from proofmark.reader.values import Parameter, measured, parameter
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from proofmark.hardware import Cache
-from proofmark.probe_text import Stream
+from proofmark.node.hardware import Cache
+from proofmark.node.probe_text import Stream
 
 
 def quota(limits: Mapping[str, str]) -> float | None:

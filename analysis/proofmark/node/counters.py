@@ -10,8 +10,8 @@ from importlib.resources import files
 import yaml
 
 from proofmark.errors import bad_input
-from proofmark.hardware import Part
-from proofmark.probe_text import Stream, read_stream
+from proofmark.node.hardware import Part
+from proofmark.node.probe_text import Stream, read_stream
 
 UNKNOWN = "a counter that the kit has no meaning for"
 RESET = "the counter was set back: what happened in between cannot be told"
@@ -76,7 +76,7 @@ class _Meanings(Part):
 
 @lru_cache(maxsize=1)
 def _meanings() -> _Meanings:
-    text = (files("proofmark") / "data" / "counters.yml").read_text(encoding="utf-8")
+    text = (files("proofmark.node") / "data" / "counters.yml").read_text(encoding="utf-8")
     return _Meanings.model_validate(yaml.safe_load(text))
 
 

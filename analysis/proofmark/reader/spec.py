@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from proofmark.readspec_text import TextSpec
-from proofmark.readspec_types import Block, Expression, Pattern, known
+from proofmark.reader.spec_text import TextSpec
+from proofmark.reader.spec_types import Block, Expression, Pattern, known
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 

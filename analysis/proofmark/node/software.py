@@ -9,10 +9,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.blas import blas_variants
-from proofmark.facts import NodeFacts
-from proofmark.hardware import Part
-from proofmark.program import Launcher, Program
+from proofmark.node.blas import blas_variants
+from proofmark.node.facts import NodeFacts
+from proofmark.node.hardware import Part
+from proofmark.node.program import Launcher, Program
 
 Origin = Literal["system", "spack", "easybuild", "preinstalled"]
 

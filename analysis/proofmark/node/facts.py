@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from proofmark import hardware
-from proofmark import probe_values as values
-from proofmark.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
-from proofmark.hardware import Cache, Dimm, Mount, Nic, NumaDomain, Part, Port
-from proofmark.probe_text import Stream, read_stream
+from proofmark.node import hardware
+from proofmark.node import probe_values as values
+from proofmark.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.node.hardware import Cache, Dimm, Mount, Nic, NumaDomain, Part, Port
+from proofmark.node.probe_text import Stream, read_stream
 
 
 class NodeFacts(Part):

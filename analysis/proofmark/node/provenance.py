@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from proofmark.counters import (
+from proofmark.errors import bad_input
+from proofmark.node.counters import (
     CounterChange,
     Counters,
     counter_differences,
     disturbance,
     parse_counters,
 )
-from proofmark.errors import bad_input
-from proofmark.facts import NodeFacts, parse_probe
-from proofmark.hardware import Part
+from proofmark.node.facts import NodeFacts, parse_probe
+from proofmark.node.hardware import Part
 
 
 class NodeProvenance(Part):

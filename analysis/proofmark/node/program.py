@@ -6,8 +6,8 @@ import re
 from typing import Literal
 
 from proofmark.errors import BadInput, Mistake
-from proofmark.hardware import Part
-from proofmark.probe_text import Stream, read_streams
+from proofmark.node.hardware import Part
+from proofmark.node.probe_text import Stream, read_streams
 
 Launcher = Literal["openmpi", "hydra", "plain"]
 LAUNCHERS: dict[str, Launcher] = {

@@ -1,0 +1,1 @@
+"""Reading a program's output by the `read` block of its case: texts and JSON to values."""
