@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,16 @@ import pytest
 import yaml
 
 HERE = Path(__file__).parent
+
+
+def pytest_configure() -> None:
+    """Let SIGINT through to what the tests start.
+
+    A shell starts its background jobs with SIGINT ignored, children inherit that, and a script
+    cannot trap a signal that was ignored when it started (POSIX, trap).
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def allowed_skips() -> frozenset[str]:
