@@ -15,13 +15,14 @@ HERE = Path(__file__).parent
 
 
 def pytest_configure() -> None:
-    """Let SIGINT through to what the tests start.
+    """Let signals through to what the tests start.
 
-    A shell starts its background jobs with SIGINT ignored, children inherit that, and a script
-    cannot trap a signal that was ignored when it started (POSIX, trap).
+    A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP; children inherit
+    that, and a script cannot trap a signal that was ignored when it started (POSIX, trap).
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def allowed_skips() -> frozenset[str]:

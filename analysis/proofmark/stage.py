@@ -12,6 +12,7 @@ from proofmark.errors import bad_input, nearest
 from proofmark.launchers import Launch
 from proofmark.launchers import lines as launcher_lines
 from proofmark.node.software import Package, Software
+from proofmark.node.target import needs
 from proofmark.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs import write_whole
 from proofmark.schedulers import header
@@ -41,6 +42,7 @@ def write_steps(
         BadInput: a package or program of the plan was not provided.
     """
     write_whole(run / "probe.sh", (KIT / "node/probe.sh").read_text())
+    write_whole(run / "fit.awk", (SHELL / "fit.awk").read_text())
     for step in plan.steps():
         folder = run / "steps" / step.id
         if (folder / "run.sh").exists():
@@ -62,6 +64,7 @@ def write_steps(
         for job in group.jobs:
             folder = run / "jobs" / job.id
             folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / "needs", processor_needs(job, software))
             write_whole(folder / "job.sh", job_script(job, run, scheduler))
 
 
@@ -148,6 +151,16 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         "done",
         'exit "$FAILED"',
     ]
+
+
+def processor_needs(job: Job, software: Software) -> str:
+    """Return what the processors of `job`'s nodes must have: a line for each target of a program.
+
+    Raises:
+        BadInput: a package was built for a target that archspec does not know.
+    """
+    targets = {_package(step, software).target for step in job.steps} - {""}
+    return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
 
 
 def job_script(job: Job, run: Path, scheduler: str) -> str:

@@ -45,6 +45,7 @@ class Package(_Stamped):
         spec: what was asked for, in the words of `origin`; empty where it has none.
         hash: Spack's or EasyBuild's own, empty where there is none.
         prefix: where its MPI lives: the directory above ``bin/mpirun``.
+        target: archspec's name of the processor it was built for; empty where any does.
         environment: what every program of it needs.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         findings: what the site should know, in whole sentences.
@@ -56,6 +57,7 @@ class Package(_Stamped):
     spec: str = ""
     hash: str = ""
     prefix: str = ""
+    target: str = ""
     launcher: Launcher
     environment: dict[str, str] = Field(default_factory=dict)
     programs: dict[str, Program]

@@ -1,8 +1,8 @@
 # shellcheck shell=sh disable=SC2153 # the head that stands before this in every job.sh sets them
 # ---- below this line every job is alike --------------------------------------------------
 # A job is a loop over step folders. A step that has an rc is not run again, so a job that was
-# killed goes on where it stopped. Exit: 0 all steps have run, 74 a result could not be
-# written, 143 the job was stopped.
+# killed goes on where it stopped. Exit: 0 all steps have run, 65 a node cannot run the programs,
+# 74 a result could not be written, 143 the job was stopped.
 cd "$RUN" || exit 74
 attempt=1
 while [ -e "jobs/$JOB/attempt-$attempt" ]; do attempt=$((attempt + 1)); done
@@ -15,6 +15,7 @@ STOPPED=
 trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' INT TERM HUP
 
 sh probe.sh facts >"$NOTES/$HOST.before" || exit 74
+awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 || exit 65 # no step has been started
 for step in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	[ ! -e "steps/$step/rc" ] || continue
