@@ -22,7 +22,7 @@ acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
 
 test: lint
-	pytest $(ARGS)
+	pytest -n 2 --dist loadfile $(ARGS)
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)
