@@ -31,6 +31,8 @@ class ScratchFacts:
         available: bytes that an ordinary user may still write, the quota of `user` included.
         on_root: whether it lies on the device of ``/``.
         written: ``ok``, or why `user` could not write there; None where that was not tried.
+        shared: what it read in the file that another node left for all; None where not tried.
+        layout: how new files are laid out, in the words of the file system's own tool.
     """
 
     node: str
@@ -42,6 +44,8 @@ class ScratchFacts:
     on_root: bool
     user: str
     written: str | None
+    shared: str | None = None
+    layout: tuple[str, ...] = ()
 
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
@@ -77,7 +81,16 @@ def _facts(stream: Stream) -> ScratchFacts:
         on_root=directory["device"] == directory["root_device"],
         user=host["user"],
         written=stream.pairs("write").get("result"),
+        shared=_said(stream, "shared"),
+        layout=tuple(stream.lines("layout")) if "layout" in stream.sections else (),
     )
+
+
+def _said(stream: Stream, section: str) -> str | None:
+    """Return what stands in a section that not every probe has, or why it holds nothing."""
+    if section not in stream.sections:
+        return None
+    return stream.absent.get(section) or " ".join(stream.lines(section))
 
 
 def _quota(lines: Iterable[str], source: str) -> list[int]:
@@ -131,6 +144,11 @@ def judge_scratch(
         lambda node: demand.type is not None and node.kind != demand.type,
         lambda node: f"type {node.kind} ({node.source})",
         f"type {demand.type}",
+    )
+    refuse(
+        lambda node: demand.source not in (None, node.source),
+        lambda node: f"source {node.source} ({node.kind})",
+        f"source {demand.source}",
     )
     refuse(
         lambda node: demand.off_root and node.on_root,
@@ -194,5 +212,16 @@ def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
         mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
         mistakes.append(Mistake(demand.path, "", f"written by {', '.join(others)}", f"by {user}"))
+    mark = run.folder.name
+    for found, blind in _nodes_by(
+        (node for node in facts if node.shared != mark),
+        lambda node: _plain(node.shared or "nothing", mark),
+    ).items():
+        accepted = "what another node of the run wrote there: one file system on all nodes"
+        mistakes.append(Mistake(demand.path, f"on {blind}", found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
+
+
+def _plain(said: str, mark: str) -> str:
+    return said.replace(mark, "the run's mark")

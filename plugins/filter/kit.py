@@ -11,6 +11,7 @@ from ansible.errors import AnsibleFilterError
 
 from proofmark.errors import BadInput
 from proofmark.guard import judge_scratch, read_scratch
+from proofmark.mounts import mount_commands
 from proofmark.node.blas import candidate_kernels
 from proofmark.node.facts import parse_probe
 from proofmark.progress import duration, size
@@ -87,12 +88,19 @@ def scratch_refusals(
 ) -> list[str]:
     """Return what speaks against a scratch directory, by its probe on each node."""
     facts = [node for text in probes for node in read_scratch(str(text), "scratch-probe.sh")]
-    wanted = Scratch(
-        path=str(demand["path"]),
-        type=str(demand["type"]) or None,
-        off_root=bool(demand["off_root"]),
-    )
+    wanted = _scratch(demand)
     return [str(item) for item in judge_scratch(facts, wanted, peak_bytes, may_create=may_create)]
+
+
+@_plainly
+def scratch_commands(demand: Mapping[str, Any]) -> dict[str, str]:
+    """Return the commands that mount a scratch file system and lay its files out, as sh text."""
+    return mount_commands(_scratch(demand))
+
+
+def _scratch(demand: Mapping[str, Any]) -> Scratch:
+    """Read the role's variables, in which what is not told is empty."""
+    return Scratch.model_validate({key: value for key, value in demand.items() if value})
 
 
 def answer(verdict: Mapping[str, Any], code: int) -> str:
@@ -115,5 +123,6 @@ class FilterModule:
             "provided": provided,
             "blas_kernels": blas_kernels,
             "scratch_refusals": scratch_refusals,
+            "scratch_commands": scratch_commands,
             "answer": answer,
         }

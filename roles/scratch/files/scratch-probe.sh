@@ -1,21 +1,26 @@
 #!/bin/sh
 # What the scratch directory of this node is: one stream of named sections on stdout, as probe.sh prints.
 #
-#   sh scratch-probe.sh [-u USER] [-c] [-w] DIRECTORY
+#   sh scratch-probe.sh [-u USER] [-c] [-w] [-s SET] [-g GET] [-k NAME | -r NAME | -d NAME] DIRECTORY
 #
 # Looks only, unless told otherwise: -c makes the directory if its parent is there, -w writes, reads
-# and removes a small file. Both happen as USER, who will run the benchmarks (default: who runs this).
+# and removes a small file. SET and GET are commands, as sh text: one lays new files out, the other
+# prints how they are. -k writes a file for other nodes to read by -r; -d removes it. All of it happens as
+# USER, who will run the benchmarks (default: who runs this).
 set -u
 LC_ALL=C
 export LC_ALL
-usage() { echo 'usage: scratch-probe.sh [-u USER] [-c] [-w] DIRECTORY' >&2; exit 3; }
+usage() { echo 'usage: scratch-probe.sh [-u USER] [-cw] [-s SET] [-g GET] [-krd NAME] DIRECTORY' >&2; exit 3; }
 me=$(id -un)
-user=$me create='' write=''
-while getopts u:cw option; do
+user=$me create='' write='' set='' get='' shared='' name=''
+while getopts u:cws:g:k:r:d: option; do
     case $option in
     u) user=$OPTARG ;;
     c) create=yes ;;
     w) write=yes ;;
+    s) set=$OPTARG ;;
+    g) get=$OPTARG ;;
+    k | r | d) shared=$option name=$OPTARG ;;
     *) usage ;;
     esac
 done
@@ -42,9 +47,16 @@ write_text='
     rm "$file"
 '
 
+# shellcheck disable=SC2016
+keep_text='echo "$name" >"$path/.proofmark-$name"'
+# shellcheck disable=SC2016
+read_text='cat "$path/.proofmark-$name"'
+# shellcheck disable=SC2016
+remove_text='rm -f "$path/.proofmark-$name"'
+
 as_user() { # SH-TEXT: runs it as USER, with what it says, good or bad, on stdout
-    if [ "$user" = "$me" ]; then path=$path sh -c "$1" 2>&1
-    else path=$path su -s /bin/sh "$user" -c "$1" 2>&1; fi
+    if [ "$user" = "$me" ]; then path=$path name=$name sh -c "$1" 2>&1
+    else path=$path name=$name su -s /bin/sh "$user" -c "$1" 2>&1; fi
 }
 
 # Why nothing can be done as USER; empty if it can.
@@ -77,6 +89,19 @@ mount_of() { # DIRECTORY
     } END { print line }' /proc/mounts
 }
 
+lay_out() {
+    before=$(as_user "${get:-:}")
+    if said=$(as_user "$set"); then
+        if [ -z "$get" ] || [ "$(as_user "$get")" != "$before" ]; then fact set "$set"; fi
+    else absent layout.set "$(printf '%s' "$said" | one_line)"; fi
+}
+
+told() { # SECTION SH-TEXT: what it prints, or why it failed
+    section "$1"
+    if said=$(as_user "$2"); then printf '%s\n' "$said" | sed 's/^/| /'
+    else absent "$1" "$(printf '%s' "${said:-failed without a word}" | one_line)"; fi
+}
+
 try_to_write() {
     why=$(as_user "$write_text") && why=ok
     fact result "$(printf '%s' "${why:-failed without a word}" | one_line)"
@@ -90,6 +115,7 @@ section directory
 fact path "$path"
 barred=$(why_not)
 [ -z "$create" ] || [ -n "$barred" ] || make_directory
+[ -z "$set" ] || [ -n "$barred" ] || lay_out
 nearest=$path
 until [ -d "$nearest" ]; do
     nearest=${nearest%/*}
@@ -110,4 +136,10 @@ if [ -z "$write" ]; then absent write 'not tried'
 elif [ -n "$barred" ]; then fact result "$barred"
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
+[ -z "$get" ] || [ -n "$barred" ] || told layout "$get"
+case $shared in
+k) told shared "$keep_text && $read_text" ;;
+r) told shared "$read_text" ;;
+d) told shared "$remove_text" ;;
+esac
 printf '=== end\n'

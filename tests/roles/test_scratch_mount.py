@@ -1,0 +1,84 @@
+"""The role mounts a real distributed file system (JuiceFS over FUSE), once, and takes it away."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.roles.kit import Kit
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+JUICEFS = Path(sys.executable).with_name("juicefs")
+UNMOUNT = """
+- hosts: compute
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_tasks: playbooks/tasks/begin.yml
+    - ansible.builtin.include_role:
+        name: proofmark.kit.scratch
+        tasks_from: unmount
+"""
+
+
+def is_mounted(point: Path) -> bool:
+    return f" {point} fuse.juicefs " in Path("/proc/mounts").read_text()
+
+
+@pytest.fixture
+def pfs(kit: Kit) -> Iterator[Path]:
+    """Make a file system, and a site whose scratch lies on it; return where it is to be mounted."""
+    store, point = kit.folder / "store", kit.folder.parent / "pfs"
+    meta = f"sqlite3://{kit.folder}/meta.db"
+    command = [f"{JUICEFS}", "format", meta, "pfs", "--storage", "file", "--bucket", f"{store}/"]
+    subprocess.run(command, check=True, capture_output=True)
+    kit.partition(
+        scratch={
+            "path": f"{point}/runs",
+            "type": "fuse.juicefs",
+            "source": "JuiceFS:pfs",
+            "off_root": True,
+            "mount": {"point": f"{point}", "source": meta},
+        }
+    )
+    (kit.folder / "unmount.yml").write_text(UNMOUNT)
+    yield point
+    subprocess.run([JUICEFS, "umount", point], capture_output=True, check=False)
+
+
+def test_mounted_proven_and_taken_away(kit: Kit, pfs: Path) -> None:
+    looked = kit.play("playbooks/plan.yml")
+    assert looked.code == 0, looked.output
+    looked = kit.play("playbooks/scratch.yml", "--check", "--diff")
+    assert looked.code == 0, looked.output
+    assert (looked.recap["changed"], pfs.exists()) == (1, False)
+
+    first = kit.play("playbooks/scratch.yml")
+    assert first.code == 0, first.output
+    assert is_mounted(pfs)
+    said = (kit.run() / "scratch.probe").read_text()
+    assert "fuse.juicefs" in said
+    assert "=== layout" in said
+    assert list((pfs / "runs").iterdir()) == []
+
+    again = kit.play("playbooks/scratch.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+
+    left = kit.play("unmount.yml")
+    assert left.code == 0, left.output
+    assert (is_mounted(pfs), pfs.exists(), left.recap["changed"]) == (False, False, 1)
+    assert kit.play("unmount.yml").recap["changed"] == 0
+
+
+@pytest.mark.fault("mount-fails")
+def test_a_file_system_that_is_not_there(kit: Kit, pfs: Path) -> None:
+    """The control is the test above."""
+    (kit.folder / "meta.db").unlink()
+    played = kit.play("playbooks/plan.yml", "playbooks/scratch.yml")
+    assert played.code == 2
+    assert played.says("database is not formatted") or played.says("not formatted"), played.output
+    assert not pfs.exists()
+    assert not (kit.run() / "steps").exists()
