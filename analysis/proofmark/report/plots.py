@@ -10,33 +10,39 @@ from pathlib import Path
 
 import matplotlib
 
+from proofmark.claims.run import machine_of
 from proofmark.node.software import BLAS_KERNEL
 from proofmark.report import information, kernels
 from proofmark.report.figures import KINDS
 from proofmark.report.figures.drawing import STYLE, Drawing
 from proofmark.report.figures.kind import Context, Kind
 from proofmark.report.figures.points import Point, points_of
-from proofmark.report.figures.svg import inline, standalone
+from proofmark.report.figures.svg import inline, raster, standalone
 from proofmark.report.material import Material
 from proofmark.report.page import Block, Link, Picture, Section
 from proofmark.report.text import count
 
 FOLDER = "figures"
+KEPT = ("svg", "png", "csv")
+Files = dict[str, bytes]
+"""Contents by file name."""
 
 
-def section(material: Material) -> tuple[Section, dict[str, str]]:
+def section(material: Material) -> tuple[Section, Files]:
     """Return the figures, and the contents of their files by name."""
     context = Context(
         peak_gflops=information.peak_of_run(material),
         chosen={(BLAS_KERNEL, key): name for key, name in kernels.kernels(material).items()},
+        machine=machine_of(material.run),
+        lacking=_lacking(material),
     )
     points = points_of(material.verdict.results)
     pictures: list[Picture] = []
-    files: dict[str, str] = {}
+    files: Files = {}
     missing: list[str] = []
     for kind in KINDS:
         drawn = list(_drawings(kind, points, context))
-        if not drawn:
+        if not drawn and kind.suite in ("", material.run.plan.suite):
             missing.append(kind.title)
         for drawing in drawn:
             pictures.append(_picture(drawing, files))
@@ -54,14 +60,15 @@ def _drawings(kind: Kind, points: list[Point], context: Context) -> Iterator[Dra
             yield from kind.draw([each for each in wanted if each.record.origin == origin], context)
 
 
-def _picture(drawing: Drawing, files: dict[str, str]) -> Picture:
+def _picture(drawing: Drawing, files: Files) -> Picture:
     with matplotlib.rc_context(STYLE):
         svg = standalone(drawing)
-    files[f"{drawing.name}.svg"] = svg
-    files[f"{drawing.name}.csv"] = data(drawing)
+        files[f"{drawing.name}.png"] = raster(drawing)
+    files[f"{drawing.name}.svg"] = svg.encode()
+    files[f"{drawing.name}.csv"] = data(drawing).encode()
     links = tuple(
         Link(f"{FOLDER}/{drawing.name}.{kind}", words)
-        for kind, words in (("svg", "SVG"), ("csv", "data as CSV"))
+        for kind, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
     return Picture(drawing.title, drawing.text, inline(drawing, svg), links)
 
@@ -79,6 +86,16 @@ def data(drawing: Drawing) -> str:
     return file.getvalue()
 
 
+def _lacking(material: Material) -> dict[str, tuple[int, int]]:
+    """Return of each case how many of its planned steps have no valid figure, and of how many."""
+    results = material.verdict.results
+    sound = {result.record.step.partition("/")[0] for result in results if result.values}
+    planned = [step for step in material.run.plan.steps() if step.repeat == 1]
+    cases = dict.fromkeys(step.case for step in planned)
+    steps = {case: [step.id for step in planned if step.case == case] for case in cases}
+    return {case: (sum(step not in sound for step in ids), len(ids)) for case, ids in steps.items()}
+
+
 def _left_out(material: Material) -> tuple[str, ...]:
     invalid = sum(
         result.verdict == "INVALID" and any(kind.wants(result.record) for kind in KINDS)
@@ -89,11 +106,11 @@ def _left_out(material: Material) -> tuple[str, ...]:
     return (f"{count(invalid, 'INVALID figure')} left out of the plots below.",)
 
 
-def keep(folder: Path, files: Mapping[str, str]) -> None:
+def keep(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files of the figures; those of an earlier report that are none of them go."""
     folder.mkdir(exist_ok=True)
-    for path in [*folder.glob("*.svg"), *folder.glob("*.csv")]:
+    for path in [each for kind in KEPT for each in folder.glob(f"*.{kind}")]:
         if path.name not in files:
             path.unlink()
-    for name, text in files.items():
-        (folder / name).write_text(text)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
