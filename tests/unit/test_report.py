@@ -34,7 +34,16 @@ from proofmark.report.view import view
 from proofmark.runs import Run, benchmarks_of
 from proofmark.verdict import WORDS, Coverage, Verdict
 
-SECTIONS = ["attention", "judged", "plots", "claims", "information", "provenance", "commands", "all"]
+SECTIONS = [
+    "attention",
+    "judged",
+    "plots",
+    "claims",
+    "information",
+    "provenance",
+    "commands",
+    "all",
+]
 VOID = {"meta", "path", "use", "br", "link", "img", "input"}
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}"
 HOSTILE_WORDS = "</code></pre><script>alert('reason')</script>\x1b[2J\u202e" + "W" * 500

@@ -13,16 +13,18 @@ import matplotlib
 from proofmark.claims.run import machine_of
 from proofmark.node.software import BLAS_KERNEL
 from proofmark.report import information, kernels
-from proofmark.report.figures import KINDS
+from proofmark.report.figures import KINDS, p5_placements
 from proofmark.report.figures.drawing import STYLE, Drawing
 from proofmark.report.figures.kind import Context, Kind
 from proofmark.report.figures.points import Point, points_of
 from proofmark.report.figures.svg import inline, raster, standalone
 from proofmark.report.material import Material
-from proofmark.report.page import Block, Link, Picture, Section
+from proofmark.report.page import Block, Column, Link, Picture, Section, table
 from proofmark.report.text import count
 
 FOLDER = "figures"
+ONE_PANEL = 5.0
+"""Inches; a wider figure has several panels, and takes the width of the page."""
 KEPT = ("svg", "png", "csv")
 Files = dict[str, bytes]
 """Contents by file name."""
@@ -47,6 +49,7 @@ def section(material: Material) -> tuple[Section, Files]:
         for drawing in drawn:
             pictures.append(_picture(drawing, files))
     blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
+    blocks += _table_2(points, files)
     if missing:
         blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
     return Section("plots", "Plots", tuple(blocks)), files
@@ -70,7 +73,8 @@ def _picture(drawing: Drawing, files: Files) -> Picture:
         Link(f"{FOLDER}/{drawing.name}.{kind}", words)
         for kind, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
-    return Picture(drawing.title, drawing.text, inline(drawing, svg), links)
+    wide = drawing.figure.get_figwidth() > ONE_PANEL
+    return Picture(drawing.title, drawing.text, inline(drawing, svg), links, "wide" if wide else "")
 
 
 def data(drawing: Drawing) -> str:
@@ -84,6 +88,33 @@ def data(drawing: Drawing) -> str:
         parameters = json.dumps(dict(point.record.parameters), sort_keys=True)
         writer.writerow([*own, parameters, point.value, point.low, point.high])
     return file.getvalue()
+
+
+def _table_2(points: list[Point], files: Files) -> list[Block]:
+    """Return table 2 of P5 for each origin, and keep it as CSV."""
+    wanted = [point for point in points if p5_placements.wants(point.record)]
+    blocks = []
+    for origin in dict.fromkeys(point.record.origin for point in wanted):
+        rows = p5_placements.table_2([each for each in wanted if each.record.origin == origin])
+        if not rows:
+            continue
+        heads = [p5_placements.named(pair) for pair in p5_placements.RATIOS]
+        file = StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["origin", "collective", "statistic", *heads])
+        writer.writerows([origin, name, word, *values] for name, word, values in rows)
+        files["p5-table-2.csv"] = files.get("p5-table-2.csv", b"") + file.getvalue().encode()
+        title = "P5, table 2: relative difference of times between placements"
+        columns: list[Column | str] = [
+            "Collective",
+            "Statistic",
+            *(Column(head, "number") for head in heads),
+        ]
+        cells = [(name, word, *(f"{each:.4f}" for each in own)) for name, word, own in rows]
+        link = Link(f"{FOLDER}/p5-table-2.csv", "data as CSV")
+        made = table(f"{title}, {origin}", columns, cells, kind="dense")
+        blocks.append(Block(titles=(title,), tables=(made,), links=(link,)))
+    return blocks
 
 
 def _lacking(material: Material) -> dict[str, tuple[int, int]]:

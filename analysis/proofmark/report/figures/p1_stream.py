@@ -39,7 +39,9 @@ def label(record: Record) -> str:
 
 def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
     """Draw GB/s over threads, a line a memory and mode, where threads are spread only."""
-    if {point.record.placement for point in points} != {"spread"}:
+    close = {point.record.mode for point in points if point.record.placement == "close"}
+    points = [point for point in points if point.record.placement == "spread"]
+    if {point.record.mode for point in points} <= close:
         return []
     lines = scaled(lines_by(points, label, threads_of, megabytes_per_second), lambda _: 1e-3)
     knl = points[0].record.system == "knl"

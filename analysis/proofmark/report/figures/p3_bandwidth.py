@@ -76,7 +76,7 @@ def _drawn(
         name=name,
         title=f"{title} on {points[0].record.system}",
         x=Axis("message size", "bytes"),
-        y=Axis(y, "log"),
+        y=Axis(y, "log" if ordered else "linear"),
         unit="MB/s",
         ordered=ordered,
         cases=(case,),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
 from proofmark.claims.model import Values
-from proofmark.claims.p5 import COLLECTIVES, PLACEMENTS, RATIOS, relative_differences
+from proofmark.claims.p5 import COLLECTIVES, PLACEMENTS, relative_differences
+from proofmark.claims.p5 import RATIOS as RATIOS
 from proofmark.records import Record
 from proofmark.report.figures.drawing import Drawing
 from proofmark.report.figures.kind import Context, Kind

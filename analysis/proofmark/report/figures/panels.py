@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import matplotlib
@@ -25,9 +26,10 @@ from proofmark.report.figures.drawing import (
 from proofmark.report.figures.kind import Context
 from proofmark.report.figures.points import Line, Point
 from proofmark.report.figures.scales import byte_label, byte_ticks, log_ticks, number_label
-from proofmark.report.text import count, number
+from proofmark.report.text import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]
+BOLD = {"size": 9.5, "weight": "bold"}
 WIDTH, HEIGHT = 4.6, 2.55  # inches of one panel
 MARKS = 12
 """Markers along a line: of a hundred points a marker each would hide the line."""
@@ -86,14 +88,20 @@ def panels(
     Lines of one name look alike in all panels. A line is broken where it lacks a place that
     others have; the words say which.
     """
-    content = [panel for panel in content if any(len(line.spots) > 1 for line in panel.lines)]
+    chart = replace(chart, title=visible(chart.title))
+    content = [
+        replace(panel, title=visible(panel.title))
+        for panel in content
+        if any(len(line.spots) > 1 for line in panel.lines)
+    ]
     if not content:
         return []
     columns = min(chart.columns, len(content))
     rows = math.ceil(len(content) / columns)
-    size = (max(WIDTH, 3.7 * columns), HEIGHT * rows + 0.55)
+    size = (max(WIDTH, 3.7 * columns), HEIGHT * rows + 0.75)
     figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
     grid = figure.subplots(rows, columns, squeeze=False)
+    title = textwrap.fill(chart.title, round(13 * size[0]))
     styles = _styles(content, ordered=chart.ordered)
     for axes, panel in zip(grid.flat, content, strict=False):
         _draw(axes, panel, chart, styles)
@@ -112,7 +120,12 @@ def panels(
             frameon=False,
             borderaxespad=0.2,
             handlelength=3.2,
+            title=title,
+            title_fontproperties=BOLD,
+            alignment="left",
         )
+    else:
+        figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
     text = " ".join(filter(None, (_said(chart, content), _gaps(content), _lacking(chart, context))))
     return [Drawing(chart.name, chart.title, text, figure, points)]
 
@@ -138,14 +151,16 @@ def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
 
 def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -> None:
     places = sorted({spot.x for line in panel.lines for spot in line.spots})
-    for line in panel.lines:
+    for number_of, line in enumerate(panel.lines):
         there = {spot.x: spot for spot in line.spots}
         if not there:
             continue
         own = [x for x in places if min(there) <= x <= max(there)]
         y = [there[x].y if x in there else math.nan for x in own]
         every = max(1, round(len(own) / MARKS))
-        axes.plot(own, y, label=line.label, markevery=every, **styles[line.label])
+        # Lines that lie upon each other are still told apart where their markers alternate.
+        first = number_of * every // len(panel.lines)
+        axes.plot(own, y, label=line.label, markevery=(first, every), **styles[line.label])
         bounds = [(there[x].low, there[x].high) if x in there else (math.nan,) * 2 for x in own]
         if any(low < high for low, high in bounds):
             colour = styles[line.label]["color"]
@@ -156,15 +171,14 @@ def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -
         axes.axvline(x, color=INK, linestyle=(0, (1, 2)), linewidth=0.9)
         axes.annotate(
             name,
-            (x, 0.02),
+            (x, 0.92 if chart.signed else 0.02),
             xycoords=("data", "axes fraction"),
             xytext=(3, 0),
             textcoords="offset points",
             fontsize=8,
         )
     _scale_x(axes, chart.x, places)
-    bounds_y = [value for line in panel.lines for spot in line.spots for value in (spot.y,)]
-    _scale_y(axes, chart, bounds_y)
+    _scale_y(axes, chart, [spot.y for line in panel.lines for spot in line.spots])
     axes.set_xlabel(chart.x.label)
     unit = panel.y or chart.y.label
     axes.set_title(f"{panel.title} – {unit}" if panel.title else unit, loc="left")
@@ -176,7 +190,7 @@ def _scale_x(axes: Axes, axis: Axis, places: Sequence[float]) -> None:
     if axis.scale == "linear":
         margin = 0.03 * (high - low)
         axes.set_xlim(max(0.0, low - margin), high + margin)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, min_n_ticks=3))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 4, 5, 10]))
         return
     axes.set_xscale("log", base=2)
     margin = 2 ** max(0.15, 0.03 * math.log2(high / low))
@@ -232,7 +246,8 @@ def _said(chart: Chart, content: Sequence[Panel]) -> str:
 def _place(axis: Axis, x: float) -> str:
     if axis.scale == "bytes":
         return byte_label(x)
-    return f"{number(round(x))} {axis.label.removeprefix('number of ').partition(' (')[0]}"
+    many = axis.label.removeprefix("number of ")
+    return count(round(x), many.removesuffix("es" if many.endswith("sses") else "s"), many)
 
 
 def _gaps(content: Sequence[Panel]) -> str:
