@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.claims.model import WORDS, Answer
-from proofmark.report.page import TITLED, Block, Cell, Fold, Section, Table, table
-from proofmark.report.text import count, number
+from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
+from proofmark.report.text import count
 
 ELSEWHERE = "measured on "
 """How the answer begins where the claim is of another system."""
@@ -31,10 +31,11 @@ def section(answers: Sequence[Answer]) -> Section:
         if other
         else ()
     )
+    links = (Link("claims.json", "claims.json, with every number that decided"),)
     return Section(
         "claims",
         "Claims of the papers",
-        (Block(paragraphs=paragraphs, tables=tables, folds=folds),),
+        (Block(paragraphs=paragraphs, tables=tables, folds=folds, links=links),),
     )
 
 
@@ -53,19 +54,12 @@ def _table(caption: str, answers: Sequence[Answer]) -> Table:
     rows = [
         (
             Cell(answer.claim.id, "strong"),
-            Cell(answer.claim.statement),
+            Cell(answer.claim.statement, "reason"),
             Cell(answer.word, f"word {answer.word.replace(' ', '-')}"),
-            Cell(answer.sentence, "reason", details=_details(answer)),
+            Cell(answer.sentence, "reason", details=answer.missing[1:]),
         )
         for answer in answers
     ]
     return table(
         caption, ("Claim", "The paper says", "Answer", "What was found"), rows, kind=TITLED
     )
-
-
-def _details(answer: Answer) -> tuple[str, ...]:
-    if answer.missing:
-        return answer.missing[1:]
-    numbers = ", ".join(f"{key} {number(value)}" for key, value in answer.numbers.items())
-    return (f"{answer.origin}: {numbers}",)

@@ -229,7 +229,7 @@ def _plain(value: float, _: int = 0) -> str:
 
 def _said(chart: Chart, content: Sequence[Panel]) -> str:
     """Return what each line does: from where to where, and its best place."""
-    most = 14
+    most = 8
     lines = [(panel, line) for panel in content for line in panel.lines if line.spots]
     said = []
     for panel, line in lines[:most]:
