@@ -266,7 +266,7 @@ def test_figures_are_kept_with_their_data(good: tuple[Run, Verdict, str]) -> Non
         "collectives-time",
     }
     kept = {path.name for path in folder.iterdir()}
-    assert kept == {f"{name}.{kind}" for name in names for kind in ("svg", "csv")}
+    assert kept == {f"{name}.{kind}" for name in names for kind in ("svg", "png", "csv")}
     with (folder / "file-size-write.csv").open() as file:
         rows = list(csv.DictReader(file))
     written = {

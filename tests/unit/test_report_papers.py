@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
-import numpy as np
 import pytest
 from tests.unit import claims_data as data
 from tests.unit.claims_data import Machine, Sheet
@@ -140,8 +142,8 @@ def test_a_hole_is_a_gap_in_the_line_and_in_the_words() -> None:
     assert "4 of 408 planned steps of stream have no valid figure" in drawings["p2-copy"].text
     lines = drawings["p2-add"].figure.axes[0].get_lines()
     spread = next(line for line in lines if line.get_label() == "spread")
-    missing = np.isnan(np.asarray(spread.get_ydata(), dtype=float))
-    assert np.asarray(spread.get_xdata())[missing].tolist() == [20.0, 21.0]
+    places: Any = spread.get_xydata()
+    assert [x for x, y in places if math.isnan(y)] == [20.0, 21.0]
 
 
 def test_one_point_is_no_figure() -> None:
@@ -220,6 +222,15 @@ def test_the_claims_stand_in_the_report(written: tuple[Run, str]) -> None:
     assert 'class="word does-not-hold"' in section or 'class="word holds"' in section
     assert "claims on other systems" in section
     assert page.index('id="judged"') < page.index('id="plots"') < page.index('id="claims"')
+
+
+def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> None:
+    run, page = written
+    step = next(run.plan.steps())
+    output = run.folder / "steps" / step.id / step.output
+    assert f'href="steps/{step.id}/{step.output}"' in page
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
+    assert f"{step.output}: SHA-256 {digest}" in page
 
 
 def test_foreign_words_stay_words(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def section(answers: Sequence[Answer]) -> Section:
     own = [answer for answer in answers if not _elsewhere(answer)]
     other = [answer for answer in answers if _elsewhere(answer)]
     tallies = [(word, sum(answer.word == word for answer in own)) for word in WORDS]
-    told = ", ".join(f"{amount} {word}" for word, amount in tallies if amount)
+    told = ", ".join(f"{word}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
         "Statements of the papers, checked on the valid figures of this run. They are facts of "
         "the papers' systems: what does not hold is news, no fault of this machine.",
