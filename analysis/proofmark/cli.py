@@ -98,6 +98,15 @@ def parser() -> argparse.ArgumentParser:
     verdict.add_argument("--json", action="store_true", help="print the verdict as JSON")
     verdict.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
 
+    claims = verb(
+        "claims",
+        commands.claims,
+        "say which claims of the papers hold on the figures of runs",
+        "claims runs/latest",
+    )
+    claims.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="folders of runs")
+    claims.add_argument("--json", action="store_true", help="print the answers as JSON")
+
     verb_of_run("report", commands.report, "write a run's report.html", "report runs/latest")
 
     rerun = verb_of_run(

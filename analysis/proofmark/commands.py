@@ -20,6 +20,7 @@ from proofmark import plan as planning
 from proofmark import rerun as repeating
 from proofmark.acceptance import conclude, judged
 from proofmark.cases import Benchmarks, load_benchmarks, schema
+from proofmark.claims.run import answers_of
 from proofmark.collect import collect_nodes
 from proofmark.errors import BadInput, bad_input
 from proofmark.guard import refuse_scratch
@@ -262,7 +263,8 @@ def verdict(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     answer = judged(run)
     if options.json:
-        _print_json(answer.as_json())
+        told = [each.as_json() for each in answers_of([(run, answer)])]
+        _print_json({**answer.as_json(), "claims": told})
     else:
         table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)
         for result in answer.results:
@@ -282,6 +284,20 @@ def verdict(options: argparse.Namespace) -> int:
         for step in coverage.not_run:
             print(step)
     return answer.exit_code(strict=options.strict)
+
+
+def claims(options: argparse.Namespace) -> int:
+    """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
+    runs = [open_run(folder) for folder in options.folders]
+    told = answers_of((run, judged(run)) for run in runs)
+    if options.json:
+        _print_json([answer.as_json() for answer in told])
+        return 0
+    table = Table("claim", "answer", "origin", "what was found", box=None)
+    for answer in told:
+        table.add_row(answer.claim.id, answer.word, answer.origin or "–", answer.sentence)
+    _print_table(table)
+    return 0
 
 
 def report(options: argparse.Namespace) -> int:

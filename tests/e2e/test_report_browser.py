@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.claims_data import collectives, hpl_knl
 from tests.unit.report_runs import made_run, reported, troubled_run
+from tests.unit.test_report_papers import KNL, P595, paper_run, threads
 
 from proofmark.verdict import WORDS
 
@@ -162,7 +164,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return reports: of a run that passes, a troubled one, and one with a hostile host name."""
+    """Return reports: that pass, troubled, with a hostile host name, with the papers' figures."""
     runs = {
         "good": made_run(tmp_path_factory.mktemp("good")),
         "troubled": troubled_run(tmp_path_factory.mktemp("troubled")),
@@ -170,10 +172,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
     for run in runs.values():
         reported(run)
+    runs["papers"], _ = paper_run(
+        tmp_path_factory.mktemp("papers"), hpl_knl(KNL), threads(KNL), collectives(P595)
+    )
     return {name: run.folder / "report.html" for name, run in runs.items()}
 
 
-@pytest.mark.parametrize("name", ["good", "troubled", "hostile"])
+@pytest.mark.parametrize("name", ["good", "troubled", "hostile", "papers"])
 @pytest.mark.parametrize("width", [1280, 375])
 def test_opens_from_a_file_and_fits(
     browser: Browser, pages: dict[str, Path], name: str, width: int

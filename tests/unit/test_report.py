@@ -34,7 +34,16 @@ from proofmark.report.view import view
 from proofmark.runs import Run, benchmarks_of
 from proofmark.verdict import WORDS, Coverage, Verdict
 
-SECTIONS = ["attention", "judged", "plots", "information", "provenance", "commands", "all"]
+SECTIONS = [
+    "attention",
+    "judged",
+    "plots",
+    "claims",
+    "information",
+    "provenance",
+    "commands",
+    "all",
+]
 VOID = {"meta", "path", "use", "br", "link", "img", "input"}
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}"
 HOSTILE_WORDS = "</code></pre><script>alert('reason')</script>\x1b[2J\u202e" + "W" * 500
@@ -257,7 +266,7 @@ def test_figures_are_kept_with_their_data(good: tuple[Run, Verdict, str]) -> Non
         "collectives-time",
     }
     kept = {path.name for path in folder.iterdir()}
-    assert kept == {f"{name}.{kind}" for name in names for kind in ("svg", "csv")}
+    assert kept == {f"{name}.{kind}" for name in names for kind in ("svg", "png", "csv")}
     with (folder / "file-size-write.csv").open() as file:
         rows = list(csv.DictReader(file))
     written = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from proofmark.runs import Run
@@ -9,8 +10,9 @@ from proofmark.verdict import Verdict
 
 
 def write_report(run: Run, verdict: Verdict) -> Path:
-    """Write ``report.html`` and ``figures/`` into the folder of `run`; return the page's path.
+    """Write ``report.html``, ``claims.json`` and ``figures/`` into the folder of `run`.
 
+    Return the page's path.
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
     Raises:
@@ -22,8 +24,11 @@ def write_report(run: Run, verdict: Verdict) -> Path:
     from proofmark.report.render import render
     from proofmark.report.view import view
 
-    content = view(gather(run, verdict))
+    material = gather(run, verdict)
+    content = view(material)
     keep(run.folder / FOLDER, content.figures)
+    told = [answer.as_json() for answer in material.claims]
+    (run.folder / "claims.json").write_text(json.dumps(told, indent=1) + "\n")
     page = run.folder / "report.html"
     fresh = page.with_suffix(".html.new")
     fresh.write_text(render(content), encoding="utf-8")

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.cases import Benchmarks
+from proofmark.claims.model import Answer
+from proofmark.claims.run import answers_of
 from proofmark.collect import Node, nodes_of
 from proofmark.node.blas import reported_kernels
 from proofmark.node.facts import NodeFacts
@@ -34,6 +36,7 @@ class Material:
     Attributes:
         states: of each step, in the order of the plan.
         commands: what starts the program, by step, as its ``run.sh`` has it.
+        claims: what its figures say to the papers' claims.
         kernels: those that the BLAS named in the outputs, by choice of the variant.
         started: of the first step that ran, in UTC; None where none did.
         ended: of the last step, its end in UTC.
@@ -52,6 +55,7 @@ class Material:
     started: datetime | None
     ended: datetime | None
     written: datetime
+    claims: Sequence[Answer]
 
     @property
     def facts(self) -> list[NodeFacts]:
@@ -87,6 +91,7 @@ def gather(run: Run, verdict: Verdict) -> Material:
         started=min(times, default=None),
         ended=max(times, default=None),
         written=_now(),
+        claims=answers_of([(run, verdict)]),
     )
 
 

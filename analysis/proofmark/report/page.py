@@ -82,12 +82,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its caption and its files."""
+    """A figure with its caption and its files; `kind` is a CSS class, ``wide`` for two panels."""
 
     title: str
     text: str
     svg: str
     links: tuple[Link, ...]
+    kind: str = ""
 
 
 @dataclass(frozen=True)

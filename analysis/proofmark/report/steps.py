@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+from pathlib import Path
+
 from proofmark.progress import StepState, duration
 from proofmark.report.material import MOST_COMMANDS, Material
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
@@ -51,11 +54,22 @@ def _fold(material: Material, state: StepState) -> Fold:
         f"{step.id} – {_what_happened(state)}",
         Block(
             codes=(command,) if command else (),
+            items=_digests(folder, step.output) if command else (),
             links=tuple(
                 Link(f"steps/{step.id}/{name}", name) for name in files if (folder / name).is_file()
             ),
         ),
         "command",
+    )
+
+
+def _digests(folder: Path, output: str) -> tuple[str, ...]:
+    """Return the SHA-256 of what the program printed, so that a copy can be held against it."""
+    paths = [folder / name for name in dict.fromkeys(("stdout", "stderr", output))]
+    return tuple(
+        f"{path.name}: SHA-256 {sha256(path.read_bytes()).hexdigest()}"
+        for path in paths
+        if path.is_file()
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.report import attention, information, plots, provenance, results, steps
+from proofmark.report import attention, claims, information, plots, provenance, results, steps
 from proofmark.report.answer import Answer, answer
 from proofmark.report.material import Material
 from proofmark.report.page import Section
@@ -18,7 +18,7 @@ class View:
     title: str
     answer: Answer
     sections: tuple[Section, ...]
-    figures: Mapping[str, str]
+    figures: Mapping[str, bytes]
 
 
 def view(material: Material) -> View:
@@ -28,6 +28,8 @@ def view(material: Material) -> View:
         attention.section(material),
         results.judged_section(material),
         figures,
+        # The bad nodes and the likely cause belong here.
+        claims.section(material.claims),
         information.section(material),
         provenance.section(material),
         steps.section(material),

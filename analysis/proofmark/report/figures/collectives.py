@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.claims.p5 import PLACEMENTS
 from proofmark.records import Record
 from proofmark.report.figures.drawing import Drawing, Words, over_bytes
 from proofmark.report.figures.families import is_collective
@@ -15,7 +16,9 @@ from proofmark.report.figures.scales import microseconds
 
 def wants(record: Record) -> bool:
     """Average times of collective operations whose message size is known."""
-    return is_collective(record.benchmark) and is_time(record) and message_bytes(record) is not None
+    theirs = record.placement in PLACEMENTS  # a figure of P5
+    timed = is_time(record) and message_bytes(record) is not None
+    return is_collective(record.benchmark) and timed and not theirs
 
 
 def draw(points: Sequence[Point], context: Context) -> list[Drawing]:

@@ -58,6 +58,10 @@ STYLE: dict[Any, Any] = {
 }
 
 
+Style = dict[str, Any]
+"""How a line looks: arguments of matplotlib's plot."""
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A figure and what stands beside it.

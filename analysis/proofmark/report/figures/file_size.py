@@ -23,6 +23,7 @@ def wants(record: Record) -> bool:
     """Bandwidths to and from files whose size the parameters tell."""
     return (
         record.metric in METRICS
+        and record.parameters.get("cache") != "as-the-paper"  # a figure of P1
         and bool(file_bytes(record))
         and megabytes_per_second(record) is not None
     )

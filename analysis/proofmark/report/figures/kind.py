@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from proofmark.claims.model import Machine
 from proofmark.records import Record
 from proofmark.report.figures.drawing import Drawing
 from proofmark.report.figures.points import Point
@@ -17,10 +18,14 @@ class Context:
     Attributes:
         peak_gflops: Rpeak nominal of one node, None where it is not known.
         chosen: what a step's variant stands for there, by name and choice.
+        machine: the node of the run's system, where it is known.
+        lacking: by case, how many of its planned steps have no valid figure, and of how many.
     """
 
     peak_gflops: float | None
     chosen: Mapping[tuple[str, str], str]
+    machine: Machine | None = None
+    lacking: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,11 @@ class Kind:
     Attributes:
         title: what it shows; it names the figure where a run has no records for it.
         wants: whether a record belongs into it.
+        suite: the paper's, where it is a figure of a paper; elsewhere nobody misses it.
         draw: gets at least one point, all of one origin; may find that they do not make a figure.
     """
 
     title: str
     wants: Callable[[Record], bool]
     draw: Callable[[Sequence[Point], Context], list[Drawing]]
+    suite: str = ""

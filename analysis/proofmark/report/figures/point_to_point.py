@@ -31,7 +31,8 @@ def is_bandwidth(record: Record) -> bool:
 def wants(record: Record) -> bool:
     """Times and bandwidths of messages between pairs."""
     talks = is_point_to_point(record.benchmark) and message_bytes(record) is not None
-    return talks and (is_time(record) or is_bandwidth(record))
+    theirs = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
+    return talks and not theirs and (is_time(record) or is_bandwidth(record))
 
 
 def draw(points: Sequence[Point], context: Context) -> list[Drawing]:

@@ -73,7 +73,7 @@ def lines_of(
         settings.setdefault(tuple(known.items()), []).append(point)
     labels = _labels([dict(setting) for setting in settings])
     return [
-        Line(label, _spots(members, x, factor))
+        Line(label, spots_of(members, x, factor))
         for label, members in zip(labels, settings.values(), strict=True)
     ]
 
@@ -103,7 +103,18 @@ def _label(setting: Mapping[str, Scalar]) -> str:
     return label if len(label) <= 60 else f"{label[:59]}…"
 
 
-def _spots(points: Iterable[Point], x: Measure, factor: Measure) -> tuple[Spot, ...]:
+def lines_by(
+    points: Sequence[Point], label: Callable[[Record], str], x: Measure, factor: Measure
+) -> list[Line]:
+    """Sort points into lines over `x` by their label, in the order in which labels first come."""
+    alike: dict[str, list[Point]] = {}
+    for point in points:
+        alike.setdefault(label(point.record), []).append(point)
+    return [Line(visible(name), spots_of(each, x, factor)) for name, each in alike.items()]
+
+
+def spots_of(points: Iterable[Point], x: Measure, factor: Measure) -> tuple[Spot, ...]:
+    """Return a spot for each place of `x`: the median over what is alike there."""
     places: dict[float, list[tuple[float, float, float]]] = {}
     for point in points:
         place, scale = x(point.record), factor(point.record)

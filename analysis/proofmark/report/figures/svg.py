@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from io import StringIO
+from io import BytesIO, StringIO
 from xml.etree import ElementTree
 
 from proofmark.report.figures.drawing import INK, PAPER, Drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
+DOTS = 200
+"""Of a PNG, to the inch."""
 _NUMBERS = {"d", "points", "transform", "x", "y", "x1", "x2", "y1", "y2"}
 
 
@@ -18,6 +20,13 @@ def standalone(drawing: Drawing) -> str:
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     file = StringIO()
     drawing.figure.savefig(file, format="svg", metadata=nothing)
+    return file.getvalue()
+
+
+def raster(drawing: Drawing) -> bytes:
+    """Return the figure as a PNG file for documents; the same figure gives the same bytes."""
+    file = BytesIO()
+    drawing.figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
     return file.getvalue()
 
 

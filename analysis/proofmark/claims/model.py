@@ -1,0 +1,134 @@
+"""What a claim is, what it needs, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Scalar = str | int | float
+Point = tuple[Scalar, ...]
+Word = Literal["holds", "does not hold", "cannot be told"]
+WORDS: tuple[Word, ...] = ("holds", "does not hold", "cannot be told")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a claim must know of a system's node.
+
+    Attributes:
+        cores: of one node.
+        tiles: pairs of cores that share a level 2 cache; 0 where the node has none.
+        peak_gflops: Rpeak nominal of one node (P1, equations 1 and 2), None where unknown.
+    """
+
+    cores: int
+    tiles: int = 0
+    peak_gflops: float | None = None
+
+
+Machines = Mapping[str, Machine]
+
+PAPERS: Machines = {
+    "knl": Machine(cores=68, tiles=34, peak_gflops=68 * 32 * 1.4),
+    "skl": Machine(cores=40, peak_gflops=40 * 32 * 2.4),
+    "tachyon1": Machine(cores=16),
+    "tachyon2": Machine(cores=8),
+    "p595": Machine(cores=64),
+}
+"""The systems as the papers describe them."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A sweep that must be there: every combination of `axes`, with the traits `fixed`.
+
+    A trait is a parameter of a record, or its ``benchmark``, ``metric``, ``mode`` or
+    ``placement``. What a need does not name may differ; `best` of such figures stands (HPL's
+    Rmax is the best of its settings), else their median.
+    """
+
+    system: str
+    case: str
+    unit: str
+    fixed: Mapping[str, Scalar]
+    axes: Mapping[str, Sequence[Scalar]]
+    best: bool = False
+
+    @property
+    def text(self) -> str:
+        """Return the need in words."""
+        fixed = ", ".join(f"{name} {value}" for name, value in self.fixed.items())
+        axes = "; ".join(f"{name}: {folded(values)}" for name, values in self.axes.items())
+        return f"{self.case} on {self.system} ({fixed}) at {axes}"
+
+
+def folded(values: Sequence[Scalar]) -> str:
+    """Return values in few words: ``1 … 68`` where they are all the numbers between."""
+    whole = [value for value in values if isinstance(value, int)]
+    if len(set(whole)) == len(values) > 3 and max(whole) - min(whole) + 1 == len(values):
+        return f"{min(whole)} … {max(whole)}"
+    return ", ".join(str(value) for value in values)
+
+
+Values = Mapping[Point, float]
+"""The figures that answer a need: by their places on its axes, in the order of the axes."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the figures say, and the numbers that decided."""
+
+    holds: bool
+    sentence: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper that can be checked on records.
+
+    Attributes:
+        id: ``C1.1`` … ``C5.4``, of paper P1 … P5.
+        statement: what the paper says.
+        systems: those that it speaks of.
+        needs: its minimum sweep, given the machines.
+        decide: gets the figures of each need, all there; must answer.
+    """
+
+    id: str
+    statement: str
+    systems: tuple[str, ...]
+    needs: Callable[[Machines], Sequence[Need]]
+    decide: Callable[[Sequence[Values], Machines], Decision]
+
+    @property
+    def paper(self) -> str:
+        """Return the paper, ``P1`` … ``P5``."""
+        return f"P{self.id[1]}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A claim's answer on figures of one origin; `missing` says what a sweep lacks."""
+
+    claim: Claim
+    origin: str
+    word: Word
+    sentence: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form of ``proofmark claims --json``."""
+        return {
+            "claim": self.claim.id,
+            "paper": self.claim.paper,
+            "statement": self.claim.statement,
+            "systems": list(self.claim.systems),
+            "origin": self.origin,
+            "answer": self.word,
+            "sentence": self.sentence,
+            "numbers": dict(self.numbers),
+            "missing": list(self.missing),
+        }

@@ -1,0 +1,44 @@
+"""What modes, memories and layouts are called in figures."""
+
+from __future__ import annotations
+
+_MODES = {
+    "a2a": "All2All",
+    "quadrant": "Quadrant",
+    "hemisphere": "Hemisphere",
+    "snc2": "SNC-2",
+    "snc4": "SNC-4",
+}
+_MEMORIES = {"ddr": "DDR4", "mcdram": "MCDRAM"}
+_LAYOUTS = {"single-shared-file": "shared file", "file-per-process": "file per process"}
+
+
+def mode_name(mode: str) -> str:
+    """Return a mode as the papers name it; they measure Flat only."""
+    cluster, _, memory = mode.partition("-")
+    name = _MODES.get(cluster)
+    if name is None:
+        return "" if mode == "current" else mode
+    return name if memory == "flat" else f"{name} {memory}"
+
+
+def memory_name(memory: object) -> str:
+    """Return a kind of memory as the papers name it."""
+    return _MEMORIES.get(str(memory), str(memory or ""))
+
+
+def layout_name(layout: object) -> str:
+    """Return how a program's files are laid out, in short."""
+    return _LAYOUTS.get(str(layout), str(layout or ""))
+
+
+def fits(name: str, placement: str) -> str:
+    """Add whether a job is fitted to the domains, where it is not."""
+    return f"{name}, not fitted".removeprefix(", ") if placement == "unfitted" else name
+
+
+def block_name(size: object) -> str:
+    """Return a file system's block size as the paper writes it."""
+    return {524288: "512 KB blocks", 1048576: "1 MB blocks"}.get(
+        size if isinstance(size, int) else 0, f"blocks of {size} B"
+    )
