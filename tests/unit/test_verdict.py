@@ -322,7 +322,7 @@ class TestWhole:
 
     def test_its_json_has_the_fields_of_the_contract(self, known: tuple[Plan, Benchmarks]) -> None:
         written = judged(known, [record()], [reference()]).as_json()
-        assert written.keys() == {"run", "counts", "coverage", "results"}
+        assert {"run", "counts", "coverage", "results"} <= written.keys()
         assert {"expected", "measured", "duplicate"} <= written["coverage"].keys()
         (result,) = written["results"]
         assert set(vars(record())) | {"verdict", "reason", "references"} <= result.keys()
