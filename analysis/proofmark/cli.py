@@ -100,13 +100,32 @@ def parser() -> argparse.ArgumentParser:
 
     verb_of_run("report", commands.report, "write a run's report.html", "report runs/latest")
 
+    sign = verb_of_run(
+        "sign",
+        commands.sign,
+        "write a run's manifest and sign it with an ssh key",
+        "sign runs/latest --key ~/.ssh/id_ed25519",
+    )
+    sign.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
+    verify = verb_of_run(
+        "verify",
+        commands.verify,
+        "check that a run is as its signer left it",
+        "verify runs/latest --signers allowed_signers",
+    )
+    verify.add_argument(
+        "--signers", required=True, type=Path, metavar="FILE", help="who may sign (ssh-keygen(1))"
+    )
+
     rerun = verb_of_run(
         "rerun",
         commands.rerun,
         "run steps once more, beside their first output",
         "rerun runs/latest 0004-imb-pingpong",
     )
-    rerun.add_argument("steps", metavar="STEP", nargs="+", help="step ids, or their numbers")
+    rerun.add_argument(
+        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
+    )
 
     provide = verb_of_run(
         "provide",

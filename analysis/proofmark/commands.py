@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proofmark import execute as jobs
+from proofmark import manifest as signing
 from proofmark import plan as planning
 from proofmark import rerun as repeating
 from proofmark.acceptance import conclude, judged
@@ -289,6 +290,26 @@ def report(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     answer = conclude(run)
     print(write_report(run, answer))
+    signing.write_manifest(run.folder)
+    return 0
+
+
+def sign(options: argparse.Namespace) -> int:
+    """Write a run's manifest and sign it."""
+    print(signing.sign(open_run(options.folder).folder, options.key))
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Check a run against its signed manifest; 1 if anything is not as it was signed."""
+    folder = options.folder.resolve()
+    found = signing.verify(folder, options.signers)
+    for line in found.wrong:
+        print(line)
+    if found.wrong:
+        print(f"{folder.name}: {len(found.wrong)} not as {found.signer} signed it")
+        return 1
+    print(f"{folder.name}: as {found.signer} signed it")
     return 0
 
 
