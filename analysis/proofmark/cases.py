@@ -93,8 +93,8 @@ class Reference(_Model):
             raise ValueError("exactly one of value, against and rule")
         if self.unit is not None and self.value is None:
             raise ValueError("unit: only a value has one of its own")
-        if self.rule is not None and self.kind != "derived":
-            raise ValueError("rule: what is computed from the hardware is of kind derived")
+        if self.rule is not None and self.kind not in ("derived", "contract"):
+            raise ValueError("rule: what is computed from the hardware is derived, or a contract's")
         if self.at_least is None and self.at_most is None:
             raise ValueError("at_least, at_most or both")
         if self.kind == "published" and self.system is None:
