@@ -97,7 +97,7 @@ class Verdict:
 
 def _result_json(result: Result) -> dict[str, Any]:
     return {
-        **vars(result.record),
+        **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
         "interval": result.interval,

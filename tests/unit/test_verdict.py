@@ -325,7 +325,7 @@ class TestWhole:
         assert {"run", "counts", "coverage", "results"} <= written.keys()
         assert {"expected", "measured", "duplicate"} <= written["coverage"].keys()
         (result,) = written["results"]
-        assert set(vars(record())) | {"verdict", "reason", "references"} <= result.keys()
+        assert set(Record.__slots__) | {"verdict", "reason", "references"} <= result.keys()
         assert result["references"][0]["ratio"] == 1
 
     def test_junit_counts_and_names_the_same(

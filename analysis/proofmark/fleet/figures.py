@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
@@ -152,6 +153,7 @@ class _Kinds:
         return self._known[node]
 
 
+@lru_cache(maxsize=65536)
 def hosts_of(node: str) -> tuple[str, ...]:
     """Return the hosts that a record's node names: itself, or those of a folded set."""
     if "[" not in node and "," not in node:
