@@ -17,12 +17,12 @@ from proofmark.verdict import Result, Verdict, judge
 
 def judged(run: Run) -> Verdict:
     """Read and judge `run`; writes nothing."""
-    return _judged(run)[1]
+    return read_and_judge(run)[1]
 
 
 def conclude(run: Run) -> Verdict:
     """Read and judge `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
-    records, verdict = _judged(run)
+    records, verdict = read_and_judge(run)
     table(records).write_parquet(run.folder / "records.parquet")
     (run.folder / "verdict.json").write_text(json.dumps(verdict.as_json(), indent=1) + "\n")
     junit(verdict).write(run.folder / "junit.xml", encoding="utf-8", xml_declaration=True)
@@ -31,7 +31,8 @@ def conclude(run: Run) -> Verdict:
     return verdict
 
 
-def _judged(run: Run) -> tuple[list[Record], Verdict]:
+def read_and_judge(run: Run) -> tuple[list[Record], Verdict]:
+    """Return the records of `run` and what they come to; writes nothing."""
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
     nodes = nodes_of(run)

@@ -12,6 +12,7 @@ from typing import NoReturn
 from proofmark import __version__, commands
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
+from proofmark.export import KINDS
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -99,6 +100,24 @@ def parser() -> argparse.ArgumentParser:
     verdict.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
 
     verb_of_run("report", commands.report, "write a run's report.html", "report runs/latest")
+
+    compare = verb(
+        "compare",
+        commands.compare,
+        "hold runs against the first of them, like with like",
+        "compare runs/before runs/after",
+    )
+    compare.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="runs' folders")
+    compare.add_argument("--nodes", action="store_true", help="each node with itself")
+
+    export = verb_of_run(
+        "export",
+        commands.export,
+        "write a run in a form that others collect",
+        "export runs/latest --format perflog -o perflogs",
+    )
+    export.add_argument("--format", required=True, choices=sorted(KINDS))
+    export.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
 
     sign = verb_of_run(
         "sign",
