@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from proofmark.collect import nodes_of
+from proofmark.fleet.bad import bad_nodes
+from proofmark.fleet.rma import as_csv, rma
 from proofmark.node.software import Software
 from proofmark.records import Record, read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of
@@ -14,23 +17,32 @@ from proofmark.verdict import Result, Verdict, judge
 
 def judged(run: Run) -> Verdict:
     """Read and judge `run`; writes nothing."""
-    return _judged(run)[1]
+    return read_and_judge(run)[1]
 
 
 def conclude(run: Run) -> Verdict:
-    """Read and judge `run`; write records.parquet, verdict.json and junit.xml."""
-    records, verdict = _judged(run)
+    """Read and judge `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
+    records, verdict = read_and_judge(run)
     table(records).write_parquet(run.folder / "records.parquet")
     (run.folder / "verdict.json").write_text(json.dumps(verdict.as_json(), indent=1) + "\n")
     junit(verdict).write(run.folder / "junit.xml", encoding="utf-8", xml_declaration=True)
+    facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
+    (run.folder / "rma.csv").write_text(as_csv(rma(verdict.bad.nodes, facts)))
     return verdict
 
 
-def _judged(run: Run) -> tuple[list[Record], Verdict]:
+def read_and_judge(run: Run) -> tuple[list[Record], Verdict]:
+    """Return the records of `run` and what they come to; writes nothing."""
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
-    records = read_run(run, benchmarks, site, software, nodes_of(run))
-    return records, judge(run.id, run.plan, records, benchmarks, site.partition.limits)
+    nodes = nodes_of(run)
+    records = read_run(run, benchmarks, site, software, nodes)
+    partition = site.partition
+    facts = {host: node.newest for host, node in nodes.items() if node.jobs}
+    level = partition.family_level
+    verdict = judge(run.id, run.plan, records, benchmarks, partition.limits, facts, level)
+    places = {host: site.location(host) for host in site.hosts}
+    return records, replace(verdict, bad=bad_nodes(verdict, nodes, places))
 
 
 def junit(verdict: Verdict) -> ElementTree.ElementTree[ElementTree.Element]:

@@ -43,27 +43,41 @@ class Attempt:
 
 def attempts(folder: Path) -> list[Attempt]:
     """Return the finished executions of the step in `folder`, oldest first."""
-    numbered = {1: folder}
-    for path in folder.glob("again-*"):
-        if (number := path.name.removeprefix("again-")).isdecimal():
-            numbered[1 + int(number)] = path
-    found = (_attempt(path, number) for number, path in sorted(numbered.items()))
-    return [attempt for attempt in found if attempt is not None]
-
-
-def _attempt(folder: Path, number: int) -> Attempt | None:
-    if not (folder / "rc").exists():
-        return None
     try:
-        when = json.loads((folder / "when.json").read_text())
-        binding = [_bound(entry) for entry in json.loads((folder / "binding.json").read_text())]
-        rc = int((folder / "rc").read_text())
+        names = os.listdir(folder)  # noqa: PTH208 (as in _content)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [_attempt(folder, 1)] if "rc" in names else []
+    numbered = {
+        1 + int(number): folder / name
+        for name in names
+        if name.startswith("again-") and (number := name.removeprefix("again-")).isdecimal()
+    }
+    found += [
+        _attempt(path, number)
+        for number, path in sorted(numbered.items())
+        if (path / "rc").exists()
+    ]
+    return found
+
+
+def _attempt(folder: Path, number: int) -> Attempt:
+    try:
+        when = json.loads(_content(folder, "when.json"))
+        binding = [_bound(entry) for entry in json.loads(_content(folder, "binding.json"))]
+        rc = int(_content(folder, "rc"))
         host, start, end = (str(when[key]) for key in ("host", "start", "end"))
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         # The loop writes these files before rc: what is damaged now was damaged afterwards.
         return Attempt(number, folder, -1, "", "", "", False, 0.0, [])
     return Attempt(number, folder, rc, host, start, end, late, seconds, binding)
+
+
+def _content(folder: Path, name: str) -> bytes:
+    """Read a small file; there are some hundred thousand of them, and every call counts."""
+    with open(os.path.join(folder, name), "rb") as file:  # noqa: PTH118, PTH123
+        return file.read()
 
 
 def _bound(entry: Mapping[str, Any]) -> dict[str, Any]:

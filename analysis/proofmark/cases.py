@@ -15,6 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.expressions import FUNCTIONS, UNITS, names_in
 from proofmark.reader.spec import ReadBlock, ReadSpec, SameAs
+from proofmark.references.rules import UNIT_OF, Rule
+from proofmark.references.units import factor
 from proofmark.yamlfile import load
 
 SUITES_FILE = "suites.yml"
@@ -66,25 +68,33 @@ class Against(_Model):
 class Reference(_Model):
     """What a figure is held against: ``at_least``/``at_most`` are ratios measured ÷ reference.
 
-    ``value`` is a number in the metric's own unit; ``against`` takes it from the same run.
-    ``system`` limits it to the partition it was published for, ``mode`` to a mode of it.
+    ``value`` is a number in ``unit``, or in the metric's own where none is named; ``against`` takes
+    it from the same run; ``rule`` computes it from what the node is made of. ``system`` limits it
+    to the partition it was published for, ``mode`` to a mode of it. What is only ``expected`` (a
+    model's prediction) informs and never fails a figure.
     """
 
     metric: Name
-    kind: Literal["contract", "published", "derived"]
+    kind: Literal["contract", "published", "derived", "expected"]
     source: Text
     where: dict[str, Scalar] = {}
     system: str | None = None
     mode: Slug | None = None
     value: float | None = Field(default=None, gt=0)
+    unit: str | None = None
     against: Against | None = None
+    rule: Rule | None = None
     at_least: float | None = Field(default=None, gt=0)
     at_most: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if (self.value is None) == (self.against is None):
-            raise ValueError("exactly one of value and against")
+        if sum(each is not None for each in (self.value, self.against, self.rule)) != 1:
+            raise ValueError("exactly one of value, against and rule")
+        if self.unit is not None and self.value is None:
+            raise ValueError("unit: only a value has one of its own")
+        if self.rule is not None and self.kind not in ("derived", "contract"):
+            raise ValueError("rule: what is computed from the hardware is derived, or a contract's")
         if self.at_least is None and self.at_most is None:
             raise ValueError("at_least, at_most or both")
         if self.kind == "published" and self.system is None:
@@ -302,6 +312,7 @@ def reference_mistakes(
 ) -> Iterator[Mistake]:
     """Find the names in a reference of `case` that exist nowhere: it would judge nothing."""
     sides = [(key, case, reference.metric, reference.where)]
+    yield from _unit_mistakes(file, key, reference, case, cases)
     if against := reference.against:
         sides.append((f"{key}.against", against.case or case, against.metric, against.where))
         for name in names_in(against.times) - {*FUNCTIONS, *UNITS}:
@@ -316,6 +327,25 @@ def reference_mistakes(
             told = _resolve_reader(cases[name], cases).told()
             for parameter in where:
                 yield from _unknown(file, f"{side}.where", parameter, told, "unknown parameter")
+
+
+def _unit_mistakes(
+    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+) -> Iterator[Mistake]:
+    """Refuse a reference that does not convert to the unit of what it judges."""
+
+    def unit_of(name: str, metric: str) -> str | None:
+        found = cases[name].metrics.get(metric) if name in cases else None
+        return found.unit if found else None
+
+    wanted, against = unit_of(case, reference.metric), reference.against
+    given, where = reference.unit, "unit"
+    if against is not None:
+        given, where = unit_of(against.case or case, against.metric), "against.metric"
+    elif reference.rule is not None:
+        given, where = UNIT_OF[reference.rule], "rule"
+    if given is not None and wanted is not None and factor(given, wanted) is None:
+        yield Mistake(str(file), f"{key}.{where}", given, f"a unit that converts to {wanted}")
 
 
 def _unknown(file: Path, key: str, word: str, words: Iterable[str], what: str) -> Iterator[Mistake]:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from proofmark import __version__, commands
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
+from proofmark.export import KINDS
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -109,13 +110,50 @@ def parser() -> argparse.ArgumentParser:
 
     verb_of_run("report", commands.report, "write a run's report.html", "report runs/latest")
 
+    compare = verb(
+        "compare",
+        commands.compare,
+        "hold runs against the first of them, like with like",
+        "compare runs/before runs/after",
+    )
+    compare.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="runs' folders")
+    compare.add_argument("--nodes", action="store_true", help="each node with itself")
+
+    export = verb_of_run(
+        "export",
+        commands.export,
+        "write a run in a form that others collect",
+        "export runs/latest --format perflog -o perflogs",
+    )
+    export.add_argument("--format", required=True, choices=sorted(KINDS))
+    export.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
+
+    sign = verb_of_run(
+        "sign",
+        commands.sign,
+        "write a run's manifest and sign it with an ssh key",
+        "sign runs/latest --key ~/.ssh/id_ed25519",
+    )
+    sign.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
+    verify = verb_of_run(
+        "verify",
+        commands.verify,
+        "check that a run is as its signer left it",
+        "verify runs/latest --signers allowed_signers",
+    )
+    verify.add_argument(
+        "--signers", required=True, type=Path, metavar="FILE", help="who may sign (ssh-keygen(1))"
+    )
+
     rerun = verb_of_run(
         "rerun",
         commands.rerun,
         "run steps once more, beside their first output",
         "rerun runs/latest 0004-imb-pingpong",
     )
-    rerun.add_argument("steps", metavar="STEP", nargs="+", help="step ids, or their numbers")
+    rerun.add_argument(
+        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
+    )
 
     provide = verb_of_run(
         "provide",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from proofmark.node.facts import NodeFacts
 from proofmark.node.hardware import Part
 from proofmark.node.provenance import NodeProvenance, node_provenance
 from proofmark.runs import Run, read_json
@@ -25,6 +26,11 @@ class Node(Part):
 
     host: str
     jobs: tuple[JobOnNode, ...]
+
+    @property
+    def newest(self) -> NodeFacts:
+        """Return what the node was at the begin of its newest job."""
+        return self.jobs[-1].provenance.facts
 
     def trouble(self, step: str, start: str, end: str) -> str:
         """Return why what `step` measured here from `start` to `end` cannot be trusted, or nothing.

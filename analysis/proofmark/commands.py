@@ -16,13 +16,16 @@ from rich.console import Console
 from rich.table import Table
 
 from proofmark import execute as jobs
+from proofmark import manifest as signing
 from proofmark import plan as planning
 from proofmark import rerun as repeating
-from proofmark.acceptance import conclude, judged
+from proofmark.acceptance import conclude, judged, read_and_judge
 from proofmark.cases import Benchmarks, load_benchmarks, schema
 from proofmark.claims.run import answers_of
 from proofmark.collect import collect_nodes
+from proofmark.compare import compare as compare_runs
 from proofmark.errors import BadInput, bad_input
+from proofmark.export import export as export_run
 from proofmark.guard import refuse_scratch
 from proofmark.machines import machines_of
 from proofmark.node.software import Software
@@ -305,6 +308,67 @@ def report(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     answer = conclude(run)
     print(write_report(run, answer))
+    signing.write_manifest(run.folder)
+    return 0
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write a run in a form that others collect."""
+    run = open_run(options.folder)
+    records, answer = read_and_judge(run)
+    written = export_run(options.format, run, records, answer, options.output)
+    for path in written:
+        print(path)
+    if not written:
+        raise bad_input(
+            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
+        )
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Hold runs against the first of them."""
+    runs = [open_run(folder) for folder in options.folders]
+    if len({run.folder for run in runs}) < max(2, len(runs)):
+        named = ", ".join(run.id for run in runs)
+        raise bad_input("RUN", "", named, "two or more different runs")
+    results = {
+        str(folder): judged(run).results for folder, run in zip(options.folders, runs, strict=True)
+    }
+    for found in compare_runs(results, nodes=options.nodes):
+        table = Table("figure", "first", "later", "unit", "change", "95 % interval", box=None)
+        for each in found.differences:
+            low, high = each.interval or (None, None)
+            shown = "–" if low is None else f"{100 * low:+.1f} … {100 * (high or 0.0):+.1f} %"
+            mark = " *" if each.clear else ""
+            figure = " ".join(filter(None, (*each.key[:6], each.key[8])))
+            change = f"{100 * each.change:+.1f} %{mark}"
+            table.add_row(figure, f"{each.first:g}", f"{each.later:g}", each.unit, change, shown)
+        print(f"{found.later} against {found.first} (* the interval leaves out no change)")
+        _print_table(table)
+        for name, keys in found.alone.items():
+            print(f"{len(keys)} figures only in {name}")
+            for key in keys:
+                print(f"  {' '.join(filter(None, key))}")
+    return 0
+
+
+def sign(options: argparse.Namespace) -> int:
+    """Write a run's manifest and sign it."""
+    print(signing.sign(open_run(options.folder).folder, options.key))
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Check a run against its signed manifest; 1 if anything is not as it was signed."""
+    folder = options.folder.resolve()
+    found = signing.verify(folder, options.signers)
+    for line in found.wrong:
+        print(line)
+    if found.wrong:
+        print(f"{folder.name}: {len(found.wrong)} not as {found.signer} signed it")
+        return 1
+    print(f"{folder.name}: as {found.signer} signed it")
     return 0
 
 

@@ -22,7 +22,7 @@ from proofmark.site import Site
 Scalar = str | int | float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One number (contract, "Record"); `attempt` counts the times its step was run, from 1."""
 
@@ -51,65 +51,90 @@ def read_run(
     run: Run, benchmarks: Benchmarks, site: Site, software: Software, nodes: Mapping[str, Node]
 ) -> list[Record]:
     """Read every finished step of `run`; `nodes` are those collected so far."""
+    reader = _Reader(run, benchmarks, site, software, nodes)
     return [
         record
         for group in run.plan.groups
         for job in group.jobs
         for step in job.steps
-        for folder, hosts in (step.instances() or {"": []}).items()
-        for attempt in attempts(run.folder / "steps" / step.id / folder)
-        for record in _read_attempt(
-            run, group.mode, step, folder, hosts, attempt, benchmarks, site, software, nodes
-        )
+        for record in reader.step(group.mode, step)
     ]
 
 
-def _read_attempt(
-    run: Run,
-    mode: str,
-    step: Step,
-    folder: str,
-    hosts: Sequence[str],
-    attempt: Attempt,
-    benchmarks: Benchmarks,
-    site: Site,
-    software: Software,
-    nodes: Mapping[str, Node],
-) -> Iterator[Record]:
-    case = benchmarks.case(step.case)
-    try:
-        text = (attempt.folder / step.output).read_bytes().decode("utf-8", errors="replace")
-    except FileNotFoundError:
-        text = ""
-    node = nodes.get(attempt.host)
-    trouble = (
-        step_trouble(step, attempt)
-        or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
-        or _misplaced(hosts, attempt)
-    )
-    for reading in read_output(case.reader(), step.case, text):
-        checked = _checked(reading, step, attempt, trouble)
-        yield Record(
-            run=run.id,
-            step=f"{step.id}/{folder}" if folder else step.id,
-            attempt=attempt.number,
-            system=run.plan.system,
-            partition=run.plan.partition,
-            node=folded(hosts) if len(hosts) > 1 else reading.node or attempt.host,
-            origin=site.partition.origin,
-            case=step.case,
-            benchmark=reading.benchmark,
-            metric=reading.metric,
-            value=reading.value,
-            unit=reading.unit,
-            repeat=step.repeat,
-            mode=mode,
-            placement=step.placement,
-            parameters=_parameters(step, reading),
-            environment_hash=software.packages[step.package].environment_hash,
-            valid=checked.valid,
-            reason=checked.reason,
+class _Reader:
+    """Reads steps; what is the same for all the nodes of a step is worked out once."""
+
+    def __init__(
+        self,
+        run: Run,
+        benchmarks: Benchmarks,
+        site: Site,
+        software: Software,
+        nodes: Mapping[str, Node],
+    ) -> None:
+        self._run, self._benchmarks, self._software = run, benchmarks, software
+        self._nodes, self._origin = nodes, site.partition.origin
+        self._folded: dict[tuple[str, ...], str] = {}
+
+    def step(self, mode: str, step: Step) -> Iterator[Record]:
+        """Yield what all executions of `step` give, on all its nodes."""
+        asked = {**step.parameters, **step.derived, "ranks": step.ranks, "threads": step.threads}
+        for folder, hosts in (step.instances() or {"": []}).items():
+            where = self._run.folder / "steps" / step.id / folder
+            for attempt in attempts(where):
+                yield from self._attempt(mode, step, asked, folder, hosts, attempt)
+
+    def _attempt(
+        self,
+        mode: str,
+        step: Step,
+        asked: Mapping[str, Scalar],
+        folder: str,
+        hosts: Sequence[str],
+        attempt: Attempt,
+    ) -> Iterator[Record]:
+        reader = self._benchmarks.case(step.case).reader()
+        try:
+            text = (attempt.folder / step.output).read_bytes().decode("utf-8", errors="replace")
+        except FileNotFoundError:
+            text = ""
+        node = self._nodes.get(attempt.host)
+        trouble = (
+            step_trouble(step, attempt)
+            or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
+            or _misplaced(hosts, attempt)
         )
+        several = self._name_of(tuple(hosts)) if len(hosts) > 1 else ""
+        name = f"{step.id}/{folder}" if folder else step.id
+        environment_hash = self._software.packages[step.package].environment_hash
+        for reading in read_output(reader, step.case, text):
+            checked = _checked(reading, asked, attempt, trouble)
+            yield Record(
+                run=self._run.id,
+                step=name,
+                attempt=attempt.number,
+                system=self._run.plan.system,
+                partition=self._run.plan.partition,
+                node=several or reading.node or attempt.host,
+                origin=self._origin,
+                case=step.case,
+                benchmark=reading.benchmark,
+                metric=reading.metric,
+                value=reading.value,
+                unit=reading.unit,
+                repeat=step.repeat,
+                mode=mode,
+                placement=step.placement,
+                parameters=_parameters(step, reading),
+                environment_hash=environment_hash,
+                valid=checked.valid,
+                reason=checked.reason,
+            )
+
+    def _name_of(self, hosts: tuple[str, ...]) -> str:
+        if hosts not in self._folded:
+            self._folded[hosts] = folded(hosts)
+        return self._folded[hosts]
 
 
 def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
@@ -126,7 +151,9 @@ def _short(host: str) -> str:
     return host.partition(".")[0]
 
 
-def _checked(reading: Reading, step: Step, attempt: Attempt, trouble: str) -> Reading:
+def _checked(
+    reading: Reading, asked: Mapping[str, Scalar], attempt: Attempt, trouble: str
+) -> Reading:
     """Add to a reading's own validity what the step and the question tell."""
     if not reading.valid:
         return replace(
@@ -134,13 +161,14 @@ def _checked(reading: Reading, step: Step, attempt: Attempt, trouble: str) -> Re
         )
     if trouble:
         return replace(reading, valid=False, reason=trouble)
-    asked = {**step.parameters, **step.derived, "ranks": step.ranks, "threads": step.threads}
     for name, printed in reading.parameters.items():
         if name in asked and not _same(asked[name], printed):
             reason = f"asked for {name} {asked[name]}, the output says {printed}"
             return replace(reading, valid=False, reason=reason)
+    if not reading.node or reading.node == attempt.host:
+        return reading
     hosts = {entry["host"] for entry in attempt.binding} | {attempt.host}
-    if reading.node and reading.node not in hosts:
+    if reading.node not in hosts:
         reason = f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
         return replace(reading, valid=False, reason=reason)
     return reading

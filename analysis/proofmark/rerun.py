@@ -2,51 +2,81 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from proofmark.attempts import attempts, last_words
 from proofmark.errors import bad_input, nearest
 from proofmark.execute import follow
-from proofmark.plan import Step
-from proofmark.runs import Run, lock
+from proofmark.runs import Run, lock, site_of
 from proofmark.schedulers import scheduler
 
 
-def pick(run: Run, wanted: Sequence[str]) -> list[Step]:
-    """Return the steps called `wanted`, by id or by number.
+@dataclass(frozen=True)
+class Execution:
+    """What is run again: a folder below ``steps/``, and the node if it is one node's alone."""
+
+    folder: str
+    host: str | None
+    seconds: float
+
+
+def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
+    """Return what is called `wanted`: steps by id or by number, ``<step>/<node>`` for one node's.
 
     Raises:
-        BadInput: there is no such step, or it has not been written yet.
+        BadInput: there is no such step or node, or it has not been measured yet.
     """
     steps = {step.id: step for step in run.plan.steps()}
     numbers = {name.split("-", 1)[0].lstrip("0"): name for name in steps}
     found = []
     for word in wanted:
-        name = word if word in steps else numbers.get(word.lstrip("0"), "")
+        step, _, instance = word.partition("/")
+        name = step if step in steps else numbers.get(step.lstrip("0"), "")
         if not name:
-            hint = nearest(word, steps)
+            hint = nearest(step, steps)
             raise bad_input("STEP", "", f"{word!r}{hint}", f"a step of {run.id}: proofmark status")
-        if not (run.folder / "steps" / name / "rc").exists():
-            raise bad_input("STEP", "", f"{name}: not finished yet", "a finished step")
-        found.append(steps[name])
+        there = steps[name].instances()
+        if instance and instance not in there:
+            hint = nearest(instance, there)
+            raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures it by itself")
+        folder = f"{name}/{instance}" if instance else name
+        if not (run.folder / "steps" / folder / "rc").exists():
+            raise bad_input("STEP", "", f"{folder}: not finished yet", "a finished step")
+        host = there[instance][0] if instance else None
+        found.append(Execution(folder, host, steps[name].seconds))
     return found
 
 
-def rerun(run: Run, steps: Sequence[Step], say: Callable[[str], None]) -> None:
-    """Run each of `steps` again, in order.
+def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None]) -> None:
+    """Run each of `executions` again, in order; what one node measured, on that node.
 
     Raises:
         BadInput: somebody is running this run, or a result could not be written.
         Stopped: SIGINT or SIGTERM came; the step has been stopped in order.
     """
     log = run.folder / "jobs" / "rerun.messages"
+    away = site_of(run).connection != "local"
     with lock(run):
-        for step in steps:
-            say(f"{step.id}: about {step.seconds:.0f} s")
-            folder = run.folder / "steps" / step.id
+        for each in executions:
+            say(f"{each.folder}: about {each.seconds:.0f} s")
+            folder = run.folder / "steps" / each.folder
             earlier = len(attempts(folder))
-            follow(scheduler("none"), folder / "run.sh", log, lambda: None)
+            script = folder / "run.sh"
+            if each.host and away:
+                script = run.folder / "jobs" / "rerun.sh"
+                script.write_text(_elsewhere(each.host, folder / "run.sh"))
+            follow(scheduler("none"), script, log, lambda: None)
             if len(found := attempts(folder)) == earlier:
                 said = last_words(log) or "no message"
-                raise bad_input(step.id, "", f"no result: {said}", "a result that can be written")
-            say(f"{step.id}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+                raise bad_input(
+                    each.folder, "", f"no result: {said}", "a result that can be written"
+                )
+            say(f"{each.folder}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+
+
+def _elsewhere(host: str, script: Path) -> str:
+    command = shlex.join(["ssh", "-o", "BatchMode=yes", host, f"sh {shlex.quote(str(script))}"])
+    return f"#!/bin/sh\nexec {command}\n"

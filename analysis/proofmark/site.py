@@ -84,7 +84,8 @@ class Partition(_Model):
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
     ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
     ``facts`` are further names for the expressions of the cases, such as what the environment was
-    built with. ``nodes_per_job`` is the most that the site gives to one job.
+    built with. ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
+    the probability that any node of a healthy partition is called an outlier.
     """
 
     hardware: Annotated[
@@ -103,6 +104,7 @@ class Partition(_Model):
     fabric: Fabric = Fabric()
     file_systems: list[FileSystem] = []
     nodes_per_job: int | None = Field(default=None, ge=1)
+    family_level: float = Field(default=0.01, gt=0, lt=1)
     limits: list[Limit] = []
 
     @model_validator(mode="before")

@@ -8,61 +8,46 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from proofmark.cases import Against, Benchmarks, Reference
-from proofmark.expressions import render
-from proofmark.nodesets import folded
+from proofmark.cases import Benchmarks, Reference
+from proofmark.coverage import Coverage as Coverage
+from proofmark.coverage import coverage
+from proofmark.fleet.bad import BadNodes
+from proofmark.fleet.figures import Fleet, Point, measure_fleet
+from proofmark.fleet.outliers import FAMILY_LEVEL
 from proofmark.plan import Plan
 from proofmark.records import Record
+from proofmark.references.hold import Figures, Nodes, applies, hold
+from proofmark.references.hold import Judgement as Judgement
+from proofmark.repeats import Interval, interval, noise
 from proofmark.site import Limit
 
 WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
-Scalar = str | int | float
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """One reference's answer: `ratio` is measured ÷ `value`; the limits are ratios too."""
-
-    kind: str
-    source: str
-    outcome: str
-    reason: str
-    value: float | None
-    ratio: float | None
-    at_least: float | None
-    at_most: float | None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Result:
-    """One figure: the median of its repeats, and what was found about it."""
+    """One figure: the median of its repeats, and what was found about it.
+
+    Attributes:
+        interval: in which the median lies with 95 % confidence; None of a single measurement.
+        retest: it fails, but by less than its noise: it has to be measured again before it counts
+            against a node.
+        steps: where it was measured, as `proofmark rerun` takes them.
+    """
 
     record: Record
     values: tuple[float, ...]
     verdict: str
     reason: str
     references: tuple[Judgement, ...]
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """What the plan wants measured and what was, and figures that came twice.
-
-    Counted are steps; a step that each node measures by itself counts once a node. `missing` names
-    the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
-    mode of the machine: nobody expects them of this run, and they are listed.
-    """
-
-    expected: int
-    measured: int
-    duplicate: int
-    missing: tuple[str, ...]
-    not_run: tuple[str, ...] = ()
+    interval: Interval | None = None
+    retest: bool = False
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +58,8 @@ class Verdict:
     counts: Mapping[str, int]
     coverage: Coverage
     results: tuple[Result, ...]
+    fleet: Fleet = field(default_factory=Fleet)
+    bad: BadNodes = field(default_factory=BadNodes)
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return 2 for INVALID or a hole, 1 for FAIL, 4 for nothing judged, else 0 (contract)."""
@@ -86,24 +73,41 @@ class Verdict:
             return 4
         return 0
 
+    def retest(self) -> tuple[str, ...]:
+        """Return the steps to run again before what fails within its noise is believed."""
+        wanted = (step for result in self.results if result.retest for step in result.steps)
+        return tuple(dict.fromkeys(wanted))
+
+    def retest_command(self) -> str:
+        """Return the one command that runs them again; empty if there are none."""
+        steps = self.retest()
+        return f"proofmark rerun runs/{self.run} {' '.join(steps)}" if steps else ""
+
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
         return {
             "run": self.run,
             "counts": dict(self.counts),
             "coverage": vars(self.coverage),
+            "retest": {"steps": list(self.retest()), "command": self.retest_command()},
+            "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "results": [_result_json(result) for result in self.results],
         }
 
 
 def _result_json(result: Result) -> dict[str, Any]:
     return {
-        **vars(result.record),
+        **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
+        "interval": result.interval,
         "verdict": result.verdict,
         "reason": result.reason,
-        "references": [vars(judgement) for judgement in result.references],
+        "retest": result.retest,
+        "references": [
+            {name: getattr(judgement, name) for name in Judgement.__slots__}
+            for judgement in result.references
+        ],
     }
 
 
@@ -113,24 +117,82 @@ def judge(
     records: Sequence[Record],
     benchmarks: Benchmarks,
     limits: Sequence[Limit],
+    nodes: Nodes | None = None,
+    family_level: float = FAMILY_LEVEL,
 ) -> Verdict:
     """Judge the records of the run called `run`.
 
     Like records (all but step, repeat and attempt equal) become one result with their median.
+
+    Args:
+        run: its id.
+        plan: what was to be measured.
+        records: what was read.
+        benchmarks: the cases with their references.
+        limits: the site's contract.
+        nodes: the hardware of each node, as far as it is known.
+        family_level: probability that anything is flagged as an outlier on a healthy machine.
     """
+    there = nodes or {}
     records = sorted(records, key=lambda record: (record.step, record.attempt))
+    identities = _Identities()
     standing = _standing(records)
-    figures = _Figures(standing)
-    results = []
-    for alike in figures.groups.values():
-        references: list[Reference] = [
-            *benchmarks.case(alike[0].case).references,
-            *(limit for limit in limits if limit.case == alike[0].case),
-        ]
-        results.append(_judge_one(alike, references, figures))
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for record in standing:
+        groups.setdefault(identities.of(record), []).append(record)
+    figures = Figures(standing)
+    references = _references(benchmarks, limits)
+    drafts = [
+        _judge_one(alike, references.get((alike[0].case, alike[0].metric), ()), figures, there)
+        for alike in groups.values()
+    ]
+    points = [
+        Point(result.record, identity)
+        for result, identity in zip(drafts, groups, strict=True)
+        if result.verdict != "INVALID"
+    ]
+    fleet = measure_fleet(points, benchmarks, there, family_level)
+    results = [_settled(result, fleet.judge(result.record)) for result in drafts]
     counted = Counter(result.verdict for result in results)
     counts = {word: counted[word] for word in WORDS}
-    return Verdict(run, counts, _coverage(plan, records), tuple(results))
+    seen = ((record.step, record.attempt, identities.of(record)) for record in records)
+    return Verdict(run, counts, coverage(plan, seen), tuple(results), fleet)
+
+
+class _Identities:
+    """What tells a figure from others; the parameters' text is made once for each of them."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[tuple[str, object], ...], str] = {}
+
+    def of(self, record: Record) -> tuple[str, ...]:
+        items = tuple(record.parameters.items())
+        text = self._texts.get(items)
+        if text is None:
+            text = self._texts[items] = json.dumps(dict(items), sort_keys=True)
+        return (
+            record.case,
+            record.benchmark,
+            record.metric,
+            record.node,
+            record.origin,
+            record.mode,
+            record.placement,
+            record.environment_hash,
+            text,
+        )
+
+
+def _references(
+    benchmarks: Benchmarks, limits: Sequence[Limit]
+) -> dict[tuple[str, str], list[Reference]]:
+    found: dict[tuple[str, str], list[Reference]] = {}
+    for name, case in benchmarks.cases.items():
+        for reference in case.references:
+            found.setdefault((name, reference.metric), []).append(reference)
+    for limit in limits:
+        found.setdefault((limit.case, limit.metric), []).append(limit)
+    return found
 
 
 def _standing(records: Sequence[Record]) -> list[Record]:
@@ -150,153 +212,44 @@ def _standing(records: Sequence[Record]) -> list[Record]:
     return kept
 
 
-class _Figures:
-    """The records of a run, grouped alike and found again by what they are."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self.groups: dict[tuple[str, ...], list[Record]] = {}
-        self._by_metric: dict[tuple[str, str, str, str], list[Record]] = {}
-        for record in records:
-            self.groups.setdefault(_identity(record), []).append(record)
-            key = (record.case, record.metric, record.node, record.mode)
-            if record.valid and record.value is not None:
-                self._by_metric.setdefault(key, []).append(record)
-
-    def counterpart(self, of: Record, against: Against) -> float | None:
-        """Return the median of the figure that `against` names, for the node and mode of `of`.
-
-        Within the same case everything but what ``where`` changes must be equal.
-        """
-        case = against.case or of.case
-        found = self._by_metric.get((case, against.metric, of.node, of.mode), [])
-        wanted: Mapping[str, Scalar] = against.where
-        if case == of.case:
-            wanted = {**_traits(of), **against.where}
-        fitting = [record for record in found if _fits(_traits(record), wanted)]
-        values = [record.value for record in fitting if record.value is not None]
-        return median(values) if values else None
-
-
-def _traits(record: Record) -> dict[str, Scalar]:
-    """Return all that a reference's ``where`` may choose a figure by."""
-    return {
-        **record.parameters,
-        "benchmark": record.benchmark,
-        "placement": record.placement,
-    }
-
-
-def _fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
-    """Tell whether the traits agree; one that only one side has does not part them."""
-    return all(traits[key] == value for key, value in wanted.items() if key in traits)
-
-
-def _identity(record: Record) -> tuple[str, ...]:
-    return (
-        record.case,
-        record.benchmark,
-        record.metric,
-        record.node,
-        record.origin,
-        record.mode,
-        record.placement,
-        record.environment_hash,
-        json.dumps(dict(record.parameters), sort_keys=True),
-    )
-
-
 def _judge_one(
-    alike: Sequence[Record], references: Iterable[Reference], figures: _Figures
+    alike: Sequence[Record], references: Sequence[Reference], figures: Figures, nodes: Nodes
 ) -> Result:
+    """Judge one figure by everything but its fellows."""
     invalid = [record for record in alike if not record.valid]
     values = tuple(record.value for record in alike if record.valid and record.value is not None)
+    steps = tuple(dict.fromkeys(record.step for record in alike))
     if invalid:
-        return Result(invalid[0], values, "INVALID", invalid[0].reason, ())
-    figure = alike[0]
+        return Result(invalid[0], values, "INVALID", invalid[0].reason, (), None, False, steps)
     middle = median(values)
-    merged = Record(**{**vars(figure), "value": middle})
+    merged = alike[0] if alike[0].value == middle else replace(alike[0], value=middle)
     answers = tuple(
-        _hold(merged, middle, reference, figures)
+        hold(merged, middle, reference, figures, nodes)
         for reference in references
-        if _applies(reference, figure)
+        if applies(reference, merged)
     )
+    return Result(merged, values, "UNJUDGED", "", answers, interval(values), False, steps)
+
+
+def _settled(result: Result, fleet: Judgement | None) -> Result:
+    """Let the worst of all answers stand."""
+    if result.verdict == "INVALID":
+        return result
+    answers = (*result.references, fleet) if fleet else result.references
     outcomes = {answer.outcome for answer in answers}
-    for word in ("FAIL", "PASS"):
-        if word in outcomes:
-            reason = "; ".join(answer.reason for answer in answers if answer.outcome == word)
-            return Result(merged, values, word, reason, answers)
-    reason = answers[0].reason if answers else "no reference applies"
-    return Result(merged, values, "UNJUDGED", reason, answers)
+    verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")
+    if verdict == "UNJUDGED":
+        reason = answers[0].reason if answers else "no reference applies"
+    else:
+        reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
+    retest = verdict == "FAIL" and _within_noise(result, answers)
+    return replace(result, verdict=verdict, reason=reason, references=answers, retest=retest)
 
 
-def _applies(reference: Reference, record: Record) -> bool:
-    if reference.metric != record.metric or reference.system not in (None, record.system):
-        return False
-    if reference.mode not in (None, record.mode):
-        return False
-    traits = _traits(record)
-    return all(traits.get(key) == value for key, value in reference.where.items())
-
-
-def _hold(record: Record, value: float, reference: Reference, figures: _Figures) -> Judgement:
-    held, name = _reference_value(record, reference, figures)
-    limits = (reference.at_least, reference.at_most)
-    if not held:
-        reason = f"{name} {'was not measured' if held is None else 'is 0'}"
-        return Judgement(reference.kind, reference.source, "UNJUDGED", reason, held, None, *limits)
-    ratio = value / held
-    low = reference.at_least is not None and ratio < reference.at_least
-    high = reference.at_most is not None and ratio > reference.at_most
-    bounds = " and ".join(
-        f"{word} {limit:g}"
-        for word, limit in zip(("at least", "at most"), limits, strict=True)
-        if limit is not None
-    )
-    outcome = "FAIL" if low or high else "PASS"
-    verb = "is not" if low or high else "is"
-    reason = f"{ratio:.3g} × {name} ({held:.6g} {record.unit}) {verb} {bounds}"
-    return Judgement(reference.kind, reference.source, outcome, reason, held, ratio, *limits)
-
-
-def _reference_value(
-    record: Record, reference: Reference, figures: _Figures
-) -> tuple[float | None, str]:
-    """Return the reference in the metric's unit, and what to call it."""
-    against = reference.against
-    if against is None:
-        return reference.value, f"the {reference.kind} figure"
-    measured = figures.counterpart(record, against)
-    where = "".join(f" at {key} {value}" for key, value in against.where.items())
-    name = f"{against.metric}{where}"
-    factor = render(against.times, _traits(record), file=record.case, key="references.times")
-    if factor != 1:
-        name = f"{name} × {factor:g}"
-    return (measured * factor if measured is not None else None), name
-
-
-def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
-    """Count what was read, and the figures that one execution gave twice."""
-    seen = {record.step for record in records}
-    expected = measured = 0
-    missing: list[str] = []
-    for step in plan.steps_to_run():
-        folders = step.folders()
-        lacking = [folder for folder in folders if folder not in seen]
-        expected += len(folders)
-        measured += len(folders) - len(lacking)
-        if lacking and step.scope == "job":
-            missing.append(step.id)
-        elif lacking:
-            instances = step.instances()
-            hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
-            missing.append(f"{step.id}: {folded(hosts)}")
-    not_run = tuple(
-        f"{step.id}: NOT RUN: needs mode {group.mode}"
-        for group in plan.groups
-        if group.mode != plan.current_mode
-        for job in group.jobs
-        for step in job.steps
-    )
-    times = Counter((record.step, record.attempt, *_identity(record)) for record in records)
-    duplicate = sum(count - 1 for count in times.values())
-    return Coverage(expected, measured, duplicate, tuple(missing), not_run)
+def _within_noise(result: Result, answers: Sequence[Judgement]) -> bool:
+    """Tell whether every limit that is missed lies where the true median may be as well."""
+    value = result.record.value
+    assert value is not None  # a figure without a number is INVALID
+    low, high = noise(result.values, value)
+    missed = [limit for answer in answers if (limit := answer.failed_limit()) is not None]
+    return all(low <= limit <= high for limit in missed)

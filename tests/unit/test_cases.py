@@ -122,8 +122,8 @@ def test_a_case_that_cannot_work_is_refused(
 @pytest.mark.parametrize(
     ("reference", "expected"),
     [
-        ({}, "exactly one of value and against"),
-        ({"value": 1, "against": {"metric": "rate"}}, "exactly one of value and against"),
+        ({}, "exactly one of value, against and rule"),
+        ({"value": 1, "against": {"metric": "rate"}}, "exactly one of value, against and rule"),
         ({"value": 1, "at_least": None}, "at_least, at_most or both"),
         ({"value": 1, "kind": "published"}, "system: a published figure judges only its own"),
         ({"value": float("nan")}, "references.0.value: found nan"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.node.facts import NodeFacts, parse_probe
-from proofmark.report.information import flop_per_cycle, peak, rpeak_nominal
+from proofmark.references.derived import flop_per_cycle, peak, rpeak_nominal
 
 PROBES = Path(__file__).parents[1] / "data" / "probe"
 

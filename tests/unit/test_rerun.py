@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.fleets import fleet_run
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
 
 from proofmark.acceptance import judged
 from proofmark.errors import BadInput
 from proofmark.execute import execute
 from proofmark.rerun import pick, rerun
-from proofmark.runs import Run, lock
+from proofmark.runs import Run, lock, site_of
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def run(kit: Kit) -> Run:
 
 
 def ids(run: Run, *wanted: str) -> list[str]:
-    return [step.id for step in pick(run, wanted)]
+    return [each.folder for each in pick(run, wanted)]
 
 
 @pytest.mark.parametrize("word", ["0002-fake-2", "2", "0002"])
@@ -104,3 +106,43 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
     assert judged(run).results[0].values == (100,)
+
+
+class TestOneNode:
+    """What one node measured by itself is measured again on that node."""
+
+    def run_of_two(self, folder: Path) -> Run:
+        run = fleet_run(folder, {"n1": 100.0, "n2": 90.0})
+        for host in ("n1", "n2"):
+            there = run.folder / "steps" / "0001-fake" / host
+            script = (
+                'd="${0%/*}"; mkdir "$d/again-1"\n'
+                'cp "$d/rc" "$d/when.json" "$d/binding.json" "$d/stdout" "$d/again-1"\n'
+            )
+            (there / "run.sh").write_text(script)
+        return run
+
+    def test_is_picked_by_its_name(self, tmp_path: Path) -> None:
+        run = self.run_of_two(tmp_path)
+        (found,) = pick(run, ["1/n2"])
+        assert (found.folder, found.host) == ("0001-fake/n2", "n2")
+        with pytest.raises(BadInput, match="did you mean 'n2'"):
+            pick(run, ["1/n22"])
+
+    def test_counts_beside_the_first(self, tmp_path: Path) -> None:
+        run = self.run_of_two(tmp_path)
+        rerun(run, pick(run, ["1/n2"]), lambda line: None)
+        values = {result.record.node: len(result.values) for result in judged(run).results}
+        assert values == {"n1": 1, "n2": 2}
+
+    def test_goes_to_the_node_by_ssh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = self.run_of_two(tmp_path)
+        site = site_of(run).model_copy(update={"connection": "ssh"})
+        (run.folder / "inputs" / "site.json").write_text(site.model_dump_json())
+        fake = tmp_path / "bin" / "ssh"
+        fake.parent.mkdir()
+        fake.write_text(f'#!/bin/sh\necho "$3" >{tmp_path}/went-to\neval "$4"\n')
+        fake.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+        rerun(run, pick(run, ["1/n2"]), lambda line: None)
+        assert (tmp_path / "went-to").read_text() == "n2\n"

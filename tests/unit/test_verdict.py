@@ -322,10 +322,10 @@ class TestWhole:
 
     def test_its_json_has_the_fields_of_the_contract(self, known: tuple[Plan, Benchmarks]) -> None:
         written = judged(known, [record()], [reference()]).as_json()
-        assert written.keys() == {"run", "counts", "coverage", "results"}
+        assert {"run", "counts", "coverage", "results"} <= written.keys()
         assert {"expected", "measured", "duplicate"} <= written["coverage"].keys()
         (result,) = written["results"]
-        assert set(vars(record())) | {"verdict", "reason", "references"} <= result.keys()
+        assert set(Record.__slots__) | {"verdict", "reason", "references"} <= result.keys()
         assert result["references"][0]["ratio"] == 1
 
     def test_junit_counts_and_names_the_same(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from archspec.cpu import TARGETS, Microarchitecture, generic_microarchitecture
 from archspec.cpu.detect import COMPATIBILITY_CHECKS, partial_uarch
@@ -150,6 +151,7 @@ def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
     return "scalar", 64
 
 
+@lru_cache(maxsize=4096)
 def cpu_list(text: str) -> frozenset[int]:
     """Expand a kernel's list of processors (``0-3,8``).
 

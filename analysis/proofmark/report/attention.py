@@ -25,6 +25,7 @@ def section(material: Material) -> Section:
     """Return what needs attention, the gravest first."""
     blocks = [
         *_failures(material),
+        *_retest(material),
         *_not_run(material),
         *_other_modes(material),
         *_findings(material),
@@ -68,6 +69,18 @@ def _failures(material: Material) -> Iterator[Block]:
     )
     caption = "Figures that are FAIL or INVALID"
     yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
+
+
+def _retest(material: Material) -> Iterator[Block]:
+    if command := material.verdict.retest_command():
+        again = sum(result.retest for result in material.verdict.results)
+        why = (
+            f"{count(again, 'figure')} outside the limits by less than the noise. Before they "
+            "count against anything, measure again; what is measured then counts beside the first."
+        )
+        yield Block(
+            titles=("Failures to measure again first",), paragraphs=(why,), codes=(command,)
+        )
 
 
 def _figures(material: Material, results: Sequence[Result]) -> Cell:

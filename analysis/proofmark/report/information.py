@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 from proofmark.node.facts import NodeFacts
+from proofmark.references.derived import flop_per_cycle, peak
 from proofmark.report.figures.blas_kernel import HPL
 from proofmark.report.figures.scales import gigaflops
 from proofmark.report.material import Material
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
 from proofmark.report.results import figure
 from proofmark.report.text import number
-
-PIPES = 2
-"""Vector units of a core that work on double precision at once: two with FMA, or one that adds
-beside one that multiplies."""
-
-FUSED = {"AVX-512", "VSX", "MMA", "NEON"}
-"""Vector sets that always have FMA; AVX2 and AVX have it if the processor says so."""
-
-NO_DOUBLES = {"AltiVec"}
-
-
-def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
-    """Return Rpeak in GFlop/s: cores × flop per cycle × nominal GHz (P1, equations 1, 2)."""
-    return cores * flop_per_cycle * gigahertz
-
-
-def flop_per_cycle(facts: NodeFacts) -> int | None:
-    """Return double-precision flop per cycle and core by the vector instructions; None if unknown.
-
-    AVX-512 with two FMA units: 32 (P1). The others by the same rule: numbers in a vector × 2 units
-    × 2 with FMA.
-    """
-    if facts.vector_bits is None or facts.vector_isa in NO_DOUBLES:
-        return None
-    fused = facts.vector_isa in FUSED or "fma" in facts.features or "fma4" in facts.features
-    return facts.vector_bits // 64 * PIPES * (2 if fused else 1)
-
-
-def peak(facts: NodeFacts) -> float | None:
-    """Return Rpeak nominal of a node in GFlop/s; None where something in it is not known."""
-    flops = flop_per_cycle(facts)
-    if flops is None or facts.base_hz is None:
-        return None
-    return rpeak_nominal(facts.cores, flops, facts.base_hz / 1e9)
 
 
 def peak_of_run(material: Material) -> float | None:

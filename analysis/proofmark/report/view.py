@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.report import attention, claims, information, plots, provenance, results, steps
+from proofmark.report import (
+    attention,
+    bad_nodes,
+    claims,
+    information,
+    plots,
+    provenance,
+    results,
+    steps,
+)
 from proofmark.report.answer import Answer, answer
 from proofmark.report.material import Material
 from proofmark.report.page import Section
@@ -25,6 +34,7 @@ def view(material: Material) -> View:
     """Arrange a run for its readers: the answer first, then why, then how to repeat it."""
     figures, files = plots.section(material)
     sections = (
+        *bad_nodes.sections(material),
         attention.section(material),
         results.judged_section(material),
         figures,

@@ -1,0 +1,59 @@
+"""What the plan wants measured and what was: holes, doubles, and what waits for another mode."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proofmark.nodesets import folded
+from proofmark.plan import Plan
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What the plan wants measured and what was, and figures that came twice.
+
+    Counted are steps; a step that each node measures by itself counts once a node. `missing` names
+    the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
+    mode of the machine: nobody expects them of this run, and they are listed.
+    """
+
+    expected: int
+    measured: int
+    duplicate: int
+    missing: tuple[str, ...]
+    not_run: tuple[str, ...] = ()
+
+
+def coverage(plan: Plan, figures: Iterable[tuple[str, int, object]]) -> Coverage:
+    """Count what was read, and the figures that one execution gave twice.
+
+    Args:
+        plan: of the run.
+        figures: of each record its step, its attempt, and what it is a figure of.
+    """
+    times = Counter(figures)
+    seen = {step for step, _, _ in times}
+    expected = measured = 0
+    missing: list[str] = []
+    for step in plan.steps_to_run():
+        folders = step.folders()
+        lacking = [folder for folder in folders if folder not in seen]
+        expected += len(folders)
+        measured += len(folders) - len(lacking)
+        if lacking and step.scope == "job":
+            missing.append(step.id)
+        elif lacking:
+            instances = step.instances()
+            hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
+            missing.append(f"{step.id}: {folded(hosts)}")
+    not_run = tuple(
+        f"{step.id}: NOT RUN: needs mode {group.mode}"
+        for group in plan.groups
+        if group.mode != plan.current_mode
+        for job in group.jobs
+        for step in job.steps
+    )
+    duplicate = sum(times.values()) - len(times)
+    return Coverage(expected, measured, duplicate, tuple(missing), not_run)

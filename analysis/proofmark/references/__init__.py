@@ -1,0 +1,1 @@
+"""What a figure is held against, and how: contract, published, derived and expected figures."""

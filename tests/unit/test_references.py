@@ -1,0 +1,195 @@
+"""What a figure is held against: units that convert or are refused, limits from tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from tests.unit.helpers import make_kit
+from tests.unit.test_verdict import record
+
+from proofmark.cases import Reference, load_benchmarks
+from proofmark.errors import BadInput
+from proofmark.node.facts import NodeFacts, parse_probe
+from proofmark.references.derived import Derived, derive, rpeak_nominal
+from proofmark.references.hold import Figures, hold
+from proofmark.references.rules import UNIT_OF, Rule
+from proofmark.references.tables import link, links, processor, processors
+from proofmark.references.units import factor, measure
+
+ROOT = Path(__file__).parents[2]
+PROBES = ROOT / "tests" / "data" / "probe"
+
+
+def facts(name: str, **changes: Any) -> NodeFacts:
+    text = (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+    return parse_probe(text, name).model_copy(update=changes)
+
+
+@pytest.fixture(scope="module")
+def skl() -> NodeFacts:
+    return facts("skl-2x6148", virtual=None)
+
+
+class TestUnits:
+    @pytest.mark.parametrize(
+        ("given", "wanted", "times"),
+        [
+            ("MiB/s", "MB/s", 1.048576),
+            ("GB/s", "MB/s", 1000),
+            ("Mbytes/sec", "MB/s", 1),
+            ("MB/sec", "MB/s", 1),
+            ("Gflops", "GFlop/s", 1),
+            ("Gflop/s", "Tflop/s", 1e-3),
+            ("us", "usec", 1),
+            ("ms", "s", 1e-3),
+            ("Gb/s", "GB/s", 0.125),
+            ("Msg/sec", "Messages/s", 1),
+            ("KiB/s", "MiB/s", 1 / 1024),
+            ("furlong", "furlong", 1),
+        ],
+    )
+    def test_convert(self, given: str, wanted: str, times: float) -> None:
+        assert factor(given, wanted) == pytest.approx(times)
+
+    @pytest.mark.parametrize(
+        ("given", "wanted"),
+        [("MB/s", "us"), ("MB", "MB/s"), ("Gflops", "GB/s"), ("furlong", "MB/s"), ("Mop/s", "us")],
+    )
+    def test_or_do_not(self, given: str, wanted: str) -> None:
+        assert factor(given, wanted) is None
+
+    def test_every_unit_of_the_cases_is_known(self) -> None:
+        cases = load_benchmarks(ROOT / "benchmarks").cases.values()
+        units = {metric.unit for case in cases for metric in case.metrics.values()}
+        assert {unit for unit in units if measure(unit) == (unit, 1.0)} <= {"s"}
+
+    @given(st.sampled_from(["MB/s", "MiB/s", "GB/s"]), st.sampled_from(["KiB/s", "Gb/s"]))
+    def test_there_and_back_is_nothing(self, one: str, other: str) -> None:
+        there, back = factor(one, other), factor(other, one)
+        assert there is not None and back is not None
+        assert there * back == pytest.approx(1)
+
+    def test_a_reference_of_another_unit_is_converted(self) -> None:
+        given = reference(value=0.1, unit="GB/s")
+        found = hold(record(value=95.0), 95.0, given, Figures([]), {})
+        assert found.outcome == "PASS"
+        assert found.value == pytest.approx(100)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"value": 1, "unit": "us"},
+            {"rule": "rpeak_avx"},
+        ],
+    )
+    def test_one_that_does_not_convert_is_refused(
+        self, tmp_path: Path, wrong: dict[str, Any]
+    ) -> None:
+        kit = make_kit(tmp_path)
+        given = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 1, **wrong}
+        kit.case(references=[given])
+        with pytest.raises(BadInput, match="a unit that converts to MB/s"):
+            kit.benchmarks()
+
+    def test_against_converts_too(self) -> None:
+        held = reference(value=None, against={"metric": "other", "case": "fake"})
+        other = record(metric="other", value=1.0, unit="GB/s", parameters={"size": 1})
+        found = hold(record(), 500.0, held, Figures([other]), {})
+        assert (found.outcome, found.ratio) == ("FAIL", 0.5)
+
+
+def reference(**changes: Any) -> Reference:
+    fields = {"metric": "rate", "kind": "derived", "source": "s", "value": 100, "at_least": 0.9}
+    return Reference(**{**fields, **changes})
+
+
+class TestDerived:
+    def test_rpeak_nominal_is_the_papers_to_the_digit(self) -> None:
+        """P1, equations 1 and 2."""
+        assert f"{rpeak_nominal(68, 32, 1.4):.1f}" == "3046.4"
+        assert f"{rpeak_nominal(40, 32, 2.4):.1f}" == "3072.0"
+
+    def test_rpeak_under_avx(self, skl: NodeFacts) -> None:
+        """40 cores × 32 flop × 2.2 GHz."""
+        found = derive("rpeak_avx", skl, {})
+        assert isinstance(found, Derived)
+        assert found.unit == "GFlop/s"
+        assert found.value == pytest.approx(2816)
+
+    def test_memory_is_that_of_the_filled_channels_as_rated(self, skl: NodeFacts) -> None:
+        """One of the six modules of the probe runs slower: the limit is what was bought."""
+        assert len({dimm.configured for dimm in skl.dimms}) == 2
+        found = derive("memory_bandwidth", skl, {"memory": "ddr"})
+        assert isinstance(found, Derived)
+        assert found.value == pytest.approx(len(skl.dimms) * 2.666 * 8)
+
+    def test_mcdram_is_the_papers(self) -> None:
+        knl = facts("knl-7250-quadrant-flat", virtual=None)
+        found = derive("memory_bandwidth", knl, {"memory": "mcdram"})
+        assert isinstance(found, Derived)
+        assert (found.value, found.unit) == (490, "GB/s")
+
+    @pytest.mark.parametrize(
+        ("rule", "changes", "why"),
+        [
+            ("rpeak_avx", {"cpu_model": "Xeon of tomorrow"}, "no table has the AVX frequency"),
+            ("memory_bandwidth", {"cpu_model": "Xeon of tomorrow"}, "no table has the memory"),
+            ("memory_bandwidth", {"dimms": ()}, "modules are not told"),
+            ("rpeak_avx", {"virtual": "kvm"}, "is virtual"),
+            ("rpeak_nominal", {"base_hz": None}, "is not known"),
+            ("link_bandwidth", {"ports": ()}, "no active port"),
+        ],
+    )
+    def test_what_no_table_knows_is_not_guessed(
+        self, skl: NodeFacts, rule: Rule, changes: dict[str, Any], why: str
+    ) -> None:
+        node = skl.model_copy(update=changes)
+        found = derive(rule, node, {})
+        assert isinstance(found, str)
+        assert why in found
+        unit = UNIT_OF[rule]
+        given = reference(value=None, rule=rule)
+        held = hold(record(unit=unit), 1.0, given, Figures([]), {"n1": node})
+        assert (held.outcome, held.reason) == ("UNJUDGED", found)
+
+    def test_a_node_without_provenance_is_not_judged(self) -> None:
+        held = hold(record(), 1.0, reference(value=None, rule="rpeak_avx"), Figures([]), {})
+        assert held.outcome == "UNJUDGED"
+
+    def test_links_count_data_and_not_coding(self) -> None:
+        slow, fast = link("40 Gb/sec (4X QDR)"), link("100 Gb/sec (4X EDR)")
+        assert slow is not None and fast is not None
+        assert (slow.bytes_per_s, fast.bytes_per_s) == (4e9, 12.5e9)
+        assert link("17 Gb/sec (3X ODD)") is None
+
+    def test_every_line_of_the_tables_has_a_source(self) -> None:
+        assert all(row.source for row in processors())
+        assert all(row.source for row in links())
+        assert processor("Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz") is not None
+        assert processor("Intel(R) Xeon(R) Gold 61480 CPU @ 2.40GHz") is None
+
+
+class TestKinds:
+    def test_what_is_only_expected_never_fails(self) -> None:
+        given = reference(kind="expected")
+        assert hold(record(), 10.0, given, Figures([]), {}).outcome == "UNJUDGED"
+        assert hold(record(), 100.0, given, Figures([]), {}).outcome == "PASS"
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"rule": "rpeak_avx"},
+            {"value": None},
+            {"value": None, "rule": "rpeak_avx", "unit": "GB/s"},
+            {"value": None, "rule": "rpeak_avx", "kind": "published", "system": "knl"},
+            {"value": None, "rule": "rpeak"},
+        ],
+    )
+    def test_one_source_of_the_number_and_no_other(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(ValidationError):
+            reference(**wrong)
