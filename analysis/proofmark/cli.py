@@ -12,6 +12,7 @@ from typing import NoReturn
 from proofmark import __version__, commands
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
+from proofmark.modes import command as switching
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -126,6 +127,13 @@ def parser() -> argparse.ArgumentParser:
         "write the nodes' provenance (for playbooks)",
         "collect runs/latest",
     )
+    modes = verb(
+        "modes",
+        switching.run,
+        "bring the nodes of a run into a mode of their firmware, and back",
+        "modes look runs/latest --mode snc4-flat",
+    )
+    switching.arguments(modes)
     guard = verb_of_run(
         "guard",
         commands.guard,

@@ -293,7 +293,7 @@ def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
     not_run = tuple(
         f"{step.id}: NOT RUN: needs mode {group.mode}"
         for group in plan.groups
-        if group.mode != plan.current_mode
+        if group not in plan.to_run()
         for job in group.jobs
         for step in job.steps
     )
