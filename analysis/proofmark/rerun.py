@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from proofmark.attempts import attempts, last_words
 from proofmark.errors import bad_input, nearest
-from proofmark.execute import follow
+from proofmark.execute import follow, unproven
 from proofmark.plan import Step
 from proofmark.runs import Run, lock
 from proofmark.schedulers import scheduler
@@ -40,8 +40,13 @@ def rerun(run: Run, steps: Sequence[Step], say: Callable[[str], None]) -> None:
         Stopped: SIGINT or SIGTERM came; the step has been stopped in order.
     """
     log = run.folder / "jobs" / "rerun.messages"
+    mode_of = {
+        step.id: group.mode for group in run.plan.groups for job in group.jobs for step in job.steps
+    }
     with lock(run):
         for step in steps:
+            if why := unproven(run, step.nodes, mode := mode_of[step.id]):
+                raise bad_input(step.id, "", why, f"nodes that are proven to be in mode {mode}")
             say(f"{step.id}: about {step.seconds:.0f} s")
             folder = run.folder / "steps" / step.id
             earlier = len(attempts(folder))

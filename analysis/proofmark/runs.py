@@ -208,6 +208,10 @@ def lock(run: Run) -> Iterator[None]:
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
             accepted = "one at a time; another run id or fresh=true starts a run of its own"
             raise bad_input("run_id", "", found, accepted)
+        if os.geteuid() == 0:
+            # Modes are set by root, steps run as the run user: both hold the run, in turn.
+            owner = run.folder.stat()
+            os.chown(file.fileno(), owner.st_uid, owner.st_gid)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()

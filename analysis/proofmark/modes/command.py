@@ -19,7 +19,7 @@ from proofmark.bmc.outcome import Failed, Outcome
 from proofmark.errors import bad_input, nearest
 from proofmark.expressions import render
 from proofmark.firmware import Firmware, Scalar, wanted
-from proofmark.machines import machines_of
+from proofmark.machines import topology_of_mode
 from proofmark.modes.crew import Crew, Result, summary
 from proofmark.modes.drain import drain_of
 from proofmark.modes.journal import Journal, journals
@@ -127,12 +127,8 @@ def goal_of(site: Site, mode: str) -> Goal:
     modes = site.partition.modes
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
-    if site.partition.hardware == "discovered":
-        accepted = "declared hardware: its topology is what a node in a mode must show"
-        raise bad_input(site.facts, "partition.hardware", "'discovered'", accepted)
-    machine, _ = machines_of(site)
     shapes = {
-        name: Shape(each.settings, layout_of(machine(name).topology))
+        name: Shape(each.settings, layout_of(topology_of_mode(site, name)))
         for name, each in modes.items()
     }
     firmware = _firmware(site)
@@ -174,7 +170,7 @@ def _enter(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
     with lock(opened):
         if nodes:
             enter_mode(opened, goal.mode)
-        return _conclude(crew.enter(nodes, goal))
+        return _conclude(crew.enter(nodes, goal), _firmware(site).failures)
 
 
 def _restore(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
@@ -230,10 +226,12 @@ def _help() -> list[str]:
     return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
 
 
-def _conclude(results: Mapping[str, Result]) -> int:
+def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
+    """Say how the nodes fared; up to `budget` failures are told and are no failure of the whole."""
+    failed = [node for node, each in results.items() if each.outcome is not Outcome.OK]
     for line in summary(results):
-        _say(line)
-    return 0 if all(each.outcome is Outcome.OK for each in results.values()) else FAILED
+        _say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
+    return FAILED if len(failed) > budget else 0
 
 
 def _announce(site: Site, crew: Crew, nodes: Sequence[str], what: str) -> None:
