@@ -67,7 +67,7 @@ def run(options: Namespace) -> int:
         raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
     try:
         with _stopping() as stop:
-            crew = crew_of(opened, site, _credentials(options.credentials), _say, stop)
+            crew = crew_of(opened, site, credentials_of(options.credentials), _say, stop)
             return VERBS[options.verb](opened, site, crew, options.mode)
     except Failed as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
@@ -252,7 +252,8 @@ def _firmware(site: Site) -> Firmware:
     return site.partition.firmware
 
 
-def _credentials(told: str | None) -> Credentials:
+def credentials_of(told: str | None) -> Credentials:
+    """Return the credentials of ``--credentials``: a file, ``-`` for stdin, or the environment."""
     if told == "-":
         return credentials(sys.stdin.read())
     return credentials(Path(told).read_text(encoding="utf-8") if told else "")

@@ -59,7 +59,8 @@ class Redfish:
             bios = bmc.get(path).body
             told = bios.get("@Redfish.Settings") or {}
             settings = _link(told, "SettingsObject")
-            current, pending = _values(bios), _pending(bios, bmc.get(settings).body)
+            waiting = bmc.get(settings)
+            current, pending = _values(bios), _pending(bios, waiting.body)
             times = told.get("SupportedApplyTimes")
             if times and "OnReset" not in times:
                 offered = ", ".join(map(str, times))
@@ -72,6 +73,7 @@ class Redfish:
                 handle={
                     "bios": path,
                     "settings": settings,
+                    "etag": waiting.etag,
                     "apply_time": "OnReset" if times else "",
                     "reset": str(action.get("target", "")),
                     "reset_type": self._restart(action),
@@ -80,29 +82,35 @@ class Redfish:
 
     def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
         """PATCH the settings, unless somebody else changed them since we looked."""
-        path = reading.handle["settings"]
+        path, etag = reading.handle["settings"], reading.handle["etag"]
         content: dict[str, Any] = {"Attributes": dict(wanted)}
         if reading.handle["apply_time"]:
             content["@Redfish.SettingsApplyTime"] = APPLY_TIME
-        ours = {*reading.pending.items(), *wanted.items()}
+        accept = (200, 202, 204, PRECONDITION_FAILED)
         with Bmc(host.address, self._line) as bmc:
             for _ in range(CHANGED_MEANWHILE):
-                there = bmc.get(path)
-                bios = bmc.get(reading.handle["bios"]).body
-                now = Reading(current={}, pending=_pending(bios, there.body))
-                if others := foreign(now, ours):
-                    raise Failed(Outcome.FOREIGN_PENDING, f"since we looked: {_told(others)}")
-                match = {"If-Match": there.etag} if there.etag else {}
-                accept = (200, 202, 204, PRECONDITION_FAILED)
+                if not etag:
+                    etag = self._look_again(bmc, reading, wanted)
+                match = {"If-Match": etag} if etag else {}
                 if bmc.ask("PATCH", path, content, match, accept).status != PRECONDITION_FAILED:
                     break
+                etag = ""
             else:
                 times = f"{CHANGED_MEANWHILE} times"
                 raise Failed(Outcome.UNEXPECTED, f"{path}: changed under our hands {times}")
-            bios, after = bmc.get(reading.handle["bios"]).body, bmc.get(path).body
-        next_boot = {**_values(bios), **_pending(bios, after)}
-        if missing := {name: value for name, value in wanted.items() if next_boot[name] != value}:
+            next_boot = {**reading.current, **(bmc.get(path).body.get("Attributes") or {})}
+        missing = {name: value for name, value in wanted.items() if next_boot.get(name) != value}
+        if missing:
             raise Failed(Outcome.NOT_APPLIED, f"accepted and not pending: {_told(missing)}")
+
+    def _look_again(self, bmc: Bmc, reading: Reading, wanted: Settings) -> str:
+        """Return the tag of the settings as they are now, if nobody else has changed them."""
+        there = bmc.get(reading.handle["settings"])
+        pending = _pending(bmc.get(reading.handle["bios"]).body, there.body)
+        ours = {*reading.pending.items(), *wanted.items()}
+        if others := foreign(Reading(current={}, pending=pending), ours):
+            raise Failed(Outcome.FOREIGN_PENDING, f"since we looked: {_told(others)}")
+        return there.etag
 
     def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
         """POST the reset."""
