@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import signal
 from pathlib import Path
 
@@ -46,6 +47,9 @@ def main() -> None:
         timing=Timing(chosen.latency, chosen.off, chosen.boot),
         hook=chosen.hook,
     )
+    # A listener a BMC, and a connection; the usual limit is 1,024 files.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ends = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     with emulator:

@@ -153,3 +153,15 @@ def test_a_mode_that_a_person_has_changed_is_found_before_any_step(
     assert played.code == 2
     assert played.says("OTHER_MODE: 1 nodes (localhost)")
     assert list(kit.run().glob("steps/*/rc")) == []
+
+
+def test_preflight_names_what_is_not_right(machine: Callable[..., Machine]) -> None:
+    kit, emulator = machine()
+    before = kit.files()
+    played = act(kit, playbook="playbooks/preflight.yml")
+    assert played.code == 0, played.output
+    assert played.says("OK: BMCs: certificate, log-in, registry: localhost")
+    short = act(kit, "-e", "window_ends=2020-01-01T00:00:00Z", playbook="playbooks/preflight.yml")
+    assert short.code == 2
+    assert short.says("TOO_SHORT: maintenance window")
+    assert emulator.machines[NODE].patches == 0 and kit.files() == before
