@@ -13,6 +13,8 @@ from proofmark import __version__, commands
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
 from proofmark.export import KINDS
+from proofmark.modes import command as switching
+from proofmark.modes import preflight as early
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -173,6 +175,24 @@ def parser() -> argparse.ArgumentParser:
         "write the nodes' provenance (for playbooks)",
         "collect runs/latest",
     )
+    modes = verb(
+        "modes",
+        switching.run,
+        "bring the nodes of a run into a mode of their firmware, and back",
+        "modes look runs/latest --mode snc4-flat",
+    )
+    switching.arguments(modes)
+    checks = verb(
+        "preflight",
+        commands.preflight,
+        "look at what has to be right before a machine is touched",
+        "preflight -i inventory/nurion -l knl --suite p1 --window-ends 2026-12-01T18:00:00Z",
+    )
+    checks.add_argument("-i", "--inventory", action="append", default=[], help="the site")
+    checks.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    checks.add_argument("--suite", default="quick", help="whose plan must fit (default: quick)")
+    checks.add_argument("--credentials", metavar="FILE", help="as of modes")
+    early.arguments(checks)
     guard = verb_of_run(
         "guard",
         commands.guard,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
+import pwd
 import sys
 import time
 from collections.abc import Sequence
@@ -28,6 +30,8 @@ from proofmark.errors import BadInput, bad_input
 from proofmark.export import export as export_run
 from proofmark.guard import refuse_scratch
 from proofmark.machines import machines_of
+from proofmark.modes import preflight as early
+from proofmark.modes.command import credentials_of
 from proofmark.node.software import Software
 from proofmark.nodesets import fold
 from proofmark.progress import duration, progress, size
@@ -182,6 +186,15 @@ def _print_plan(made: planning.Plan) -> None:
         f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at one time; "
         f"digest {made.digest[:12]}"
     )
+
+
+def preflight(options: argparse.Namespace) -> int:
+    """Look at everything that has to be right before a machine is touched."""
+    site = load_site(choose_inventory(options.inventory), options.limit)
+    made = planning.make_plan(_benchmarks(), options.suite, site, machines_of(site)[0])
+    user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
+    who, end = credentials_of(options.credentials), early.window_end(options)
+    return early.print_findings(early.preflight(site, made, who, end, user), _say)
 
 
 def validate(options: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ def coverage(plan: Plan, figures: Iterable[tuple[str, int, object]]) -> Coverage
     not_run = tuple(
         f"{step.id}: NOT RUN: needs mode {group.mode}"
         for group in plan.groups
-        if group.mode != plan.current_mode
+        if group not in plan.to_run()
         for job in group.jobs
         for step in job.steps
     )

@@ -5,15 +5,16 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 from proofmark.errors import bad_input
+from proofmark.modes.journal import proven
 from proofmark.plan import Job
 from proofmark.progress import Progress, duration, progress, size
-from proofmark.runs import Run, lock
+from proofmark.runs import Run, lock, site_of
 from proofmark.schedulers import Scheduler, State, scheduler
 
 _POLL_S = 0.2
@@ -25,9 +26,10 @@ class Stopped(Exception):
 
 
 def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
-    """Run every unfinished job of `run` in the mode that the machine is in, one after the other.
+    """Run every unfinished job of `run` whose nodes are in its mode, one after the other.
 
-    Jobs of another mode are not run: their figures would be this mode's under another name.
+    Jobs of another mode are not run: their figures would be this mode's under another name. Where
+    the firmware can be set, the journal must prove the mode of each node.
 
     `say` gets one line whenever a step starts or ends, and every half minute.
 
@@ -40,8 +42,21 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     with lock(run):
         for group in run.plan.to_run():
             for job in group.jobs:
-                if not _complete(run, job):
+                if _complete(run, job):
+                    continue
+                if why := unproven(run, job.nodes, group.mode):
+                    say(f"job {job.id}: NOT RUN in mode {group.mode}: {why}")
+                else:
                     _run_job(run, job, chosen, speaker)
+
+
+def unproven(run: Run, nodes: Sequence[str], mode: str) -> str:
+    """Return which of `nodes` are not proven to be in `mode`, and why; empty if all are."""
+    if site_of(run).partition.firmware is None:
+        return ""
+    missing = proven(run.folder, nodes, mode)
+    several = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return next((f"{node}: {why}{several}" for node, why in missing.items()), "")
 
 
 def _complete(run: Run, job: Job) -> bool:

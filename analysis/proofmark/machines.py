@@ -67,6 +67,22 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
     return _complete(Machine(symbols, topology))
 
 
+def topology_of_mode(site: Site, mode: str) -> Topology:
+    """Return what the inventory says that a node in `mode` looks like; no node is touched.
+
+    Raises:
+        BadInput: it says nothing, or what cannot be read.
+    """
+    hardware = site.partition.hardware
+    told = site.partition.modes[mode].topology
+    if told is None and hardware != "discovered":
+        told = hardware.topology
+    if told is None:
+        accepted = "a topology: what a node in this mode has to show"
+        raise bad_input(site.facts, f"partition.modes.{mode}.topology", "nothing", accepted)
+    return _topology(site.facts, told)
+
+
 def _topology(folder: Path, told: str) -> Topology:
     if told.endswith(".xml"):
         path = folder / told

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from proofmark.cases import Benchmarks, Case, Scope, SuiteUse, reference_mistakes
 from proofmark.declared import CURRENT
@@ -63,6 +63,7 @@ class Plan(_Model):
     """Everything one acceptance will do.
 
     The machine stands in `current_mode`; groups of other modes wait for a reboot that is confirmed.
+    `entered` are modes that a run was allowed to enter: the run's folder knows them, not the plan.
     `left_out` are points that the machine lacks something for, `assumed` facts that nobody told.
     """
 
@@ -77,6 +78,7 @@ class Plan(_Model):
     current_mode: str = CURRENT
     left_out: list[str] = []
     assumed: dict[str, str] = {}
+    entered: list[str] = Field(default=[], exclude=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step in the order of execution."""
@@ -85,8 +87,9 @@ class Plan(_Model):
                 yield from job.steps
 
     def to_run(self) -> list[Group]:
-        """Return the groups of the mode in which the machine is."""
-        return [group for group in self.groups if group.mode == self.current_mode]
+        """Return the groups of the mode in which the machine is, and of those that are entered."""
+        modes = {self.current_mode, *self.entered}
+        return [group for group in self.groups if group.mode in modes]
 
     def steps_to_run(self) -> Iterator[Step]:
         """Yield every step of these groups in the order of execution."""

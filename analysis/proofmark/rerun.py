@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofmark.attempts import attempts, last_words
 from proofmark.errors import bad_input, nearest
-from proofmark.execute import follow
+from proofmark.execute import follow, unproven
 from proofmark.runs import Run, lock, site_of
 from proofmark.schedulers import scheduler
 
@@ -59,8 +59,18 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
     """
     log = run.folder / "jobs" / "rerun.messages"
     away = site_of(run).connection != "local"
+    plan = {
+        step.id: (step, group.mode)
+        for group in run.plan.groups
+        for job in group.jobs
+        for step in job.steps
+    }
     with lock(run):
         for each in executions:
+            step, mode = plan[each.folder.partition("/")[0]]
+            if why := unproven(run, [each.host] if each.host else step.nodes, mode):
+                accepted = f"nodes that are proven to be in mode {mode}"
+                raise bad_input(each.folder, "", why, accepted)
             say(f"{each.folder}: about {each.seconds:.0f} s")
             folder = run.folder / "steps" / each.folder
             earlier = len(attempts(folder))

@@ -25,6 +25,8 @@ from proofmark.plan import Plan
 from proofmark.site import Site
 
 LATEST = "latest"
+ENTERED = "entered"
+"""The file of a run's folder with the modes that it was allowed to enter, one a line."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -52,7 +54,22 @@ def open_run(folder: Path) -> Run:
     if not (resolved / "plan.json").is_file():
         there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
-    return Run(resolved, read_json(resolved / "plan.json", Plan))
+    plan = read_json(resolved / "plan.json", Plan)
+    return Run(resolved, plan.model_copy(update={"entered": _entered(resolved)}))
+
+
+def enter_mode(run: Run, mode: str) -> None:
+    """Note that `run` may enter `mode`: from now on its steps are expected."""
+    known = _entered(run.folder)
+    if mode not in known:
+        write_whole(run.folder / ENTERED, "".join(f"{each}\n" for each in [*known, mode]))
+
+
+def _entered(folder: Path) -> list[str]:
+    try:
+        return (folder / ENTERED).read_text().split()
+    except FileNotFoundError:
+        return []
 
 
 def read_json(path: Path, model: type[Model]) -> Model:
@@ -191,6 +208,10 @@ def lock(run: Run) -> Iterator[None]:
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
             accepted = "one at a time; another run id or fresh=true starts a run of its own"
             raise bad_input("run_id", "", found, accepted)
+        if os.geteuid() == 0:
+            # Modes are set by root, steps run as the run user: both hold the run, in turn.
+            owner = run.folder.stat()
+            os.chown(file.fileno(), owner.st_uid, owner.st_gid)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()

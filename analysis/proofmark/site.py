@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails
 from proofmark.cases import Reference, Slug
 from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.firmware import Firmware, wanted
 from proofmark.nodesets import Nodes
 from proofmark.yamlfile import accepted_keys, placed
 
@@ -85,7 +86,8 @@ class Partition(_Model):
     ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
     ``facts`` are further names for the expressions of the cases, such as what the environment was
     built with. ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
-    the probability that any node of a healthy partition is called an outlier.
+    the probability that any node of a healthy partition is called an outlier. ``firmware`` None is
+    firmware that nobody has described: no other mode than the current one is ever entered.
     """
 
     hardware: Annotated[
@@ -105,6 +107,7 @@ class Partition(_Model):
     file_systems: list[FileSystem] = []
     nodes_per_job: int | None = Field(default=None, ge=1)
     family_level: float = Field(default=0.01, gt=0, lt=1)
+    firmware: Firmware | None = None
     limits: list[Limit] = []
 
     @model_validator(mode="before")
@@ -119,6 +122,15 @@ class Partition(_Model):
         if self.current_mode not in self.modes:
             hint = nearest(self.current_mode, self.modes)
             raise ValueError(f"current_mode {self.current_mode!r}{hint}: one of modes")
+        return self
+
+    @model_validator(mode="after")
+    def _firmware_knows_the_modes(self) -> Self:
+        for name, mode in self.modes.items():
+            try:
+                wanted(self.firmware, mode.settings) if self.firmware else None
+            except KeyError as error:
+                raise ValueError(f"firmware.attributes: mode {name} needs {error}") from None
         return self
 
     @property

@@ -46,6 +46,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "writes": {"type": "list", "elements": "str", "default": []},
                 "ok_codes": {"type": "list", "elements": "int", "default": [0]},
                 "user": {"type": "str", "default": ""},
+                "stdin": {"type": "str", "default": ""},
             }
         )
         argv, writes = options["argv"] + _spelt(options["options"]), options["writes"]
@@ -55,7 +56,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             raise AnsibleActionSkip(told)
         before = _contents(writes)
         with tempfile.TemporaryFile() as stdout:
-            code, errors = _Child(argv, options["user"], stdout).follow(self._say)
+            code, errors = _Child(argv, options["user"], stdout, options["stdin"]).follow(self._say)
             stdout.seek(0)
             text = stdout.read().decode(errors="replace")
         # Ansible takes any rc but 0 for a failure, unless it is told.
@@ -109,7 +110,7 @@ class _Child:
     job alone, while the user believes that all is over: this worker waits for it.
     """
 
-    def __init__(self, argv: Sequence[str], user: str, stdout: IO[bytes]) -> None:
+    def __init__(self, argv: Sequence[str], user: str, stdout: IO[bytes], text: str = "") -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
             raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
@@ -118,12 +119,16 @@ class _Child:
         self._deadline = float("inf")
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if text else subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
             env={**os.environ, **environment},
             start_new_session=True,
         )
+        if self._process.stdin:
+            # A few words; and a command that has ended already needs none.
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
+                pipe.write(text.encode())
 
     def follow(self, say: Callable[[str], None]) -> tuple[int, list[str]]:
         """Pass on what the command says until it ends; return its exit code and its errors."""

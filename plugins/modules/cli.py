@@ -45,6 +45,12 @@ options:
       - Run the command as this user, which needs root; empty is whoever runs C(ansible-playbook).
     type: str
     default: ""
+  stdin:
+    description:
+      - What the command reads from its standard input; nothing if empty.
+      - For secrets, which would be seen on a command line. Neither shown nor returned.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: Commands that write nothing are run; the others say what they would run.

@@ -38,7 +38,6 @@ def view(material: Material) -> View:
         attention.section(material),
         results.judged_section(material),
         figures,
-        # The bad nodes and the likely cause belong here.
         claims.section(material.claims),
         information.section(material),
         provenance.section(material),

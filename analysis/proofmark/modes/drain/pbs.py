@@ -1,0 +1,73 @@
+"""PBS Pro: ``pbsnodes`` takes nodes offline and back (its reference guide, "pbsnodes")."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+
+from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.modes.drain import Standing
+
+TIMEOUT_S = 60
+AT_ONCE = 500
+"""Names on one command line."""
+OUT = {"offline", "down", "stale", "provisioning", "maintenance"}
+
+
+def look(nodes: Sequence[str]) -> dict[str, Standing]:
+    """Read state, jobs and comment of each node."""
+    found: dict[str, Standing] = {}
+    for some in _parts(nodes):
+        told = json.loads(_pbsnodes("-v", "-F", "json", *some)).get("nodes", {})
+        for name, each in told.items():
+            states = set(str(each.get("state", "")).split(","))
+            found[name] = Standing(
+                bool(states & OUT), not each.get("jobs"), str(each.get("comment", ""))
+            )
+    if missing := sorted(set(nodes) - found.keys()):
+        raise Failed(Outcome.UNEXPECTED, f"pbsnodes does not know {', '.join(missing[:5])}")
+    return found
+
+
+def drain(nodes: Sequence[str], reason: str) -> None:
+    """Let the nodes take no further job."""
+    for some in _parts(nodes):
+        _pbsnodes("-o", "-C", reason, *some)
+
+
+def resume(nodes: Sequence[str]) -> None:
+    """Let the nodes take jobs again, and take our comment from them."""
+    for some in _parts(nodes):
+        _pbsnodes("-r", "-C", "", *some)
+
+
+def rights(node: str) -> str:
+    """Return why we may not drain, or nothing: its comment is set to what it is."""
+    try:
+        _pbsnodes("-C", look([node])[node].reason, node)
+    except Failed as failed:
+        return failed.text
+    return ""
+
+
+def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
+    return [nodes[at : at + AT_ONCE] for at in range(0, len(nodes), AT_ONCE)]
+
+
+def _pbsnodes(*arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["pbsnodes", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+    except FileNotFoundError:
+        raise Failed(Outcome.UNREACHABLE, "pbsnodes: no such program") from None
+    except subprocess.TimeoutExpired:
+        raise Failed(Outcome.NO_ANSWER, f"pbsnodes: nothing for {TIMEOUT_S} s") from None
+    if done.returncode:
+        raise Failed(Outcome.UNEXPECTED, f"pbsnodes: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,71 @@
+"""An authority for tests, and the certificates that it signs for BMCs: good and expired ones."""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+DAY = timedelta(days=1)
+
+
+class Authority:
+    """Signs certificates; `ca` is the file that clients trust. All BMCs share one key."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._theirs = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "BMC test authority")])
+        constraints = x509.BasicConstraints(ca=True, path_length=0)
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        made = (
+            self._builder(self._name, self._key.public_key(), datetime.now(UTC))
+            .add_extension(constraints, critical=True)
+            .add_extension(usage, critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.ca = folder / "ca.pem"
+        self.ca.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        self.key = folder / "key.pem"
+        self.key.write_bytes(
+            self._theirs.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        self.key.chmod(0o600)
+
+    def certificate(self, address: str, *, expired: bool = False) -> Path:
+        """Write the certificate of a BMC at `address`; return its file."""
+        start = datetime.now(UTC) - (60 * DAY if expired else DAY)
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+        alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        made = (
+            self._builder(name, self._theirs.public_key(), start)
+            .add_extension(alternative, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        path = self._folder / f"{address}.pem"
+        path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        return path
+
+    def _builder(
+        self, name: x509.Name, key: ec.EllipticCurvePublicKey, start: datetime
+    ) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(start - DAY)
+            .not_valid_after(start + 30 * DAY)
+        )

@@ -1,0 +1,118 @@
+"""The node behind an emulated BMC: the files that a probe would read, made for a firmware's mode.
+
+A folder a node, with ``proc`` and ``sys`` below; a file ``down`` stands in it while it boots.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GIB_KB = 1 << 20
+SEEN_SHARE = 0.98
+"""Of its memory that a kernel shows: it keeps some for itself."""
+CLUSTER = {"Quadrant": 1, "Hemisphere": 2, "SNC-4": 4, "SNC-2": 8, "All2All": 16}
+MEMORY = {"Cache": 1, "Flat": 2, "Hybrid": 4}
+HYBRID = {"25": 1, "50": 2}
+DOMAINS = {"SNC-2": [34, 34], "SNC-4": [18, 18, 16, 16]}
+"""Cores of each domain: 34 tiles do not go into four equal parts."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """One NUMA domain: its hardware threads, and its memory in kB."""
+
+    cpus: Sequence[int]
+    memory_kb: int
+
+
+def knl(attributes: Mapping[str, Any]) -> list[Domain]:
+    """Return the domains of a Xeon Phi 7250: DDR4 first, with the cores; then MCDRAM, without."""
+    cores = DOMAINS.get(attributes["ClusterMode"], [68])
+    mode = attributes["MemoryMode"]
+    mcdram = {"Cache": 0.0, "Flat": 16.0}.get(mode)
+    if mcdram is None:
+        mcdram = 16 * (1 - int(attributes["MemoryModeHybridPercent"]) / 100)
+    domains, first = [], 0
+    for count in cores:
+        cpus = [core + 68 * thread for thread in range(4) for core in range(first, first + count)]
+        domains.append(Domain(cpus, _kb(96 / len(cores))))
+        first += count
+    return domains + [Domain([], _kb(mcdram / len(cores)))] * (len(cores) if mcdram else 0)
+
+
+def skl(attributes: Mapping[str, Any]) -> list[Domain]:
+    """Return the domains of two Xeon Gold 6148: one a socket, or two with sub-NUMA clustering."""
+    each = 10 if attributes["SubNumaCluster"] == "Enabled" else 20
+    return [
+        Domain(range(first, first + each), _kb(192 * each / 40)) for first in range(0, 40, each)
+    ]
+
+
+def _kb(gib: float) -> int:
+    return int(gib * GIB_KB * SEEN_SHARE)
+
+
+def smbios(attributes: Mapping[str, Any], *, knl_tables: bool) -> bytes:
+    """Return a DMI table; Xeon Phi tells its modes in one of the maker's own structures."""
+    table = _structure(1, 0x0100, bytes([1, 2, 3, 4]) + bytes(19), "Intel", "S7200AP", "1", "SN")
+    if knl_tables:
+        group = bytes([1]) + struct.pack("<BHBH", 0xDD, 0x4101, 0xDD, 0x4102)
+        table += _structure(14, 0x4100, group, "Group: Knights Landing Information")
+        hybrid = HYBRID.get(str(attributes["MemoryModeHybridPercent"]), 0)
+        modes = (CLUSTER[attributes["ClusterMode"]], 7, MEMORY[attributes["MemoryMode"]], hybrid)
+        general = struct.pack("<HBBBBBB", 1, 1, 31, *modes)
+        table += _structure(0xDD, 0x4101, general, "Knights Landing General Information")
+        table += _structure(0xDD, 0x4102, struct.pack("<HB", 2, 1) + bytes(9), "MCDRAM")
+    return table + _structure(127, 0xFEFF, b"")
+
+
+def _structure(kind: int, handle: int, body: bytes, *texts: str) -> bytes:
+    strings = b"".join(text.encode() + b"\0" for text in texts) or b"\0"
+    return struct.pack("<BBH", kind, 4 + len(body), handle) + body + strings + b"\0"
+
+
+def boot(folder: Path, attributes: Mapping[str, Any], shape: str) -> None:
+    """Write the files of a node that has just booted; its boot id is a new one."""
+    shown = {"knl": knl, "skl": skl}[shape](attributes)
+    nodes = folder / "sys/devices/system/node"
+    shutil.rmtree(nodes, ignore_errors=True)
+    for number, domain in enumerate(shown):
+        _write(nodes / f"node{number}/cpulist", _ranges(domain.cpus) + "\n")
+        line = f"Node {number} MemTotal:       {domain.memory_kb} kB\n"
+        _write(nodes / f"node{number}/meminfo", line)
+    tables = folder / "sys/firmware/dmi/tables"
+    tables.mkdir(parents=True, exist_ok=True)
+    (tables / "DMI").write_bytes(smbios(attributes, knl_tables=shape == "knl"))
+    _write(folder / "proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
+    (folder / "down").unlink(missing_ok=True)
+
+
+def _ranges(cpus: Sequence[int]) -> str:
+    return ",".join(
+        f"{first}-{last}" if last > first else f"{first}" for first, last in _runs(cpus)
+    )
+
+
+def _runs(cpus: Sequence[int]) -> Iterator[tuple[int, int]]:
+    first = None
+    for cpu in sorted(cpus):
+        if first is None:
+            first = last = cpu
+        elif cpu == last + 1:
+            last = cpu
+        else:
+            yield first, last
+            first = last = cpu
+    if first is not None:
+        yield first, last
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)

@@ -1,0 +1,167 @@
+"""The playbooks over emulated BMCs: every mode of a plan, safely, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.bmc.crews import ATTRIBUTES
+from tests.bmc.server import PASSWORD, USER, Emulator
+from tests.roles.kit import NAP, Kit, Played
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+NODE = "localhost"
+CORES = "core:2 pu:4(indexes=4*68:68*1)"
+FLAT = f"pack:1 [numa(memory=96GiB)] [numa(memory=16GiB)] l2:34(size=1MiB) {CORES}"
+CACHE = f"pack:1 [numa(memory=96GiB)] l2:34(size=1MiB) {CORES}"
+MODES = {
+    "quadrant-flat": {
+        "settings": {"cluster": "Quadrant", "memory": "Flat"},
+        "topology": FLAT,
+    },
+    "hemisphere-flat": {
+        "settings": {"cluster": "Hemisphere", "memory": "Flat"},
+        "topology": FLAT,
+    },
+    "quadrant-cache": {
+        "settings": {"cluster": "Quadrant", "memory": "Cache"},
+        "topology": CACHE,
+    },
+}
+CONFIRMED = ("-e", "confirm_reboot=true", "-e", f"bmc_user={USER}", "-e")
+GIVEN = json.dumps({"bmc_password": PASSWORD})
+Machine = tuple[Kit, Emulator]
+
+
+@pytest.fixture
+def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
+    """Make the kit's one node a Xeon Phi with an emulated BMC and, if told, a fault."""
+    opened: list[Emulator] = []
+
+    def make(fault: str = "", **changes: Any) -> Machine:
+        emulator = Emulator([NODE], tmp_path / "bmc", faults={NODE: fault})
+        emulator.__enter__()
+        opened.append(emulator)
+        firmware = {
+            "back_end": "redfish",
+            "bmc": emulator.address(NODE),
+            "port": emulator.port,
+            "ca": str(emulator.ca),
+            "attributes": ATTRIBUTES,
+            "smbios": "knl",
+            "reach": emulator.reach,
+            "poll_s": 0.1,
+            "settle_s": 2,
+            "boot_limit_s": 5,
+        }
+        kit.partition(
+            modes=MODES,
+            current_mode="quadrant-flat",
+            firmware=firmware | changes,
+        )
+        case = yaml.safe_load(NAP)
+        case["suites"] = {"quick": {"modes": [*MODES]}}
+        (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+        (kit.folder / "benchmarks/suites.yml").write_text("suites: {quick: {title: naps}}\n")
+        return kit, emulator
+
+    yield make
+    for emulator in opened:
+        emulator.__exit__(None, None, None)
+
+
+def act(kit: Kit, *arguments: str, playbook: str = "acceptance.yml") -> Played:
+    return kit.play(playbook, *CONFIRMED, GIVEN, *arguments)
+
+
+def modes_measured(kit: Kit) -> set[str]:
+    return {result["mode"] for result in kit.verdict()["results"]}
+
+
+def test_every_mode_of_the_plan_runs_and_the_node_is_put_back(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    played = act(kit)
+    assert played.code == 0, played.output
+    assert modes_measured(kit) == set(MODES)
+    assert kit.verdict()["coverage"]["not_run"] == []
+    phi = emulator.machines[NODE]
+    assert (phi.current["ClusterMode"], phi.current["MemoryMode"]) == ("Quadrant", "Flat")
+    assert phi.resets == 3, "into two modes, and back"
+    assert played.says("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
+    texts = [path.read_bytes() for path in kit.folder.rglob("*") if path.is_file()]
+    assert PASSWORD not in played.output
+    assert not any(PASSWORD.encode() in text for text in texts)
+    again = act(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/run.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+    assert phi.resets == 3
+
+
+def test_without_confirmation_nothing_is_reset_and_steps_are_listed(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    played = kit.play("acceptance.yml")
+    assert played.code == 0, played.output
+    assert modes_measured(kit) == {"quadrant-flat"}
+    assert len(kit.verdict()["coverage"]["not_run"]) == 4
+    assert emulator.machines[NODE].resets == 0
+
+
+def test_check_mode_shows_each_node_and_how_long_and_changes_nothing(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    assert kit.play("playbooks/plan.yml").code == 0
+    before = kit.files()
+    asked = ("--check", "--diff", "-e", "mode=quadrant-cache")
+    played = act(kit, *asked, playbook="playbooks/mode.yml")
+    assert played.code == 0, played.output
+    assert played.says("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
+    assert played.says("quadrant-cache: about 20 min 00 s")
+    assert kit.files() == before
+    assert emulator.machines[NODE].patches == 0
+
+
+def test_a_node_that_does_not_take_the_mode_runs_no_step_in_it(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine(fault="silent")
+    played = act(kit)
+    assert played.code == 2
+    assert played.says("NOT_APPLIED: 1 nodes (localhost)")
+    ran = {path.parent.name for path in kit.run().glob("steps/*/rc")}
+    assert len(ran) == 2, "those of the mode that the node was in"
+    restored = act(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
+    assert restored.code == 0, restored.output
+    assert emulator.machines[NODE].pending == {}
+
+
+def test_a_mode_that_a_person_has_changed_is_found_before_any_step(
+    machine: Callable[..., Machine],
+) -> None:
+    kit, emulator = machine()
+    emulator.machines[NODE].current["ClusterMode"] = "All2All"
+    emulator.machines[NODE].come_up()
+    played = kit.play("acceptance.yml")
+    assert played.code == 2
+    assert played.says("OTHER_MODE: 1 nodes (localhost)")
+    assert list(kit.run().glob("steps/*/rc")) == []
+
+
+def test_preflight_names_what_is_not_right(machine: Callable[..., Machine]) -> None:
+    kit, emulator = machine()
+    before = kit.files()
+    played = act(kit, playbook="playbooks/preflight.yml")
+    assert played.code == 0, played.output
+    assert played.says("OK: BMCs: certificate, log-in, registry: localhost")
+    short = act(kit, "-e", "window_ends=2020-01-01T00:00:00Z", playbook="playbooks/preflight.yml")
+    assert short.code == 2
+    assert short.says("TOO_SHORT: maintenance window")
+    assert emulator.machines[NODE].patches == 0 and kit.files() == before
