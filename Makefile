@@ -43,7 +43,7 @@ COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 
 # ARGS=--upgrade takes the newest of what run.in and dev.in leave open.
 relock: .venv-dev
-	cd requirements && for lock in run dev impi; do \
+	cd requirements && for lock in run dev impi spack; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 

@@ -12,6 +12,7 @@ from typing import NoReturn
 from proofmark import __version__, commands
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
+from proofmark.origins.verbs import add_verbs
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -116,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
     )
     provide.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
     provide.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
+    provide.add_argument("--installed", action="store_true", help="by the run's installed.json")
     verb_of_run("stage", commands.stage, "write a run's steps (for playbooks)", "stage runs/latest")
     verb_of_run(
         "execute", commands.execute, "run a run's jobs (for playbooks)", "execute runs/latest"
@@ -133,6 +135,7 @@ def parser() -> argparse.ArgumentParser:
         "guard runs/latest --probe node1.probe",
     )
     guard.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    add_verbs(verb, commands.kit_folder)
     return top
 
 

@@ -45,6 +45,20 @@ class Scratch(_Model):
     off_root: bool = False
 
 
+class Preinstalled(_Model):
+    """One package that the site has already.
+
+    Programs are relative to ``prefix``, ``bin/<program>`` where not told. The site's ``modules``
+    are loaded first, then ``environment`` is set.
+    """
+
+    prefix: str = Field(pattern=r"^/")
+    version: str
+    programs: dict[str, str] = {}
+    modules: list[str] = []
+    environment: dict[str, str] = {}
+
+
 class Limit(Reference):
     """A contract limit of the site: a reference that also names its case."""
 
@@ -58,7 +72,8 @@ class Partition(_Model):
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
     ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
     ``facts`` are further names for the expressions of the cases, such as what the environment was
-    built with. ``nodes_per_job`` is the most that the site gives to one job.
+    built with. ``preinstalled`` says where programs are, for the origin of that
+    name. ``nodes_per_job`` is the most that the site gives to one job.
     """
 
     hardware: Annotated[
@@ -68,6 +83,7 @@ class Partition(_Model):
     environment: Slug
     scheduler: Slug
     provision_from: Literal["system", "spack", "easybuild", "preinstalled"]
+    preinstalled: dict[Slug, Preinstalled] = {}
     scratch: Scratch
     run_user: str | None = None
     origin: Literal["measured", "emulated"] = "measured"
