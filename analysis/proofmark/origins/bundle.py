@@ -173,7 +173,7 @@ def bare(checkout: Path, tag: str, target: Path) -> None:
     target.mkdir(parents=True)
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     source = f"file://{checkout.resolve()}"
-    fetch = ("fetch", "--quiet", "--depth=1", source, f"HEAD:refs/tags/{tag}")
+    fetch = ("fetch", "--quiet", "--no-tags", "--depth=1", source, f"HEAD:refs/tags/{tag}")
     for words in (("init", "--quiet", "--bare"), fetch):
         done = subprocess.run(
             ["git", "-C", str(target), *words],

@@ -108,7 +108,8 @@ class Home:
         scopes: Mapping[str, Any] = {
             "repos": {"builtin": str(builtin)},
             "config": config,
-            "bootstrap": {"enable": False},
+            # Without it Spack refuses to look for gpg; without sources it downloads nothing.
+            "bootstrap": {"enable": True, "root": str(self.root / "bootstrap"), "sources:": []},
             "mirrors": mirrors,
         }
         for name in ("user", "system"):
