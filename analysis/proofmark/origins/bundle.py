@@ -24,7 +24,7 @@ from proofmark.progress import size
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
-FAILED = "==> Error: Failed downloads:"
+FAILED = "failed to fetch."
 """After it, Spack names the specs whose sources it could not get."""
 
 
@@ -216,7 +216,6 @@ def sources(
     words = [*command, "mirror", "create", "-d", str(target), *(f"/{each}" for each in specs)]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        told = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        named = told[told.index(FAILED) + 1 :] if FAILED in told else told[-3:]
-        found = f"no source of {' / '.join(named)}"
-        raise bad_input("spack mirror create", "", found, "each source, with its checksum")
+        _, _, named = done.stdout.partition(FAILED)
+        told = " ".join(named.split()) or " / ".join(done.stderr.strip().splitlines()[-3:])
+        raise bad_input("sources that cannot be had", "", told, "each, with its checksum")
