@@ -62,7 +62,7 @@ class EasyBuild:
             raise bad_input("eb", "", "no such command on the controller", wants)
         if not (os.environ.get("LMOD_CMD") or shutil.which("modulecmd")):
             raise bad_input("LMOD_CMD", "", "no module tool", "Lmod or environment modules, set up")
-        call = [eb, f"--easystack={stack}", f"--robot={self.kit / EASYCONFIGS}:"]
+        call = [eb, f"--easystack={stack}", f"--robot={self.kit / EASYCONFIGS}"]
         target = spellings(self.kit / "environments").optarch.get(self.arch)
         if target is None:
             raise bad_input("programs.yml", f"optarch.{self.arch}", "nothing", "what gcc is told")
