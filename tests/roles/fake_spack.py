@@ -11,20 +11,21 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parents[1]
 
 
-def refuse(words):
+def refuse(words: object) -> NoReturn:
     sys.exit(f"==> Error: the stand-in takes no {words}")
 
 
-def told(name):
+def told(name: str) -> list[str]:
     path = Path(os.environ["PROOFMARK_FAKE"]) / name
     return path.read_text().split() if path.exists() else []
 
 
-def main(words):
+def main(words: list[str]) -> None:
     if words[:2] != ["--color=never", "-e"] or words[3:5] != ["install", "--only-concrete"]:
         refuse(words)
     scope = Path(os.environ["SPACK_USER_CONFIG_PATH"])
@@ -36,12 +37,12 @@ def main(words):
     lock = json.loads((Path(words[2]) / "spack.lock").read_text())["concrete_specs"]
     store = scope.parent / "store"
     database = store / ".spack-db/index.json"
-    known = {"database": {"version": "8", "installs": {}}}
+    known: dict[str, Any] = {"database": {"version": "8", "installs": {}}}
     if database.exists():
         known = json.loads(database.read_text())
-    order = []
+    order: list[str] = []
 
-    def visit(key):
+    def visit(key: str) -> None:
         for edge in lock[key].get("dependencies", []):
             visit(edge["hash"])
         if key not in order:

@@ -148,6 +148,18 @@ def test_progress_counts_names_and_knows_earlier_times() -> None:
     assert follower.errors == ["==> Error: b does not compile"]
 
 
+def test_what_comes_from_a_cache_is_counted_once() -> None:
+    said: list[str] = []
+    one, two = hashed("a"), hashed("b")
+    follower = Follower([one, two], said.append, {}, now=lambda: 0.0)
+    for name, spec in (("a", one), ("b", two)):
+        follower.read(f"==> Extracting {name}-1.0-{spec.hash} from binary cache")
+        follower.read(f"==> {name}: Successfully installed {name}-1.0-{spec.hash}")
+        follower.read(f"[+] /store/{name}-1.0-{spec.hash}")
+        follower.read(f"==> Installing {name}-1.0-{spec.hash} [1/2]")
+    assert [line.partition(",")[0] for line in said] == ["1 of 2: a@1.0", "2 of 2: b@1.0"]
+
+
 def test_first_build_of_a_machine_promises_no_time() -> None:
     said: list[str] = []
     one = hashed("a")

@@ -123,12 +123,12 @@ class Follower:
         spec = next((each for each in self.todo if found and each.hash == found[1]), None)
         if spec is None:
             return
-        if line.startswith("==> Installing "):
+        if spec.hash in self._done:
+            return  # of what comes from a cache, Spack says last that it installs it
+        if line.startswith(("==> Installing ", "==> Extracting ")):
             self._current, self._since = spec, self.now()
             self.tell()
-        elif ("Successfully installed" in line or line.startswith("[+]")) and (
-            spec.hash not in self._done
-        ):
+        elif "Successfully installed" in line or line.startswith("[+]"):
             took = self.now() - self._since if spec == self._current else 0.0
             self._done[spec.hash] = took
             self.times[spec.name] = took
