@@ -8,13 +8,16 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .NOTPARALLEL:
-.PHONY: help acceptance test lint bench clean relock .venv .venv-dev
+.PHONY: help acceptance test lint bench lock bundle clean relock .venv .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
 	@echo 'make test         lint and all the tests; ARGS="-k name"'
 	@echo 'make lint         what CI checks beside the tests'
 	@echo 'make bench        the costs of the kit itself'
+	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
+	@echo 'make bundle       ARCH=knl: all that an install without a network needs;'
+	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
 	@echo 'make clean        remove what make made, but never a run'
 
@@ -26,6 +29,18 @@ test: lint
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)
+
+# A site's own checkouts at the pins, instead of clones: SPACK=… SPACK_PACKAGES=…
+own = $(if $(SPACK),--spack=$(SPACK)) $(if $(SPACK_PACKAGES),--spack-packages=$(SPACK_PACKAGES))
+environment = $(or $(ARCH),$(error ARCH: found nothing; accepted: a folder of environments/)) --os=$(OS)
+
+lock: .venv
+	proofmark lock $(environment) $(own)
+
+bundle: .venv
+	proofmark bundle $(environment) $(or $(OUT),proofmark-$(ARCH).tar) $(own) \
+		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
+		$(PACKAGES:%=--package=%)
 
 lint: .venv-dev
 	ruff check .
@@ -43,7 +58,7 @@ COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 
 # ARGS=--upgrade takes the newest of what run.in and dev.in leave open.
 relock: .venv-dev
-	cd requirements && for lock in run dev impi; do \
+	cd requirements && for lock in run dev impi spack; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 

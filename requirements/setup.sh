@@ -59,7 +59,7 @@ fresh() {
 install_locks() {
     for lock; do
         echo "installing requirements/$lock.txt into .venv"
-        .venv/bin/python -m pip install -q --no-input --disable-pip-version-check \
+        .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --require-hashes --no-deps -r "requirements/$lock.txt"
         sha256sum "requirements/$lock.txt" >".venv/$lock.sha256"
     done
@@ -80,7 +80,7 @@ update_venv() {
     fi
     [ "$kind" = run ] || fresh dev || install_locks dev
     fresh project || {
-        .venv/bin/python -m pip install -q --no-input --disable-pip-version-check \
+        .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --no-deps --no-build-isolation --no-index -e .
         sha256sum pyproject.toml >.venv/project.sha256
     }

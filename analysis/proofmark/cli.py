@@ -15,6 +15,7 @@ from proofmark.execute import Stopped
 from proofmark.export import KINDS
 from proofmark.modes import command as switching
 from proofmark.modes import preflight as early
+from proofmark.origins.verbs import add_verbs
 
 BAD_INPUT = 3
 STOPPED = 130
@@ -165,6 +166,7 @@ def parser() -> argparse.ArgumentParser:
     )
     provide.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
     provide.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
+    provide.add_argument("--installed", action="store_true", help="by the run's installed.json")
     verb_of_run("stage", commands.stage, "write a run's steps (for playbooks)", "stage runs/latest")
     verb_of_run(
         "execute", commands.execute, "run a run's jobs (for playbooks)", "execute runs/latest"
@@ -200,6 +202,7 @@ def parser() -> argparse.ArgumentParser:
         "guard runs/latest --probe node1.probe",
     )
     guard.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    add_verbs(verb, commands.kit_folder)
     return top
 
 

@@ -396,7 +396,8 @@ def provide(options: argparse.Namespace) -> int:
     """Write ``software.json``."""
     run = open_run(options.folder)
     prefixes = dict(item.partition("=")[::2] for item in options.prefix)
-    provide_software(run, kit_folder() / "environments", prefixes, options.probe)
+    environments = kit_folder() / "environments"
+    provide_software(run, environments, prefixes, options.probe, by_installed=options.installed)
     return 0
 
 

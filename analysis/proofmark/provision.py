@@ -1,7 +1,8 @@
 """Programs from distribution packages: what has to be there, and what then was there.
 
 ``environments/<environment>/system.yml`` is data. The role `provision` installs what it names and
-probes the programs; this module turns the probes into the run's ``software.json``.
+probes the programs; this module turns the probes into the run's ``software.json``. For the other
+origins (`proofmark.origins`) the run's ``installed.json`` stands in the place of that data.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from proofmark.errors import bad_input, nearest
 from proofmark.node.facts import NodeFacts, parse_probe
 from proofmark.node.program import Program, parse_programs
 from proofmark.node.software import Package, Software, package_of
+from proofmark.origins.installed import Installed
 from proofmark.runs import Run, read_json, site_of
 from proofmark.yamlfile import load
 
@@ -129,12 +131,7 @@ def make_software(
             raise bad_input("--prefix", name, "nothing", "the folder into which pip installed it")
         prefix = prefixes.get(name, "")
         probed = {Path(program.name).name: program for program in programs.get(name, ())}
-        found: dict[str, Program] = {}
-        for program, path in source.paths(prefix).items():
-            if (basename := Path(path).name) not in probed:
-                seen = ", ".join(probed) or "no program"
-                raise bad_input(f"probes of {name}", program, seen, f"a probe of {path}")
-            found[program] = probed[basename]
+        found = _probed(name, source.paths(prefix), probed)
         owner = next(iter(found.values())).package or ""
         distribution = [f"{source.pip.distribution}=={pins[name]}"] if source.pip else []
         packages[name] = package_of(
@@ -148,28 +145,66 @@ def make_software(
     return Software(packages=packages)
 
 
+def installed_software(
+    installed: Installed, programs: Mapping[str, Sequence[Program]], facts: NodeFacts
+) -> Software:
+    """Describe the packages of another origin as they were found; `programs` are by package.
+
+    Raises:
+        BadInput: a program of a package was not probed.
+    """
+    packages = {}
+    for name, provided in installed.packages.items():
+        probed = {Path(program.name).name: program for program in programs.get(name, ())}
+        found = _probed(name, provided.programs, probed)
+        package = package_of(
+            found,
+            facts,
+            installed.origin,
+            provided.version,
+            spec=provided.spec,
+            build_hash=provided.hash,
+            environment=provided.environment,
+        )
+        findings = (*provided.findings, *package.findings)
+        packages[name] = package.model_copy(update={"findings": findings})
+    return Software(packages=packages)
+
+
+def _probed(
+    name: str, paths: Mapping[str, str], probed: Mapping[str, Program]
+) -> dict[str, Program]:
+    for program, path in paths.items():
+        if Path(path).name not in probed:
+            seen = ", ".join(probed) or "no program"
+            raise bad_input(f"probes of {name}", program, seen, f"a probe of {path}")
+    return {program: probed[Path(path).name] for program, path in paths.items()}
+
+
 def provide_software(
-    run: Run, environments: Path, prefixes: Mapping[str, str], probes: Sequence[Path]
+    run: Run,
+    environments: Path,
+    prefixes: Mapping[str, str],
+    probes: Sequence[Path],
+    *,
+    by_installed: bool = False,
 ) -> None:
     """Write ``software.json`` of `run`, and keep the probes it is made from.
 
-    A probe's file is named after its package: ``hpcc.probe``.
+    A probe's file is named after its package: ``hpcc.probe``. With `by_installed` the run's
+    ``installed.json`` says what was provided, else the ``system.yml`` of the environment.
 
     Raises:
         BadInput: a file is wrong or missing, or the run began with other programs.
     """
-    partition = site_of(run).partition
-    file = environments / partition.environment / f"{partition.provision_from}.yml"
-    sources = _sources(file, sorted({step.package for step in run.plan.steps()}))
     texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in probes}
-    pins = {
-        name: _pinned(environments.parent / source.pip.lock, source.pip.distribution)
-        for name, source in sources.items()
-        if source.pip
-    }
     facts = parse_probe((run.folder / "inputs" / "facts.probe").read_text(), "inputs/facts.probe")
     programs = {name: parse_programs(text, f"{name}.probe") for name, text in texts.items()}
-    software = make_software(sources, prefixes, pins, programs, facts)
+    if by_installed:
+        installed = read_json(run.folder / "installed.json", Installed)
+        software = installed_software(installed, programs, facts)
+    else:
+        software = _system_software(run, environments, prefixes, programs, facts)
     target = run.folder / "software.json"
     if target.exists():
         _refuse_other(run, read_json(target, Software), software)
@@ -181,6 +216,23 @@ def provide_software(
     fresh = target.with_suffix(".new")
     fresh.write_text(software.model_dump_json(indent=1) + "\n")
     fresh.rename(target)
+
+
+def _system_software(
+    run: Run,
+    environments: Path,
+    prefixes: Mapping[str, str],
+    programs: Mapping[str, Sequence[Program]],
+    facts: NodeFacts,
+) -> Software:
+    file = environments / site_of(run).partition.environment / "system.yml"
+    sources = _sources(file, sorted({step.package for step in run.plan.steps()}))
+    pins = {
+        name: _pinned(environments.parent / source.pip.lock, source.pip.distribution)
+        for name, source in sources.items()
+        if source.pip
+    }
+    return make_software(sources, prefixes, pins, programs, facts)
 
 
 def _sources(file: Path, packages: Iterable[str]) -> dict[str, Source]:

@@ -72,6 +72,20 @@ class Scratch(_Model):
         return self
 
 
+class Preinstalled(_Model):
+    """One package that the site has already.
+
+    Programs are relative to ``prefix``, ``bin/<program>`` where not told. The site's ``modules``
+    are loaded first, then ``environment`` is set.
+    """
+
+    prefix: str = Field(pattern=r"^/")
+    version: str
+    programs: dict[str, str] = {}
+    modules: list[str] = []
+    environment: dict[str, str] = {}
+
+
 class Limit(Reference):
     """A contract limit of the site: a reference that also names its case."""
 
@@ -85,7 +99,8 @@ class Partition(_Model):
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
     ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
     ``facts`` are further names for the expressions of the cases, such as what the environment was
-    built with. ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
+    built with. ``preinstalled`` says where programs are, for the origin of that name.
+    ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
     the probability that any node of a healthy partition is called an outlier. ``firmware`` None is
     firmware that nobody has described: no other mode than the current one is ever entered.
     """
@@ -97,6 +112,7 @@ class Partition(_Model):
     environment: Slug
     scheduler: Slug
     provision_from: Literal["system", "spack", "easybuild", "preinstalled"]
+    preinstalled: dict[Slug, Preinstalled] = {}
     scratch: Scratch
     run_user: str | None = None
     origin: Literal["measured", "emulated"] = "measured"

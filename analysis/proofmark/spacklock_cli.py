@@ -103,11 +103,19 @@ def check(root: Path, arch: str, operating_system: str) -> list[Mistake]:
     )
 
 
-def make(root: Path, arch: str, operating_system: str, spack: Path, packages: Path) -> None:
+def make(
+    root: Path,
+    arch: str,
+    operating_system: str,
+    spack: Path,
+    packages: Path,
+    python: Path = Path(sys.executable),
+) -> None:
     """Concretize one environment at the pinned commits and write its canonical lock.
 
     Spack works on a copy in a scratch directory with a configuration of its own, so that neither
-    the user's configuration nor the place of the checkout can reach the lock.
+    the user's configuration nor the place of the checkout can reach the lock. `python` runs Spack
+    and has the solver.
 
     Raises:
         BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
@@ -119,7 +127,7 @@ def make(root: Path, arch: str, operating_system: str, spack: Path, packages: Pa
         if head != pin["commit"]:
             raise bad_input(checkout, "HEAD", head, f"{pin['commit']} ({pin['tag']})")
     with tempfile.TemporaryDirectory() as scratch:
-        lock = _concretize(root, arch, operating_system, spack, packages, Path(scratch))
+        lock = _concretize(root, arch, operating_system, spack, packages, python, Path(scratch))
     directory = root / "environments" / arch / operating_system
     directory.mkdir(exist_ok=True)
     (directory / "spack.lock").write_text(lock)
@@ -127,7 +135,7 @@ def make(root: Path, arch: str, operating_system: str, spack: Path, packages: Pa
 
 
 def _concretize(
-    root: Path, arch: str, system: str, spack: Path, packages: Path, scratch: Path
+    root: Path, arch: str, system: str, spack: Path, packages: Path, python: Path, scratch: Path
 ) -> str:
     """Run the solver in `scratch` and return the canonical text of its lock."""
     for part in ("environments", "spack-repo"):
@@ -140,7 +148,7 @@ def _concretize(
         **os.environ,
         "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
         "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
-        "SPACK_PYTHON": sys.executable,
+        "SPACK_PYTHON": str(python),
     }
     command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
     here = _output(*command, "arch", "-o", env=variables)

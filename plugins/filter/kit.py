@@ -67,13 +67,19 @@ def needs(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]
     return [need.model_dump(mode="json") for need in found]
 
 
-def provided(found: Iterable[Mapping[str, Any]], probes: str) -> dict[str, list[str]]:
-    """Return the options of ``proofmark provide`` for what `needs` found."""
+def provided(found: Iterable[Mapping[str, Any]], probes: str, origin: str) -> dict[str, Any]:
+    """Return the options of ``proofmark provide`` for what `origin` needs."""
     each = list(found)
     return {
         "probe": [f"{probes}/{need['package']}.probe" for need in each],
-        "prefix": [f"{need['package']}={need['prefix']}" for need in each if need["prefix"]],
+        "prefix": [f"{need['package']}={need['prefix']}" for need in each if need.get("prefix")],
+        "installed": origin != "system",
     }
+
+
+def loaded(packages: Iterable[str], folder: str) -> list[str]:
+    """Return, as ``proofmark install`` wants it, where the answers of `modules.sh` lie."""
+    return [f"{package}={folder}/{package}.modules" for package in packages]
 
 
 @_plainly
@@ -121,6 +127,7 @@ class FilterModule:
             "cost": cost,
             "needs": needs,
             "provided": provided,
+            "loaded": loaded,
             "blas_kernels": blas_kernels,
             "scratch_refusals": scratch_refusals,
             "scratch_commands": scratch_commands,

@@ -1,0 +1,12 @@
+#!/bin/sh
+# modules.sh MODULE...: the environment before and after these modules are loaded.
+set -eu
+load='env
+echo "=== loaded"
+type module >/dev/null 2>&1 || { echo "$(uname -n): no command module in a login shell" >&2; exit 1; }
+for name; do
+    module load "$name" || exit 1
+    module is-loaded "$name" || { echo "$(uname -n): module $name was not loaded" >&2; exit 1; }
+done
+env'
+exec bash -lc "$load" modules "$@"

@@ -1,0 +1,309 @@
+"""The role provision with Spack, EasyBuild and the site's own programs; the builders are stand-ins.
+
+`tests/spack` has the same with a real Spack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.roles.kit import Kit, Played
+
+from proofmark.origins.spack import this_system
+from proofmark.spacklock import canonicalise, overlay_digest
+
+pytestmark = pytest.mark.slow
+
+FAKE = Path(__file__).with_name("fake_spack.py")
+LIBRARY, SHELL = "a" * 32, "b" * 32
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=Site", "-c", "user.email=site@example.org"]
+    command = ["git", "-C", str(folder), *identity, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def repository(folder: Path, tag: str) -> dict[str, str]:
+    """Make a git repository of what is in `folder`; return how a pin names it."""
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=x")
+    git(folder, "tag", tag)
+    return {"git": f"file://{folder}", "tag": tag, "commit": git(folder, "rev-parse", "HEAD")}
+
+
+def spec(name: str, key: str, *needs: str) -> dict[str, Any]:
+    names = {LIBRARY: "lib-one"}
+    return {
+        "name": name,
+        "version": "1.0",
+        "hash": key,
+        "arch": {"platform": "linux", "platform_os": this_system(), "target": "x86_64"},
+        "namespace": "builtin",
+        "package_hash": "x====",
+        "parameters": {},
+        "dependencies": [
+            {
+                "hash": other,
+                "name": names[other],
+                "parameters": {"deptypes": ["link"], "virtuals": []},
+            }
+            for other in needs
+        ],
+    }
+
+
+@pytest.fixture
+def spack(kit: Kit) -> Kit:
+    """Give the kit an environment with a lock, and pins of a Spack that is a stand-in."""
+    top = kit.folder.parent
+    for name in ("upstream", "recipes", "told"):
+        (top / name).mkdir()
+    (top / "upstream/bin").mkdir()
+    shutil.copy(FAKE, top / "upstream/bin/spack")
+    (top / "recipes/README").write_text("recipes\n")
+    pins = {
+        "spack": repository(top / "upstream", "v1"),
+        "spack_packages": repository(top / "recipes", "v2"),
+    }
+    overlay = kit.folder / "spack-repo/spack_repo/proofmark"
+    overlay.mkdir(parents=True)
+    (overlay / "repo.yaml").write_text("repo: {namespace: proofmark, api: v2.0}\n")
+    lock = {
+        "spack": {"commit": pins["spack"]["commit"]},
+        "roots": [{"hash": SHELL, "spec": "shell@1.0"}],
+        "concrete_specs": {
+            SHELL: spec("shell", SHELL, LIBRARY),
+            LIBRARY: spec("lib-one", LIBRARY),
+        },
+    }
+    environment = {"spack": {"definitions": [{"arch": ["target=x86_64"]}], "specs": ["shell@1.0"]}}
+    place = kit.folder / "environments/local" / this_system()
+    place.mkdir(parents=True)
+    common = kit.folder / "environments/common"
+    common.mkdir()
+    (kit.folder / "requirements").mkdir()
+    for path, text in {
+        place / "spack.lock": canonicalise(lock),
+        place / "overlay.sha256": overlay_digest(overlay),
+        place.parent / "spack.yaml": yaml.safe_dump(environment),
+        common / "spack-pins.yaml": yaml.safe_dump(pins),
+        common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
+        "optarch: {local: GENERIC}}\n",
+        kit.folder / "requirements/spack.txt": "# nothing: the stand-in has no solver\n",
+    }.items():
+        path.write_text(text)
+    kit.partition(provision_from="spack")
+    return dataclasses.replace(kit, environment={"PROOFMARK_FAKE": str(top / "told")})
+
+
+def tell(kit: Kit, what: str, package: str) -> None:
+    (kit.folder.parent / "told" / what).write_text(package)
+
+
+def build(kit: Kit, *arguments: str) -> Played:
+    return kit.play("playbooks/plan.yml", "playbooks/build.yml", *arguments)
+
+
+def software(kit: Kit) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((kit.run() / "software.json").read_text())
+    package: dict[str, Any] = content["packages"]["shell"]
+    return package
+
+
+@pytest.mark.fault("check-mode")
+def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack: Kit) -> None:
+    planned = spack.play("playbooks/plan.yml")
+    assert planned.code == 0, planned.output
+    checked = spack.play("playbooks/build.yml", "--check")
+    assert (checked.code, checked.recap["changed"]) == (0, 1), checked.output
+    assert checked.says("spack: lib-one@1.0 shell@1.0")
+    assert not (spack.folder / ".provision").exists()
+
+    built = spack.play("playbooks/build.yml")
+    assert built.code == 0, built.output
+    assert built.says("1 of 2: lib-one@1.0")
+    assert built.says("2 of 2: shell@1.0, for 0 s; about 0 s left")
+    package = software(spack)
+    assert (package["origin"], package["spec"], package["hash"]) == ("spack", "shell@1.0", SHELL)
+    program = package["programs"]["sh"]
+    assert program["path"].endswith(f"shell-1.0-{SHELL}/bin/sh")
+    assert any(library["name"].startswith("libc.") for library in program["libraries"])
+
+    again = spack.play("playbooks/build.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+    checked = spack.play("playbooks/build.yml", "--check")
+    assert (checked.code, checked.recap["changed"]) == (0, 0), checked.output
+
+
+@pytest.mark.fault("build-fails")
+def test_failed_install_goes_on_where_it_stopped(spack: Kit) -> None:
+    tell(spack, "fails", "shell")
+    failed = build(spack)
+    assert failed.code == 2
+    assert failed.says("ProcessError: shell does not compile")
+    assert failed.says("the same command goes on")
+    assert not (spack.run() / "software.json").exists()
+    tell(spack, "fails", "")
+    went_on = build(spack)
+    assert went_on.code == 0, went_on.output
+    assert went_on.says("1 of 1: shell@1.0")
+    assert not went_on.says("lib-one@1.0, for")
+    assert software(spack)["hash"] == SHELL
+
+
+@pytest.mark.fault("stale-lock")
+def test_stale_lock_is_refused_before_anything_is_made(spack: Kit) -> None:
+    with (spack.folder / "spack-repo/spack_repo/proofmark/repo.yaml").open("a") as file:
+        file.write("# edited\n")
+    played = build(spack)
+    assert played.code == 2
+    assert played.says("recipes changed: make lock")
+    assert played.says("rc: 3")
+    assert not (spack.folder / ".provision").exists()
+
+
+def test_site_lock_is_taken_and_labelled(spack: Kit) -> None:
+    ours = spack.folder / "environments/local" / this_system()
+    site = spack.folder / "inventory/local/locks/local" / this_system()
+    shutil.copytree(ours, site)
+    lock = json.loads((site / "spack.lock").read_text())
+    lock["concrete_specs"][LIBRARY]["version"] = "2.0"
+    (site / "spack.lock").write_text(canonicalise(lock))
+    played = build(spack)
+    assert played.code == 0, played.output
+    (finding,) = software(spack)["findings"]
+    assert "DERIVED" in finding
+    assert "lib-one: 1.0 → 2.0" in finding
+
+
+def test_tag_that_is_not_the_pinned_commit_is_refused(spack: Kit) -> None:
+    upstream = spack.folder.parent / "upstream"
+    git(upstream, "commit", "--quiet", "--allow-empty", "--message=moved")
+    git(upstream, "tag", "--force", "v1")
+    played = build(spack)
+    assert played.code == 2
+    assert played.says("the pinned commit")
+    assert not (spack.folder / ".provision/spack/spack").exists()
+
+
+@pytest.mark.fault("interrupt-sigterm")
+def test_stopped_install_leaves_no_builder_behind(spack: Kit) -> None:
+    tell(spack, "hangs", "shell")
+    process = spack.start("playbooks/plan.yml", "playbooks/build.yml", "-v")
+    log = spack.folder / ".provision/spack/logs/local.log"
+    deadline = time.monotonic() + 120
+    while not (log.exists() and "Installing shell" in log.read_text()):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.2)
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    tell(spack, "hangs", "")
+    assert build(spack).code == 0
+
+
+def preinstalled(kit: Kit, **facts: Any) -> None:
+    prefix = kit.folder.parent / "site/shell"
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy("/bin/sh", prefix / "bin/sh")
+    named = {"prefix": str(prefix), "version": "7.1", **facts}
+    kit.partition(provision_from="preinstalled", preinstalled={"shell": named})
+
+
+def test_programs_of_the_site_are_taken_with_their_modules(kit: Kit) -> None:
+    home = kit.folder.parent / "home"
+    home.mkdir()
+    (home / "modules/suite").mkdir(parents=True)
+    (home / "modules/suite/7.lua").write_text('setenv("SUITE", "suite/7")\n')
+    (home / ".bash_profile").write_text(f"module use {home}/modules\n")
+    kit = dataclasses.replace(kit, environment={"HOME": str(home)})
+    preinstalled(kit, modules=["suite/7"], environment={"TUNED": "1"})
+    built = build(kit)
+    assert built.code == 0, built.output
+    package = software(kit)
+    assert (package["origin"], package["version"]) == ("preinstalled", "7.1")
+    assert package["environment"].items() >= {"SUITE": "suite/7", "TUNED": "1"}.items()
+    assert "HOME" not in package["environment"]
+    again = kit.play("playbooks/build.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+
+
+@pytest.mark.fault("program-missing")
+def test_program_that_the_site_does_not_have_is_named(kit: Kit) -> None:
+    preinstalled(kit, programs={"sh": "bin/no-such"})
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("no such program:")
+    assert played.says("site/shell/bin/no-such")
+    (kit.folder.parent / "site/shell/bin/no-such").touch(mode=0o644)
+    assert build(kit).says("not executable:")
+
+
+def test_package_that_the_site_does_not_name_is_refused(kit: Kit) -> None:
+    kit.partition(provision_from="preinstalled")
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("partition.preinstalled: shell")
+
+
+FAKE_EB = r"""#!/bin/sh
+for word; do
+    case $word in --prefix=*) prefix=${word#*=} ;; --optarch=GENERIC) target=yes ;; esac
+done
+[ "$target" ] || { echo "no --optarch" >&2; exit 1; }
+bin=$prefix/software/Shell/1.0-GCC/bin
+case " $* " in
+*' --dry-run '*)
+    [ -x "$bin/sh" ] && state=x || state=' '
+    echo " * [$state] /easyconfigs/Shell-1.0-GCC.eb (module: Shell/1.0-GCC)" ;;
+*)
+    echo "== processing EasyBuild easyconfig Shell-1.0-GCC.eb"
+    mkdir -p "$bin" && cp /bin/sh "$bin" ;;
+esac
+"""
+
+
+def easybuild(kit: Kit) -> Kit:
+    (kit.folder / "environments/local/easystack.yml").write_text("easyconfigs: [Shell-1.0-GCC]\n")
+    kit.partition(provision_from="easybuild")
+    tools = kit.folder.parent / "tools"
+    tools.mkdir()
+    return kit
+
+
+def test_easystack_is_installed_and_a_second_time_changes_nothing(spack: Kit) -> None:
+    kit = easybuild(spack)
+    program = kit.folder.parent / "tools/eb"
+    program.write_text(FAKE_EB)
+    program.chmod(0o755)
+    kit = dataclasses.replace(
+        kit, environment={"PATH": f"{program.parent}:/usr/bin:/bin", "LMOD_CMD": "/bin/true"}
+    )
+    checked = kit.play("playbooks/plan.yml", "playbooks/build.yml")
+    assert checked.code == 0, checked.output
+    assert checked.says("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
+    package = software(kit)
+    assert (package["origin"], package["version"]) == ("easybuild", "1.0")
+    assert package["spec"] == "Shell/1.0-GCC"
+    again = kit.play("playbooks/build.yml")
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+
+
+def test_site_without_easybuild_is_told_so(spack: Kit) -> None:
+    kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("no such command on the controller")
+    assert played.says("another provision_from")

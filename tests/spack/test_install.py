@@ -1,0 +1,113 @@
+"""The role with a real Spack: from the committed lock, from a bundle, from a signed build cache.
+
+Needs ``PROOFMARK_SPACK`` and ``PROOFMARK_SPACK_PACKAGES`` (checkouts at the pins) and
+``PROOFMARK_SPACK_SOURCES`` (a source mirror with STREAM and compiler-wrapper). STREAM is the
+package of the committed lock that needs no other sources; its library libgomp comes from Spack's
+gcc-runtime, so that relocation has something to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.roles.kit import ROOT, Kit, Played, make_kit
+
+NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES", "PROOFMARK_SPACK_SOURCES")
+OFFLINE = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(any(name not in os.environ for name in NEEDED), reason="needs Spack"),
+]
+
+
+def stream_kit(folder: Path) -> Kit:
+    """Make a kit whose one case is STREAM, with the real environments and recipes."""
+    folder.mkdir(parents=True)
+    kit = make_kit(folder)
+    for part in ("environments", "spack-repo", "requirements"):
+        shutil.copytree(ROOT / part, kit.folder / part, dirs_exist_ok=True)
+    (kit.folder / "benchmarks/nap.yml").unlink()
+    case = yaml.safe_load((ROOT / "benchmarks/stream.yml").read_text())
+    case |= {"suites": {"quick": {"sweep": {"threads": 2}}}, "references": []}
+    (kit.folder / "benchmarks/stream.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+    (kit.folder / "benchmarks/suites.yml").write_text("suites: {quick: {title: stream}}\n")
+    kit.partition(provision_from="spack", facts={"stream_array_size": 64000000})
+    return kit
+
+
+def build(kit: Kit, command: Sequence[str] = (), **variables: object) -> Played:
+    given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+    process = kit.start("playbooks/plan.yml", "playbooks/build.yml", *given, command=tuple(command))
+    output, _ = process.communicate(timeout=1200)
+    return Played(process.returncode, output)
+
+
+def program(kit: Kit) -> dict[str, Any]:
+    software = json.loads((kit.run() / "software.json").read_text())
+    found: dict[str, Any] = software["packages"]["stream"]["programs"]["stream_c"]
+    return found
+
+
+def proofmark(kit: Kit, *words: str, home: Path) -> None:
+    own = ["--spack", os.environ[NEEDED[0]], "--spack-packages", os.environ[NEEDED[1]]]
+    command = ["proofmark", *words, "--package", "stream", *own]
+    environment = {**os.environ, "GNUPGHOME": str(home)}
+    subprocess.run(command, cwd=kit.folder, env=environment, check=True)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("k")
+    home.chmod(0o700)
+    gpg = ["gpg", "--homedir", str(home), "--batch"]
+    for name in ("site", "other"):
+        make = ["--passphrase", "", "--quick-gen-key", f"{name}@example.org", "rsa3072", "sign"]
+        subprocess.run([*gpg, *make], check=True, capture_output=True)
+        export = [*gpg, "--armor", "--output", str(home / f"{name}.pub")]
+        subprocess.run([*export, "--export", f"{name}@example.org"], check=True)
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+
+
+def test_lock_bundle_and_cache(tmp_path: Path, keys: Path) -> None:
+    """One test, because each part takes what the one before has built."""
+    first = stream_kit(tmp_path / "first")
+    own = {
+        "provision_spack_root": os.environ[NEEDED[0]],
+        "provision_spack_packages": os.environ[NEEDED[1]],
+        "provision_sources": os.environ[NEEDED[2]],
+    }
+    built = build(first, **own)
+    assert built.code == 0, built.output
+    assert built.says("3 of 3: stream@5.10")
+    again = first.play("playbooks/build.yml", *(f"-e{k}={v}" for k, v in own.items()))
+    assert (again.code, again.recap["changed"]) == (0, 0), again.output
+
+    cache, bundle = tmp_path / "cache", tmp_path / "bundle.tar"
+    proofmark(first, "cache", "local", str(cache), "--key", "site@example.org", home=keys)
+    sources = ("--sources", own["provision_sources"], "--cache", str(cache))
+    proofmark(first, "bundle", "local", str(bundle), *sources, home=keys)
+
+    second = stream_kit(tmp_path / "a folder with a much longer name".replace(" ", "-"))
+    offline = {"provision_bundle": bundle}
+    wrong = build(second, OFFLINE, **offline, provision_cache_key=keys / "other.pub")
+    assert wrong.code == 2
+    assert wrong.says("signed by another key")
+    right = build(second, OFFLINE, **offline, provision_cache_key=keys / "site.pub")
+    assert right.code == 0, right.output
+    log = (second.folder / ".provision/spack/logs/local.log").read_text()
+    assert "Executing phase" not in log
+    moved = program(second)
+    (runtime,) = [each["path"] for each in moved["libraries"] if "libgomp" in each["name"]]
+    assert runtime.startswith(str(second.folder))
+    assert str(first.folder).encode() not in Path(moved["path"]).read_bytes()
+    assert moved["missing"] == []
