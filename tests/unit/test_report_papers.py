@@ -21,6 +21,7 @@ from tests.unit.report_runs import made_run
 
 from proofmark.acceptance import conclude
 from proofmark.claims.model import PAPERS
+from proofmark.cli import main
 from proofmark.records import Record
 from proofmark.report import write_report
 from proofmark.report.figures import KINDS, p5_placements
@@ -231,6 +232,20 @@ def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> N
     assert f'href="steps/{step.id}/{step.output}"' in page
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
     assert f"{step.output}: SHA-256 {digest}" in page
+
+
+def test_the_command_answers_from_runs(
+    written: tuple[Run, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of a machine that is in no paper: told so for each claim, and no failure."""
+    folder = str(written[0].folder)
+    assert main(["claims", folder, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["answer"] for each in told} == {"cannot be told"}
+    assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
+    assert json.loads(capsys.readouterr().out)["claims"] == told
+    assert main(["claims", folder]) == 0
+    assert "measured on local; the claim is of knl" in capsys.readouterr().out
 
 
 def test_foreign_words_stay_words(tmp_path: Path) -> None:
