@@ -140,7 +140,8 @@ def by_ansible(told: Mapping[str, Any], collections: str, bmcs: int, forks: int)
             check=False,
         )
         spent = _cpu_s(resource.RUSAGE_CHILDREN) - before
-        failed = sum("failed=0 " not in line for line in done.stdout.splitlines() if "ok=" in line)
+        ended = [line for line in done.stdout.splitlines() if "ok=" in line]
+        failed = len(chosen) - sum("failed=0 " in line for line in ended)
         if failed == len(chosen):
             raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

@@ -22,7 +22,8 @@ from tests.bmc.certificates import Authority
 from tests.bmc.machine import Machine, registry
 
 USER, PASSWORD = "operator", "a test's own secret"
-SYSTEM = "/redfish/v1/Systems/1"
+ROOT = "/redfish/v1"
+SYSTEM = f"{ROOT}/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SETTINGS = f"{SYSTEM}/Bios/Settings"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -178,6 +179,8 @@ class Emulator:
         if machine.fault == "leak":
             plain = base64.b64decode(sent.removeprefix("Basic ")).decode()
             return _error(401, f"no access with {sent} which is {plain}")
+        if (method, path) == ("GET", ROOT):
+            return Reply(200, self._resources(machine)[ROOT])  # open to everybody, by the standard
         if sent != good and headers.get("x-auth-token") not in self._tokens:
             return _error(401, "no valid session")
         if method == "DELETE" and path.startswith(SESSIONS):
@@ -231,7 +234,10 @@ class Emulator:
             SETTINGS: {"Id": "Settings", "Attributes": machine.pending},
             name: {"Location": [{"Language": "en", "Uri": f"{name}.json"}]},
             f"{name}.json": {"RegistryEntries": {"Attributes": registry(machine.shape)}},
-            "/redfish/v1": {"RedfishVersion": "1.6.0"},
+            ROOT: {
+                "RedfishVersion": "1.6.0",
+                **{name: {"@odata.id": f"{ROOT}/{name}"} for name in ("Systems", "Managers")},
+            },
         }
 
     def _patch(
