@@ -193,8 +193,8 @@ def test_all_lacking_programs_are_named(tmp_path: Path) -> None:
 
 def test_modules_change_only_what_they_change() -> None:
     text = (
-        "PATH=/bin\nHOME=/root\nSHLVL=1\n=== loaded\n"
-        "PATH=/opt/mpi/bin:/bin\nHOME=/root\nSHLVL=2\nMPI_HOME=/opt/mpi\n"
+        "PATH=/bin\nHOME=/home/x\nSHLVL=1\n=== loaded\n"
+        "PATH=/opt/mpi/bin:/bin\nHOME=/home/x\nSHLVL=2\nMPI_HOME=/opt/mpi\n"
         "BASH_FUNC_module%%=() { x\n=y\n}\n_=/usr/bin/env\n"
     )
     assert changes(text) == {"PATH": "/opt/mpi/bin:/bin", "MPI_HOME": "/opt/mpi"}
@@ -205,13 +205,13 @@ def test_site_may_name_paths_and_its_environment_wins() -> None:
     named = Preinstalled(
         prefix="/opt/hpl",
         version="2.3",
-        programs={"xhpl": "/work/xhpl"},
+        programs={"xhpl": "/apps/xhpl"},
         modules=["mpi"],
         environment={"MPI_HOME": "/mine"},
     )
     loaded = {"hpl": "=== loaded\nMPI_HOME=/opt/mpi\nB=1\n"}
     found = preinstalled({"hpl": named}, {"hpl": {"xhpl", "other"}}, loaded).packages["hpl"]
-    assert found.programs == {"xhpl": "/work/xhpl", "other": "/opt/hpl/bin/other"}
+    assert found.programs == {"xhpl": "/apps/xhpl", "other": "/opt/hpl/bin/other"}
     assert found.environment == {"MPI_HOME": "/mine", "B": "1"}
     with pytest.raises(BadInput, match=r"partition\.preinstalled: hp: .* did you mean 'hpl'"):
         preinstalled({"hpl": named}, {"hp": {"xhpl"}}, {})

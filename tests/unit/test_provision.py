@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from proofmark.errors import BadInput
 from proofmark.node.facts import parse_probe
 from proofmark.node.program import parse_programs
 from proofmark.node.software import Software
+from proofmark.origins.installed import Installed, Provided
 from proofmark.plan import make_plan
 from proofmark.provision import System, make_software, provide_software, system_needs
 from proofmark.runs import Run, read_json, start_or_continue
@@ -228,9 +228,32 @@ def test_other_software_is_refused_and_changes_nothing(run: Run, tmp_path: Path)
     assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == kept
 
 
-def test_environment_without_the_wanted_origin_is_named(run: Run, tmp_path: Path) -> None:
-    site = json.loads((run.folder / "inputs/site.json").read_text())
-    site["partition"]["provision_from"] = "spack"
-    (run.folder / "inputs/site.json").write_text(json.dumps(site))
-    with pytest.raises(BadInput, match=r"environments/local/spack\.yml: found No such file"):
-        provide(run, tmp_path, program("fio", "/usr/bin/fio"))
+def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: Path) -> None:
+    probe = tmp_path / "fio.probe"
+    probe.write_text(program("fio", "/opt/fio/bin/fio-3"))
+    with pytest.raises(BadInput, match=r"installed\.json"):
+        provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+    provided = Provided(
+        version="3.3",
+        spec="fio@3.3 +libaio",
+        hash="abc",
+        prefix="/opt/fio",
+        programs={"fio": "/opt/fio/bin/fio-3"},
+        environment={"X": "1"},
+        findings=("fio is DERIVED.",),
+    )
+    installed = Installed(origin="spack", packages={"fio": provided})
+    (run.folder / "installed.json").write_text(installed.model_dump_json())
+    provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+    found = read_json(run.folder / "software.json", Software).packages["fio"]
+    assert (found.origin, found.hash, found.environment) == ("spack", "abc", {"X": "1"})
+    assert found.programs["fio"].path == "/opt/fio/bin/fio-3"
+    assert found.findings == ("fio is DERIVED.",)
+
+
+def test_installed_program_that_was_not_probed_is_named(run: Run, tmp_path: Path) -> None:
+    provided = Provided(version="3.3", prefix="/opt", programs={"fio": "/opt/bin/fio"})
+    installed = Installed(origin="preinstalled", packages={"fio": provided})
+    (run.folder / "installed.json").write_text(installed.model_dump_json())
+    with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
+        provide_software(run, tmp_path / "environments", {}, [], by_installed=True)

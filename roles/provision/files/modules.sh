@@ -1,6 +1,7 @@
 #!/bin/sh
 # modules.sh MODULE...: the environment before and after these modules are loaded.
 set -eu
+# shellcheck disable=SC2016 # the login shell expands it
 load='env
 echo "=== loaded"
 type module >/dev/null 2>&1 || { echo "$(uname -n): no command module in a login shell" >&2; exit 1; }
