@@ -1,0 +1,6 @@
+"""A virtual cluster on one machine, for tests and rehearsals. See README.md."""
+
+from tests.vcluster.cluster import Cluster
+from tests.vcluster.slurm import Slurm
+
+__all__ = ["Cluster", "Slurm"]
