@@ -9,6 +9,7 @@ from proofmark.collect import nodes_of
 from proofmark.node.software import Software
 from proofmark.records import Record, read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of
+from proofmark.tickets import stopped_jobs
 from proofmark.verdict import Result, Verdict, judge
 
 
@@ -30,7 +31,8 @@ def _judged(run: Run) -> tuple[list[Record], Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
     records = read_run(run, benchmarks, site, software, nodes_of(run))
-    return records, judge(run.id, run.plan, records, benchmarks, site.partition.limits)
+    limits = site.partition.limits
+    return records, judge(run.id, run.plan, records, benchmarks, limits, stopped_jobs(run))
 
 
 def junit(verdict: Verdict) -> ElementTree.ElementTree[ElementTree.Element]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from proofmark.attempts import attempts, last_words
+from proofmark.batch import Request, State
+from proofmark.declared import Queue
 from proofmark.errors import bad_input, nearest
 from proofmark.execute import follow
 from proofmark.plan import Step
 from proofmark.runs import Run, lock
-from proofmark.schedulers import scheduler
+from proofmark.schedulers import none
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[Step]:
@@ -45,8 +48,23 @@ def rerun(run: Run, steps: Sequence[Step], say: Callable[[str], None]) -> None:
             say(f"{step.id}: about {step.seconds:.0f} s")
             folder = run.folder / "steps" / step.id
             earlier = len(attempts(folder))
-            follow(scheduler("none"), folder / "run.sh", log, lambda: None)
+            follow(_Script(folder / "run.sh", log), lambda: None)
             if len(found := attempts(folder)) == earlier:
                 said = last_words(log) or "no message"
                 raise bad_input(step.id, "", f"no result: {said}", "a result that can be written")
             say(f"{step.id}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+
+
+class _Script:
+    """One script, run here and now."""
+
+    pause = none.POLL_S
+
+    def __init__(self, script: Path, log: Path) -> None:
+        self._job = none.submit(script, Request("rerun", ["localhost"], 0, log, Queue()))
+
+    def turn(self) -> bool:
+        return none.states([self._job])[self._job].state is State.RUNNING
+
+    def cancel(self, why: str) -> None:
+        none.cancel([self._job])

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
-from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes
+from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes, Queue
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.nodesets import Nodes
 from proofmark.yamlfile import accepted_keys, placed
@@ -77,6 +77,7 @@ class Partition(_Model):
     fabric: Fabric = Fabric()
     file_systems: list[FileSystem] = []
     nodes_per_job: int | None = Field(default=None, ge=1)
+    queue: Queue = Queue()
     limits: list[Limit] = []
 
     @model_validator(mode="before")

@@ -8,16 +8,21 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from proofmark.batch import Request
+from proofmark.declared import Queue
 from proofmark.errors import bad_input, nearest
 from proofmark.launchers import Launch
 from proofmark.launchers import lines as launcher_lines
 from proofmark.node.software import Package, Software
 from proofmark.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs import write_whole
-from proofmark.schedulers import header
+from proofmark.schedulers import scheduler as scheduler_called
+from proofmark.tickets import request_of
 
 KIT = files("proofmark")
 SHELL = KIT / "shell"
+GRACE_S = 60
+"""How much longer than on one node a step may take on many, before the job stops waiting."""
 
 
 NODE, PEER, FOLDER = "@NODE@", "@PEER@", "@FOLDER@"
@@ -31,6 +36,7 @@ def write_steps(
     scratch: Path,
     scheduler: str,
     file_systems: Mapping[str, Path] | None = None,
+    queue: Queue | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 
@@ -60,9 +66,7 @@ def write_steps(
         write_whole(folder / "run.sh", text)
     for group in plan.groups:
         for job in group.jobs:
-            folder = run / "jobs" / job.id
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / "job.sh", job_script(job, run, scheduler))
+            write_job(run, job, scheduler, queue or Queue())
 
 
 def each_script(step: Step) -> str:
@@ -150,19 +154,31 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
     ]
 
 
-def job_script(job: Job, run: Path, scheduler: str) -> str:
-    """Return the script that runs the steps of `job` one after the other."""
+def write_job(run: Path, job: Job, scheduler: str, queue: Queue) -> Request:
+    """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other."""
+    folder = run / "jobs" / job.id
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = request_of(run, job, queue)
+    chosen = scheduler_called(scheduler)
     head = [
         "#!/bin/sh",
-        *header(scheduler, job),
+        *chosen.header(asked),
         f"RUN={shlex.quote(str(run.resolve()))}",
         f"JOB={job.id}",
+        f"NODES={len(job.nodes)}",
+        *(chosen.fan_out(asked) if len(job.nodes) > 1 else ()),
         "STEPS='",
-        *(step.id for step in job.steps),
+        *(step.id + _seconds_on_all(step) for step in job.steps),
         "'",
         "",
     ]
-    return "\n".join(head) + (SHELL / "job.sh").read_text()
+    write_whole(folder / "job.sh", "\n".join(head) + (SHELL / "job.sh").read_text())
+    return asked
+
+
+def _seconds_on_all(step: Step) -> str:
+    """Return how long a step may take that all nodes of the job run, behind a colon."""
+    return "" if step.scope == "job" else f":{step.timeout + step.stagger + GRACE_S}"
 
 
 def _describe(step: Step) -> str:

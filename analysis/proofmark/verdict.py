@@ -55,7 +55,8 @@ class Coverage:
 
     Counted are steps; a step that each node measures by itself counts once a node. `missing` names
     the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
-    mode of the machine: nobody expects them of this run, and they are listed.
+    mode of the machine: nobody expects them of this run, and they are listed. `stopped` are jobs
+    that ended before their steps had, each with the reason.
     """
 
     expected: int
@@ -63,6 +64,7 @@ class Coverage:
     duplicate: int
     missing: tuple[str, ...]
     not_run: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ def judge(
     records: Sequence[Record],
     benchmarks: Benchmarks,
     limits: Sequence[Limit],
+    stopped: Sequence[str] = (),
 ) -> Verdict:
-    """Judge the records of the run called `run`.
+    """Judge the records of the run called `run`; `stopped` goes into the coverage as it is.
 
     Like records (all but step, repeat and attempt equal) become one result with their median.
     """
@@ -130,7 +133,7 @@ def judge(
         results.append(_judge_one(alike, references, figures))
     counted = Counter(result.verdict for result in results)
     counts = {word: counted[word] for word in WORDS}
-    return Verdict(run, counts, _coverage(plan, records), tuple(results))
+    return Verdict(run, counts, _coverage(plan, records, stopped), tuple(results))
 
 
 def _standing(records: Sequence[Record]) -> list[Record]:
@@ -274,7 +277,7 @@ def _reference_value(
     return (measured * factor if measured is not None else None), name
 
 
-def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
+def _coverage(plan: Plan, records: Sequence[Record], stopped: Sequence[str]) -> Coverage:
     """Count what was read, and the figures that one execution gave twice."""
     seen = {record.step for record in records}
     expected = measured = 0
@@ -285,7 +288,7 @@ def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
         expected += len(folders)
         measured += len(folders) - len(lacking)
         if lacking and step.scope == "job":
-            missing.append(step.id)
+            missing.append(f"{step.id}: {folded(step.nodes)}" if len(step.nodes) > 1 else step.id)
         elif lacking:
             instances = step.instances()
             hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
@@ -299,4 +302,4 @@ def _coverage(plan: Plan, records: Sequence[Record]) -> Coverage:
     )
     times = Counter((record.step, record.attempt, *_identity(record)) for record in records)
     duplicate = sum(count - 1 for count in times.values())
-    return Coverage(expected, measured, duplicate, tuple(missing), not_run)
+    return Coverage(expected, measured, duplicate, tuple(missing), not_run, tuple(stopped))

@@ -183,8 +183,12 @@ class Cluster:
         assert program, f"{name} is not installed"
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
         script = self.bin / name
-        enter = f"nsenter --target={self.head} --net -- env"
-        script.write_text(f'#!/bin/sh\nexec {enter} {" ".join(words)} "$@"\n')
+        enter = f"nsenter --target={self.head} --net --"
+        # A job takes this PATH to its node, which is in the network already.
+        script.write_text(
+            f'#!/bin/sh\n[ ! -e /run/virtual-node ] || exec env {" ".join(words)} "$@"\n'
+            f'exec {enter} env {" ".join(words)} "$@"\n'
+        )
         script.chmod(0o755)
 
     def environment(self) -> dict[str, str]:

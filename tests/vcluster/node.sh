@@ -11,6 +11,7 @@ mount --bind "$folder/hosts" /etc/hosts
 if [ -e /etc/ssh/ssh_config ]; then mount --bind "$folder/ssh_config" /etc/ssh/ssh_config; fi
 mount -t tmpfs -o size=64m tmpfs /dev/shm
 mount -t tmpfs -o size=64m tmpfs /run
+: >/run/virtual-node
 mkdir -p /run/sshd /run/tmp
 mount -t tmpfs -o size=256m,mode=1777 tmpfs /run/tmp
 for path; do # what all nodes share would be hidden below a /tmp of one's own
