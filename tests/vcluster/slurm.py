@@ -53,8 +53,7 @@ class Slurm:
         Raises:
             TimeoutError: they are not within a minute.
         """
-        for name in ("state", "spool"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._text())
         for name in COMMANDS:
             self.cluster.command(name, SLURM_CONF=str(self.configuration))
@@ -137,7 +136,7 @@ class Slurm:
             "SelectType": "select/cons_tres",
             "SelectTypeParameters": "CR_Core",
             "StateSaveLocation": self.folder / "state",
-            "SlurmdSpoolDir": self.folder / "spool/%n",
+            "SlurmdSpoolDir": "/run/slurm",  # the path of a socket must be short
             "SlurmctldPidFile": self.folder / "slurmctld.pid",
             "SlurmdPidFile": "/run/slurmd.pid",
             "SlurmctldLogFile": self.cluster.folder / "log/slurmctld.log",

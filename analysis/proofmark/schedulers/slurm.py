@@ -94,12 +94,13 @@ def _options(request: Request) -> list[str]:
 
 
 def fan_out(request: Request) -> list[str]:
-    """Start it by srun, once on every node."""
-    tasks = '--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1'
+    """Start it by srun, once on every node; one that was lost is no longer among the job's."""
     return [
         "on_all() {",
-        f"exec srun {tasks} --no-kill --wait=0 --kill-on-bad-exit=0 --mpi=none --cpu-bind=none \\",
-        '--input=none sh "$@"',
+        'count=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%D) && [ -n "$count" ] ||',
+        "count=$SLURM_JOB_NUM_NODES",
+        'exec srun --nodes="$count" --ntasks="$count" --ntasks-per-node=1 --no-kill --wait=0 \\',
+        '--kill-on-bad-exit=0 --mpi=none --cpu-bind=none --input=none sh "$@"',
         "}",
     ]
 

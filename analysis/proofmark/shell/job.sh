@@ -87,7 +87,7 @@ on_every_node() { # on_every_node STEP SECONDS
 }
 
 # Where there are many nodes, one that does not answer keeps no other from measuring.
-everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES" != 1 ] || exit 74
+everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}
@@ -106,5 +106,5 @@ if [ -n "$STOPPED" ]; then
 	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || exit 74
 	exit 143
 fi
-everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe after "$NOTES" || [ "$NODES" != 1 ] || exit 74
+everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe after "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 echo "$HOST $(date -u +%Y-%m-%dT%H:%M:%SZ)" >"$NOTES/finished" || exit 74
