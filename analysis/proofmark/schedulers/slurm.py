@@ -1,4 +1,4 @@
-"""Slurm (17.02 and later; tried with 22.05)."""
+"""Slurm (20.11 and later; tried with 22.05)."""
 
 from __future__ import annotations
 
@@ -94,13 +94,16 @@ def _options(request: Request) -> list[str]:
 
 
 def fan_out(request: Request) -> list[str]:
-    """Start it by srun, once on every node; one that was lost is no longer among the job's."""
+    """Start it by srun, once on every node; one that was lost is no longer among the job's.
+
+    Slurm loses count of what is free in a job that has lost a node: hence ``--overlap``.
+    """
     return [
         "on_all() {",
         'count=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%D) && [ -n "$count" ] ||',
         "count=$SLURM_JOB_NUM_NODES",
         'exec srun --nodes="$count" --ntasks="$count" --ntasks-per-node=1 --no-kill --wait=0 \\',
-        '--kill-on-bad-exit=0 --mpi=none --cpu-bind=none --input=none sh "$@"',
+        '--kill-on-bad-exit=0 --overlap --mpi=none --cpu-bind=none --input=none sh "$@"',
         "}",
     ]
 
