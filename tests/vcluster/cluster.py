@@ -47,7 +47,7 @@ class Cluster:
         """
         try:
             self._write_files()
-            self._head = _held()
+            self._head = _held(self.folder / "hosts")
             setup = f"link set lo up\nlink add br0 type bridge\naddr add {HEAD_ADDRESS}/16 dev br0"
             self._ip(f"{setup}\nlink set br0 up\n")
             for name in ("ssh", "scp", "sftp"):
@@ -178,12 +178,12 @@ class Cluster:
             process.wait()
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
-        """Put a command into `bin` that runs `name` of the host in the cluster's network."""
+        """Put a command into `bin` that runs `name` of the host as if on the head."""
         program = shutil.which(name, path=_SAFE_PATH)
         assert program, f"{name} is not installed"
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
         script = self.bin / name
-        enter = f"nsenter --target={self.head} --net --"
+        enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
         # A job takes this PATH to its node, which is in the network already.
         script.write_text(
             f'#!/bin/sh\n[ ! -e /run/virtual-node ] || exec env {" ".join(words)} "$@"\n'
@@ -242,10 +242,11 @@ def _settings(values: Mapping[str, object]) -> str:
     return "".join(f"{key} {value}\n" for key, value in values.items())
 
 
-def _held() -> subprocess.Popen[bytes]:
+def _held(hosts: Path) -> subprocess.Popen[bytes]:
     """Start a process that holds namespaces and dies with this one."""
     unshare = ["unshare", "--net", "--uts", "--pid", "--mount", "--fork", "--mount-proc"]
-    waits = f"hostname {HEAD}; echo up; while :; do sleep 3600 & wait; done"
+    begins = f"hostname {HEAD}; mount --bind '{hosts}' /etc/hosts; echo up"
+    waits = f"{begins}; while :; do sleep 3600 & wait; done"
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig=KILL", *unshare, "--kill-child=KILL", "sh", "-c", waits],
         stdin=subprocess.DEVNULL,
