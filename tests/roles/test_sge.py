@@ -24,10 +24,10 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GridEngine]:
-    with Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster:
-        with GridEngine(cluster) as engine:
-            monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
-            yield engine
+    made = Cluster(tmp_path / "cluster", 2, shared=[tmp_path])
+    with made as cluster, GridEngine(cluster) as engine:
+        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+        yield engine
 
 
 @pytest.fixture

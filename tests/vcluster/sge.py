@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -121,6 +122,7 @@ class GridEngine:
         (common / "act_qmaster").write_text(f"{HEAD}\n")
         configuration = (DEFAULTS / "default-configuration").read_text()
         configuration = configuration.replace("/var/spool/gridengine", "/run/sge")
+        configuration = re.sub(r"(min_[ug]id\s+)\d+", r"\g<1>0", configuration)  # root's jobs
         (spool / "configuration").write_text(configuration)
         make = [
             [str(HELPERS / "spoolinit"), "berkeleydb", "libspoolb", str(spool / "db"), "init"],
