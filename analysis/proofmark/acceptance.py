@@ -12,6 +12,7 @@ from proofmark.fleet.rma import as_csv, rma
 from proofmark.node.software import Software
 from proofmark.records import Record, read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of
+from proofmark.tickets import stopped_jobs
 from proofmark.verdict import Result, Verdict, judge
 
 
@@ -39,8 +40,16 @@ def read_and_judge(run: Run) -> tuple[list[Record], Verdict]:
     records = read_run(run, benchmarks, site, software, nodes)
     partition = site.partition
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
-    level = partition.family_level
-    verdict = judge(run.id, run.plan, records, benchmarks, partition.limits, facts, level)
+    verdict = judge(
+        run.id,
+        run.plan,
+        records,
+        benchmarks,
+        partition.limits,
+        facts,
+        partition.family_level,
+        stopped_jobs(run),
+    )
     places = {host: site.location(host) for host in site.hosts}
     return records, replace(verdict, bad=bad_nodes(verdict, nodes, places))
 

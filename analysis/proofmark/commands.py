@@ -297,8 +297,8 @@ def verdict(options: argparse.Namespace) -> int:
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
         print(f", {coverage.duplicate} figures twice")
-        for step in coverage.not_run:
-            print(step)
+        for line in (*coverage.missing, *coverage.stopped, *coverage.not_run):
+            print(line)
     return answer.exit_code(strict=options.strict)
 
 
@@ -413,6 +413,7 @@ def stage(options: argparse.Namespace) -> int:
         Path(partition.scratch.path),
         partition.scheduler,
         {name: Path(each.path) for name, each in partition.scratches.items()},
+        partition.queue,
     )
     return 0
 

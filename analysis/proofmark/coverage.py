@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from proofmark.nodesets import folded
@@ -16,7 +16,8 @@ class Coverage:
 
     Counted are steps; a step that each node measures by itself counts once a node. `missing` names
     the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
-    mode of the machine: nobody expects them of this run, and they are listed.
+    mode of the machine: nobody expects them of this run, and they are listed. `stopped` are jobs
+    that ended before their steps had, each with the reason.
     """
 
     expected: int
@@ -24,14 +25,18 @@ class Coverage:
     duplicate: int
     missing: tuple[str, ...]
     not_run: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
 
 
-def coverage(plan: Plan, figures: Iterable[tuple[str, int, object]]) -> Coverage:
+def coverage(
+    plan: Plan, figures: Iterable[tuple[str, int, object]], stopped: Sequence[str] = ()
+) -> Coverage:
     """Count what was read, and the figures that one execution gave twice.
 
     Args:
         plan: of the run.
         figures: of each record its step, its attempt, and what it is a figure of.
+        stopped: jobs that ended early; passed on.
     """
     times = Counter(figures)
     seen = {step for step, _, _ in times}
@@ -43,7 +48,7 @@ def coverage(plan: Plan, figures: Iterable[tuple[str, int, object]]) -> Coverage
         expected += len(folders)
         measured += len(folders) - len(lacking)
         if lacking and step.scope == "job":
-            missing.append(step.id)
+            missing.append(f"{step.id}: {folded(step.nodes)}" if len(step.nodes) > 1 else step.id)
         elif lacking:
             instances = step.instances()
             hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
@@ -56,4 +61,4 @@ def coverage(plan: Plan, figures: Iterable[tuple[str, int, object]]) -> Coverage
         for step in job.steps
     )
     duplicate = sum(times.values()) - len(times)
-    return Coverage(expected, measured, duplicate, tuple(missing), not_run)
+    return Coverage(expected, measured, duplicate, tuple(missing), not_run, tuple(stopped))

@@ -100,6 +100,36 @@ class Fabric(Declared):
         return next((level.name for level in near), self.top)
 
 
+class Queue(Declared):
+    """How jobs are put into the partition's scheduler; what is not told is left to its defaults.
+
+    Attributes:
+        name: of the partition, queue or class.
+        exclusive: no foreign job beside ours on a node.
+        jobs_at_once: how many of our jobs may be submitted at one time. More than one share
+            network and file system while they measure.
+        longest_s: the longest time limit that a job may ask for, seconds.
+        wait_s: how long a job may wait for its turn, seconds; then it is given up.
+        patience_s: how long a job may be held, wait for nodes that are not available or for a
+            scheduler that does not answer, seconds; then it is given up and named.
+        parallel_environment: of Grid Engine, for jobs of several nodes.
+        slots_per_node: of that environment.
+        options: further lines of the header, without the scheduler's prefix.
+    """
+
+    name: str = ""
+    account: str = ""
+    reservation: str = ""
+    exclusive: bool = True
+    jobs_at_once: Count = 1
+    longest_s: Count | None = None
+    wait_s: float = Field(default=7 * 86400, gt=0)
+    patience_s: float = Field(default=1800, gt=0)
+    parallel_environment: str = ""
+    slots_per_node: Count = 1
+    options: list[str] = []
+
+
 class FileSystem(Declared):
     """A further scratch file system; `block_bytes` was fixed when it was made (GPFS)."""
 

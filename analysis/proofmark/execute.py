@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
-from proofmark.errors import bad_input
 from proofmark.modes.journal import proven
-from proofmark.plan import Job
-from proofmark.progress import Progress, duration, progress, size
+from proofmark.progress import Progress, duration, progress
+from proofmark.queue import Jobs
 from proofmark.runs import Run, lock, site_of
-from proofmark.schedulers import Scheduler, State, scheduler
+from proofmark.schedulers import scheduler
+from proofmark.tickets import complete
 
-_POLL_S = 0.2
 _SAY_EVERY_S = 30.0
 
 
@@ -25,29 +23,48 @@ class Stopped(Exception):
     """The run was stopped from outside; the same command goes on with it."""
 
 
+class Work(Protocol):
+    """What can be done turn by turn, and stopped."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next turn."""
+
+    def turn(self) -> bool:
+        """Do what can be done now; return whether anything is left."""
+
+    def cancel(self, why: str) -> None:
+        """Stop all that was started."""
+
+
 def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
-    """Run every unfinished job of `run` whose nodes are in its mode, one after the other.
+    """Run every unfinished job of `run` whose nodes are in its mode.
 
     Jobs of another mode are not run: their figures would be this mode's under another name. Where
-    the firmware can be set, the journal must prove the mode of each node.
+    the firmware can be set, the journal must prove the mode of each node. A job
+    that its scheduler ends, or that comes to nothing within the site's bounds, is named and stops
+    no other; the same command goes on with it.
 
-    `say` gets one line whenever a step starts or ends, and every half minute.
+    `say` gets one line whenever a step or a job starts or ends, and every half minute.
 
     Raises:
-        BadInput: somebody else runs it, or a job failed; the message says why.
-        Stopped: SIGINT or SIGTERM came; the job has been stopped in order.
+        BadInput: somebody else runs it, or a job's script failed; the message says why.
+        Stopped: SIGINT or SIGTERM came; the jobs have been stopped in order.
     """
-    chosen = scheduler(scheduler_name)
-    speaker = _Speaker(run, say)
+    scheduler(scheduler_name)
     with lock(run):
+        queue = site_of(run).partition.queue
         for group in run.plan.to_run():
+            unfinished = []
             for job in group.jobs:
-                if _complete(run, job):
+                if complete(run, job):
                     continue
                 if why := unproven(run, job.nodes, group.mode):
                     say(f"job {job.id}: NOT RUN in mode {group.mode}: {why}")
                 else:
-                    _run_job(run, job, chosen, speaker)
+                    unfinished.append(job)
+            jobs = Jobs(run, unfinished, scheduler_name, queue, say)
+            follow(jobs, _Speaker(run, jobs, say).look)
 
 
 def unproven(run: Run, nodes: Sequence[str], mode: str) -> str:
@@ -59,43 +76,25 @@ def unproven(run: Run, nodes: Sequence[str], mode: str) -> str:
     return next((f"{node}: {why}{several}" for node, why in missing.items()), "")
 
 
-def _complete(run: Run, job: Job) -> bool:
-    return all((run.folder / "steps" / step.id / "rc").exists() for step in job.steps)
-
-
-def _run_job(run: Run, job: Job, chosen: Scheduler, speaker: _Speaker) -> None:
-    folder = run.folder / "jobs" / job.id
-    state, reason = follow(chosen, folder / "job.sh", folder / "messages", speaker.look)
-    if state is State.FAILED:
-        messages = (folder / "messages").read_text(errors="replace").splitlines()[-3:]
-        free = size(shutil.disk_usage(run.folder).free)
-        found = f"{reason}; {' / '.join(messages) or 'no message'}; {free} free in {run.folder}"
-        raise bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
-
-
-def follow(
-    chosen: Scheduler, script: Path, log: Path, look: Callable[[], None]
-) -> tuple[State, str]:
-    """Run `script` to its end, looking now and then; return how it ended and why.
+def follow(work: Work, look: Callable[[], None]) -> None:
+    """Do `work` to its end, looking after each turn.
 
     Raises:
-        Stopped: SIGINT or SIGTERM came; the script has been stopped in order.
+        Stopped: SIGINT or SIGTERM came; the work has been stopped in order.
     """
     with _noted_signals() as received:
-        ticket = chosen.submit(script, log)
         try:
-            while (state := chosen.state(ticket)) in (State.WAITING, State.RUNNING):
+            while work.turn():
                 if received:
                     raise Stopped(received[0])
                 look()
-                time.sleep(_POLL_S)
-        except BaseException:
-            chosen.cancel(ticket)
+                time.sleep(work.pause)
+        except BaseException as error:
+            work.cancel(f"stopped by {error}" if isinstance(error, Stopped) else "stopped")
             raise
         look()
         if received:
             raise Stopped(received[0])
-    return state, ticket.reason
 
 
 @contextmanager
@@ -117,19 +116,20 @@ def _noted_signals() -> Iterator[list[str]]:
 class _Speaker:
     """Says the progress when it changed, or after half a minute of silence."""
 
-    def __init__(self, run: Run, say: Callable[[str], None]) -> None:
-        self._run, self._say = run, say
+    def __init__(self, run: Run, jobs: Jobs, say: Callable[[str], None]) -> None:
+        self._run, self._jobs, self._say = run, jobs, say
         self._current: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
     def look(self) -> None:
         self._current = current = progress(self._run, active=True, before=self._current)
-        key = (current.done, tuple(step.step.id for step in current.running))
+        jobs = self._jobs.line
+        key = (current.done, tuple(step.step.id for step in current.running), jobs)
         if key == self._last and time.monotonic() - self._moment < _SAY_EVERY_S:
             return
         self._last, self._moment = key, time.monotonic()
-        self._say(current.line())
+        self._say(" · ".join(filter(None, (current.line(), jobs))))
 
 
 def summary(run: Run) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.attempts import attempts, last_words
+from proofmark.batch import Request, State
+from proofmark.declared import Queue
 from proofmark.errors import bad_input, nearest
 from proofmark.execute import follow, unproven
 from proofmark.runs import Run, lock, site_of
-from proofmark.schedulers import scheduler
+from proofmark.schedulers import none
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
             if each.host and away:
                 script = run.folder / "jobs" / "rerun.sh"
                 script.write_text(_elsewhere(each.host, folder / "run.sh"))
-            follow(scheduler("none"), script, log, lambda: None)
+            follow(_Script(script, log), lambda: None)
             if len(found := attempts(folder)) == earlier:
                 said = last_words(log) or "no message"
                 raise bad_input(
@@ -90,3 +92,18 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
 def _elsewhere(host: str, script: Path) -> str:
     command = shlex.join(["ssh", "-o", "BatchMode=yes", host, f"sh {shlex.quote(str(script))}"])
     return f"#!/bin/sh\nexec {command}\n"
+
+
+class _Script:
+    """One script, run here and now."""
+
+    pause = none.POLL_S
+
+    def __init__(self, script: Path, log: Path) -> None:
+        self._job = none.submit(script, Request("rerun", ["localhost"], 0, log, Queue()))
+
+    def turn(self) -> bool:
+        return none.states([self._job])[self._job].state is State.RUNNING
+
+    def cancel(self, why: str) -> None:
+        none.cancel([self._job])

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
-from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes
+from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes, Queue
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.firmware import Firmware, wanted
 from proofmark.nodesets import Nodes
@@ -124,6 +124,7 @@ class Partition(_Model):
     nodes_per_job: int | None = Field(default=None, ge=1)
     family_level: float = Field(default=0.01, gt=0, lt=1)
     firmware: Firmware | None = None
+    queue: Queue = Queue()
     limits: list[Limit] = []
 
     @model_validator(mode="before")

@@ -8,6 +8,8 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
+from proofmark.batch import Request
+from proofmark.declared import Queue
 from proofmark.errors import bad_input, nearest
 from proofmark.launchers import Launch
 from proofmark.launchers import lines as launcher_lines
@@ -15,10 +17,13 @@ from proofmark.node.software import Package, Software
 from proofmark.node.target import needs
 from proofmark.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs import write_whole
-from proofmark.schedulers import header
+from proofmark.schedulers import scheduler as scheduler_called
+from proofmark.tickets import request_of
 
 KIT = files("proofmark")
 SHELL = KIT / "shell"
+GRACE_S = 60
+"""How much longer than on one node a step may take on many, before the job stops waiting."""
 
 
 NODE, PEER, FOLDER = "@NODE@", "@PEER@", "@FOLDER@"
@@ -32,6 +37,7 @@ def write_steps(
     scratch: Path,
     scheduler: str,
     file_systems: Mapping[str, Path] | None = None,
+    queue: Queue | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 
@@ -65,7 +71,7 @@ def write_steps(
             folder = run / "jobs" / job.id
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / "needs", processor_needs(job, software))
-            write_whole(folder / "job.sh", job_script(job, run, scheduler))
+            write_job(run, job, scheduler, queue or Queue())
 
 
 def each_script(step: Step) -> str:
@@ -163,19 +169,31 @@ def processor_needs(job: Job, software: Software) -> str:
     return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
 
 
-def job_script(job: Job, run: Path, scheduler: str) -> str:
-    """Return the script that runs the steps of `job` one after the other."""
+def write_job(run: Path, job: Job, scheduler: str, queue: Queue) -> Request:
+    """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other."""
+    folder = run / "jobs" / job.id
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = request_of(run, job, queue)
+    chosen = scheduler_called(scheduler)
     head = [
         "#!/bin/sh",
-        *header(scheduler, job),
+        *chosen.header(asked),
         f"RUN={shlex.quote(str(run.resolve()))}",
         f"JOB={job.id}",
+        f"NODES={len(job.nodes)}",
+        *(chosen.fan_out(asked) if len(job.nodes) > 1 else ()),
         "STEPS='",
-        *(step.id for step in job.steps),
+        *(step.id + _seconds_on_all(step) for step in job.steps),
         "'",
         "",
     ]
-    return "\n".join(head) + (SHELL / "job.sh").read_text()
+    write_whole(folder / "job.sh", "\n".join(head) + (SHELL / "job.sh").read_text())
+    return asked
+
+
+def _seconds_on_all(step: Step) -> str:
+    """Return how long a step may take that all nodes of the job run, behind a colon."""
+    return "" if step.scope == "job" else f":{step.timeout + step.stagger + GRACE_S}"
 
 
 def _describe(step: Step) -> str:

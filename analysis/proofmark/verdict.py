@@ -119,6 +119,7 @@ def judge(
     limits: Sequence[Limit],
     nodes: Nodes | None = None,
     family_level: float = FAMILY_LEVEL,
+    stopped: Sequence[str] = (),
 ) -> Verdict:
     """Judge the records of the run called `run`.
 
@@ -132,6 +133,7 @@ def judge(
         limits: the site's contract.
         nodes: the hardware of each node, as far as it is known.
         family_level: probability that anything is flagged as an outlier on a healthy machine.
+        stopped: jobs that ended before their steps had, with the reason; listed in the coverage.
     """
     there = nodes or {}
     records = sorted(records, key=lambda record: (record.step, record.attempt))
@@ -156,7 +158,7 @@ def judge(
     counted = Counter(result.verdict for result in results)
     counts = {word: counted[word] for word in WORDS}
     seen = ((record.step, record.attempt, identities.of(record)) for record in records)
-    return Verdict(run, counts, coverage(plan, seen), tuple(results), fleet)
+    return Verdict(run, counts, coverage(plan, seen, stopped), tuple(results), fleet)
 
 
 class _Identities:

@@ -152,7 +152,8 @@ class Kit:
         programs = software or self.software()
         (run.folder / "software.json").write_text(programs.model_dump_json(), encoding="utf-8")
         scratch = Path(at.partition.scratch.path)
-        write_steps(run.folder, run.plan, programs, scratch, at.partition.scheduler)
+        queue, scheduler = at.partition.queue, at.partition.scheduler
+        write_steps(run.folder, run.plan, programs, scratch, scheduler, queue=queue)
         (run.folder / "probe.sh").write_text("echo '=== end'\n", encoding="utf-8")
         return run
 

@@ -124,7 +124,7 @@ def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
 @pytest.fixture
 def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose scheduler heads jobs of several nodes, as "none" does not."""
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda job: [])
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
     return run_of(kit)
 
 
@@ -179,7 +179,7 @@ def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
 
 
 def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda job: [])
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
     planned(kit, "each-pair")
     run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
     for step in run.plan.steps():

@@ -27,6 +27,7 @@ def section(material: Material) -> Section:
         *_failures(material),
         *_retest(material),
         *_not_run(material),
+        *_stopped(material),
         *_other_modes(material),
         *_findings(material),
         *kernels.block(material),
@@ -120,7 +121,7 @@ def _other_modes(material: Material) -> Iterator[Block]:
 
 
 def _not_run(material: Material) -> Iterator[Block]:
-    missing = set(material.verdict.coverage.missing)
+    missing = {line.partition(":")[0] for line in material.verdict.coverage.missing}
     states = [state for state in material.states if state.step.id in missing]
     if not states:
         return
@@ -131,6 +132,12 @@ def _not_run(material: Material) -> Iterator[Block]:
         caption, ("Step", "Nodes", "What happened"), rows, kind=TITLED, rest="See plan.json."
     )
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
+
+
+def _stopped(material: Material) -> Iterator[Block]:
+    if stopped := material.verdict.coverage.stopped:
+        caption = "Jobs that ended before their steps, or did without a node"
+        yield Block(titles=(caption,), items=stopped)
 
 
 def _step(state: StepState) -> Cell:

@@ -2,6 +2,7 @@
 # ---- below this line every step that nodes measure by themselves is alike ----------------
 # sh run.sh   measures this node, or the pair that it is the first of, in a folder of its own
 # The folder gets a run.sh like that of any other step. A node that the step does not ask: exit 0.
+# sh run.sh --unfinished   (of a job) does nothing where the node has measured already
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -10,6 +11,10 @@ while read -r folder node peer; do
 	[ "${node%%.*}" != "${HOST%%.*}" ] || { FOLDER=$folder NODE=$node PEER=$peer && break; }
 done <"$HERE/instances"
 [ -n "$FOLDER" ] || exit 0
+if [ "${1-}" = --unfinished ]; then
+	shift
+	[ ! -e "$HERE/$FOLDER/rc" ] || exit 0
+fi
 
 mkdir -p "$HERE/$FOLDER" || exit 74
 for file in $INPUTS node.sh; do

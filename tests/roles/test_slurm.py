@@ -1,0 +1,326 @@
+"""Runs through a real Slurm on a virtual cluster, and what can befall them there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.helpers import Kit, make_kit, steps_of, until
+from tests.vcluster import Cluster, Slurm
+
+from proofmark.acceptance import judged
+from proofmark.declared import Queue
+from proofmark.errors import BadInput
+from proofmark.execute import execute
+from proofmark.runs import Run
+from proofmark.tickets import JobFolder
+
+pytestmark = pytest.mark.root
+
+WAITS = (
+    'echo "size $1"; : >"$GO.$1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '
+    'echo "rate 100"; echo END'
+)
+"""The step of size 2 waits until there is a file $GO."""
+
+
+class Site:
+    """A kit whose jobs go through the Slurm of a virtual cluster."""
+
+    def __init__(self, kit: Kit, slurm: Slurm) -> None:
+        self.kit, self.slurm, self.cluster = kit, slurm, slurm.cluster
+        self.go = kit.folder / "go"
+        self.said: list[str] = []
+
+    def run(self, *, nodes: int = 1, scope: str = "job", **queue: Any) -> Run:
+        """Stage a run of the sizes 1, 2 and 3, as steps of `nodes` nodes or of each."""
+        sweep = {"size": [1, 2, 3], "nodes": 1 if scope == "each-node" else nodes}
+        self.kit.case(
+            suites={"quick": {"scope": scope, "sweep": sweep}}, environment={"GO": str(self.go)}
+        )
+        site = self.kit.site(hosts=self.cluster.names[:nodes])
+        changes = {"scheduler": "slurm", "queue": Queue(**{"patience_s": 5, **queue})}
+        partition = site.partition.model_copy(update=changes)
+        return self.kit.run(site=site.model_copy(update={"partition": partition}))
+
+    def execute(self, run: Run) -> None:
+        execute(run, "slurm", self.said.append)
+
+    def begin(self, run: Run) -> subprocess.Popen[str]:
+        """Start `proofmark execute` and wait until the second step runs."""
+        code = "import sys; from proofmark.cli import main; sys.exit(main())"
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "execute", str(run.folder)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        until(lambda: self.go.with_name("go.2").exists())
+        return process
+
+    def jobs(self) -> list[str]:
+        """Return the ids of all jobs that Slurm knows, ended ones too."""
+        return self.slurm.ask("squeue", "--noheader", "--states=all", "--format=%i").split()
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    kit = make_kit(tmp_path)
+    kit.program(WAITS)
+    with Cluster(tmp_path / "cluster", 4, shared=[tmp_path]) as cluster, Slurm(cluster) as slurm:
+        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+        yield Site(kit, slurm)
+
+
+def ends(run: Run) -> list[str | None]:
+    files = [step / "rc" for step in steps_of(run)]
+    return [path.read_text().strip() if path.exists() else None for path in files]
+
+
+def states(run: Run) -> list[str]:
+    """Return what the history of the run's only job tells, without repetition."""
+    (group,) = run.plan.groups
+    (job,) = group.jobs
+    told = [line["state"] for line in JobFolder(run, job).history()]
+    return [state for at, state in enumerate(told) if told[at - 1 : at] != [state]]
+
+
+def stopped(run: Run) -> str:
+    (line,) = judged(run).coverage.stopped
+    return line
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+def test_a_run_goes_through_the_queue(site: Site) -> None:
+    """The control of the faults below."""
+    run = site.run()
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+    assert states(run)[-2:] in (["RUNNING", "ENDED"], ["WAITING", "ENDED"])
+    assert judged(run).coverage.stopped == ()
+    hosts = {json.loads((step / "when.json").read_text())["host"] for step in steps_of(run)}
+    assert hosts == {"knl0001"}
+    assert not list((run.folder / "jobs").rglob("ticket.json"))
+
+
+def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> None:
+    run = site.run(nodes=4, scope="each-node")
+    site.go.touch()
+    site.execute(run)
+    coverage = judged(run).coverage
+    assert (coverage.expected, coverage.measured, coverage.duplicate) == (12, 12, 0)
+    assert len(site.jobs()) == 1
+    (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
+    probes = {path.name for path in attempt.glob("knl*")}
+    assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
+
+
+BOTH = ("before", "after")
+
+
+def test_jobs_of_other_nodes_run_at_the_same_time_and_idle_nodes_come_first(site: Site) -> None:
+    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
+    run = chunked(site, jobs_at_once=2, patience_s=2)
+    site.go.touch()
+    site.execute(run)
+    first, *_ = [line for line in site.said if "jobs:" in line]
+    assert "1 to submit" not in first  # two chunks, both are there
+    order = {path.parent.name: path.stat().st_mtime for path in run.folder.rglob("history.jsonl")}
+    assert set(order) == {"00-0001", "00-0002"}
+    assert judged(run).coverage.stopped == ("job 00-0001: without knl0001: down drained spare",)
+
+
+def chunked(site: Site, **queue: Any) -> Run:
+    """Stage per-node steps in jobs of two nodes."""
+    sweep = {"size": [1, 2, 3], "nodes": 1}
+    site.kit.case(
+        suites={"quick": {"scope": "each-node", "sweep": sweep}}, environment={"GO": str(site.go)}
+    )
+    made = site.kit.site(hosts=site.cluster.names)
+    changes = {"scheduler": "slurm", "queue": Queue(**queue), "nodes_per_job": 2}
+    partition = made.partition.model_copy(update=changes)
+    return site.kit.run(site=made.model_copy(update={"partition": partition}))
+
+
+@pytest.mark.fault("node-dies")
+def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site: Site) -> None:
+    run = site.run(nodes=2)
+    with site.begin(run) as process:
+        site.cluster.kill("knl0002")
+        assert finish(process)[0] == 0
+    assert ends(run) == ["0", None, None]
+    assert stopped(run).startswith("job 00-0001: lost a node: knl0002: down down")
+    assert stopped(run).endswith("; 2 of 3 steps left")
+    assert judged(run).exit_code() == 2
+    site.cluster.boot("knl0002")
+    site.slurm.wait_until_idle()
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+    assert judged(run).coverage.stopped == ()
+
+
+@pytest.mark.fault("node-dies")
+def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
+    run = site.run(nodes=4, scope="each-node")
+    with site.begin(run) as process:
+        step = steps_of(run)[1]
+        until(lambda: len(list(step.glob("*/started"))) == 4)
+        site.cluster.kill("knl0003")
+        site.go.touch()
+        assert finish(process)[0] == 0
+    coverage = judged(run).coverage
+    assert [line.rpartition(": ")[2] for line in coverage.missing] == ["knl0003", "knl0003"]
+    assert coverage.measured == 10
+
+
+@pytest.mark.fault("scheduler-restarts")
+def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
+    run = site.run()
+    with site.begin(run) as process:
+        site.slurm.stop_controller()
+        site.go.touch()
+        until(lambda: ends(run) == ["0", "0", "0"])
+        site.slurm.start_controller()
+        assert finish(process)[0] == 0
+    assert len(site.jobs()) == 1
+    assert judged(run).coverage.stopped == ()
+
+
+@pytest.mark.fault("scheduler-silent")
+def test_a_scheduler_that_does_not_answer_is_named_and_the_job_found_later(site: Site) -> None:
+    run = site.run(patience_s=1)
+    with site.begin(run) as process:
+        site.slurm.stop_controller()
+        code, said = finish(process)
+    assert code == 0
+    assert "the scheduler does not answer: squeue: " in said
+    assert "given up after 1 s" in stopped(run)
+    site.slurm.start_controller()
+    until(lambda: bool(site.slurm.states()))
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+    assert len(site.jobs()) == 1
+
+
+@pytest.mark.fault("job-held")
+def test_a_held_job_is_given_up_and_cancelled(site: Site) -> None:
+    run = site.run(patience_s=1, options=["--hold"])
+    site.execute(run)
+    assert "held: PENDING JobHeldUser, given up after 1 s" in stopped(run)
+    assert site.slurm.ask("squeue", "--noheader", "--format=%i") == ""
+
+
+@pytest.mark.fault("nodes-unavailable")
+def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
+    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
+    run = site.run(patience_s=4)
+    site.execute(run)
+    assert "its nodes are not available: PENDING " in stopped(run)
+    assert "given up after 4 s" in stopped(run)
+    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=RESUME")
+    site.slurm.wait_until_idle()
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+
+
+@pytest.mark.fault("job-cancelled")
+def test_a_job_that_an_admin_cancels_is_named(site: Site) -> None:
+    run = site.run()
+    with site.begin(run) as process:
+        site.slurm.ask("scancel", *site.jobs())
+        assert finish(process)[0] == 0
+    assert "cancelled by somebody else" in stopped(run)
+    assert ends(run) == ["0", None, None]
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+
+
+@pytest.mark.fault("job-refused")
+def test_a_job_that_is_refused_is_named_with_the_reason(site: Site) -> None:
+    run = site.run(name="nowhere")
+    site.execute(run)
+    assert "refused: sbatch: " in stopped(run)
+    assert "nvalid partition" in stopped(run)
+
+
+@pytest.mark.slow
+@pytest.mark.fault("job-time-limit")
+def test_a_job_at_its_time_limit_goes_on_as_long_as_it_gets_further(site: Site) -> None:
+    run = site.run(longest_s=1)  # Slurm makes a minute of it
+    with site.begin(run) as process:
+        _, said = process.communicate(timeout=240)
+    assert process.returncode == 0
+    assert "stopped at its time limit: TIMEOUT TimeLimit; goes on" in said
+    assert "stopped at its time limit" in stopped(run)
+    assert ends(run) == ["0", None, None]
+    assert len(site.jobs()) == 2  # the second attempt got nowhere
+
+
+@pytest.mark.fault("controller-killed")
+@pytest.mark.parametrize("known", [True, False], ids=["after its id was noted", "before"])
+def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: bool) -> None:
+    run = site.run()
+    with site.begin(run) as process:
+        process.kill()
+        finish(process)
+    (ticket,) = (run.folder / "jobs").rglob("ticket.json")
+    if not known:
+        ticket.write_text(json.dumps({**json.loads(ticket.read_text()), "id": ""}))
+    with site.begin(run) as process:
+        site.go.touch()
+        assert finish(process)[0] == 0
+    assert ends(run) == ["0", "0", "0"]
+    assert len(site.jobs()) == 1
+    assert len(list((run.folder / "jobs").rglob("attempt-*"))) == 1
+
+
+def test_a_signal_cancels_the_job_and_the_same_command_goes_on(site: Site) -> None:
+    run = site.run()
+    with site.begin(run) as process:
+        process.send_signal(signal.SIGINT)
+        assert finish(process)[0] == 130
+    assert states(run)[-1] == "CANCELLED"
+    assert ends(run) == ["0", None, None]
+    site.go.touch()
+    site.execute(run)
+    assert ends(run) == ["0", "0", "0"]
+
+
+def test_a_script_that_fails_says_why(site: Site) -> None:
+    run = site.run()
+    (run.folder / "probe.sh").write_text("echo 'the probe is broken' >&2; exit 1\n")
+    with pytest.raises(BadInput, match="exit code 74; the probe is broken; "):
+        site.execute(run)
+
+
+@pytest.mark.slow
+def test_sixty_four_nodes_measure_in_one_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit = make_kit(tmp_path)
+    kit.program()
+    with Cluster(tmp_path / "cluster", 64, shared=[tmp_path]) as cluster, Slurm(cluster) as slurm:
+        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+        site = Site(kit, slurm)
+        run = site.run(nodes=64, scope="each-node")
+        site.execute(run)
+        assert len(site.jobs()) == 1
+    assert judged(run).coverage.measured == judged(run).coverage.expected == 3 * 64
+    by_node = {result.record.node for result in judged(run).results}
+    assert by_node == set(cluster.names)

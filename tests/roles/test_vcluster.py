@@ -1,0 +1,67 @@
+"""The virtual cluster itself: what its nodes have of their own, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.helpers import until
+from tests.vcluster import Cluster
+
+pytestmark = pytest.mark.root
+ROOT = Path(__file__).parents[2]
+
+
+def processes(folder: Path) -> list[str]:
+    """Return the command lines that mention `folder`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in text:
+            found.append(text)
+    return found
+
+
+def test_nodes_have_names_processes_and_a_tmp_of_their_own(tmp_path: Path) -> None:
+    mark = tmp_path / "seen by all"
+    mark.touch()
+    with Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster:
+        assert [cluster.on(name, "hostname").strip() for name in cluster.names] == cluster.names
+        cluster.on("knl0001", "touch", "/tmp/mine")
+        assert "mine" not in cluster.on("knl0002", "ls", "/tmp")
+        assert cluster.on("knl0002", "ls", str(tmp_path)).split("\n")[-2] == mark.name
+        assert cluster.on("knl0002", "cat", "/proc/1/cmdline").startswith("sh\0")
+        ssh = [str(cluster.bin / "ssh"), "knl0002", "hostname"]
+        assert subprocess.run(ssh, capture_output=True, text=True, check=True).stdout == "knl0002\n"
+        cluster.kill("knl0002")
+        assert subprocess.run([*ssh[:1], "-oConnectTimeout=1", *ssh[1:]], check=False).returncode
+        cluster.boot("knl0002")
+        assert subprocess.run(ssh, check=True).returncode == 0
+    assert processes(tmp_path) == []
+
+
+@pytest.mark.fault("virtual-cluster-killed")
+@pytest.mark.parametrize("how", ["kill", "terminate", "stdin"])
+def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
+    """The control is its ordinary end, here that of its command."""
+    command = [sys.executable, "-m", "tests.vcluster", "--nodes=2", f"--folder={tmp_path}/cluster"]
+    with subprocess.Popen(
+        [*command, "sh", "-c", "echo up; cat"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout and process.stdin
+        assert process.stdout.readline() == "up\n"
+        assert any("slurmctld" in line for line in processes(tmp_path))
+        if how != "stdin":
+            getattr(process, how)()
+        process.stdin.close()
+        process.wait(20)
+    until(lambda: processes(tmp_path) == [])

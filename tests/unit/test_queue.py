@@ -1,0 +1,232 @@
+"""Jobs in a queue: every state ends in a name, in time. The scheduler is a script of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.helpers import Kit, make_kit
+
+from proofmark import queue as queueing
+from proofmark.acceptance import judged
+from proofmark.batch import NoAnswer, Refused, Report, Request, State
+from proofmark.declared import Queue
+from proofmark.errors import BadInput
+from proofmark.execute import follow
+from proofmark.plan import Job
+from proofmark.queue import Jobs
+from proofmark.runs import Run
+
+
+class Scripted:
+    """A scheduler that says of each job the next of its words; the last one stays."""
+
+    POLL_S = 0.01
+    APART = True
+
+    def __init__(self, *words: Report | Exception | None, run: Run | None = None) -> None:
+        self.words, self.run = list(words), run
+        self.submitted: list[str] = []
+        self.cancelled: list[str] = []
+        self.alive: dict[str, str] = {}
+        self.asked = 0
+        self.conditions: Mapping[str, str] = {}
+        self.refuses: Exception | None = None
+        self.finishes = False
+
+    def header(self, request: Request) -> list[str]:
+        return []
+
+    def fan_out(self, request: Request) -> list[str]:
+        return ["on_all() { :; }"]
+
+    def submit(self, script: Path, request: Request) -> str:
+        if self.refuses:
+            raise self.refuses
+        self.submitted.append(script.parent.name)
+        return str(len(self.submitted))
+
+    def find(self, name: str) -> str:
+        return self.alive.get(name, "")
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+        self.asked += 1
+        word = self.words.pop(0) if len(self.words) > 1 else self.words[0]
+        if isinstance(word, Exception):
+            raise word
+        if self.finishes and self.run:
+            for step in self.run.plan.steps():
+                (self.run.folder / "steps" / step.id / "rc").write_text("0\n")
+        return {} if word is None else dict.fromkeys(ids, word)
+
+    def ended(self, job: str) -> Report | None:
+        return None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        self.cancelled += ids
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        return self.conditions
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def watch(
+    kit: Kit, scheduler: Scripted, monkeypatch: pytest.MonkeyPatch, run: Run | None = None, **q: Any
+) -> tuple[Run, list[str]]:
+    """Let `scheduler` run the jobs of a run to their end; return what was said."""
+    run = run or kit.run()
+    scheduler.run = run
+    monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.stage.scheduler_called", lambda name: scheduler)
+    said: list[str] = []
+    jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
+    follow(Jobs(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None)
+    return run, said
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (State.HELD, "held: XX, given up after 0 s"),
+        (State.UNAVAILABLE, "its nodes are not available: XX, given up after 0 s"),
+        (State.SUSPENDED, "suspended: XX, given up after 0 s"),
+        pytest.param(
+            State.UNKNOWN,
+            "in a state that is not known here: XX, given up after 0 s",
+            marks=pytest.mark.fault("job-state-unknown"),
+        ),
+        (State.OVER, "over, and its results are not there yet: XX, given up after 0 s"),
+        (State.KILLED, "killed: XX"),
+        (State.CANCELLED, "cancelled by somebody else: XX"),
+        (State.TIME_LIMIT, "stopped at its time limit: XX"),
+        (State.NODE_FAILED, "lost a node: XX"),
+        (State.PREEMPTED, "preempted: XX"),
+    ],
+)
+def test_every_state_ends_in_a_name(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, state: State, words: str
+) -> None:
+    scheduler = Scripted(Report(State.RUNNING), Report(state, "XX"))
+    run, said = watch(kit, scheduler, monkeypatch)
+    assert judged(run).coverage.stopped == (f"job 00-0001: {words}; 2 of 2 steps left",)
+    assert said[-1] == f"job 00-0001: {words}"
+    assert scheduler.cancelled == (["1"] if state.stuck else [])
+    assert not list(run.folder.rglob("ticket.json"))
+
+
+@pytest.mark.fault("job-vanished")
+def test_a_job_that_the_scheduler_no_longer_knows_is_named(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = watch(kit, Scripted(Report(State.RUNNING), None), monkeypatch)
+    (line,) = judged(run).coverage.stopped
+    assert line.startswith("job 00-0001: vanished: the scheduler no longer knows it, given up")
+
+
+def test_a_job_that_was_forgotten_after_its_end_is_whole(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the faults here: its notes tell what the scheduler does not."""
+    run = kit.run()
+    scheduler = Scripted(Report(State.RUNNING), None)
+
+    def submit(script: Path, request: Request) -> str:
+        (script.parent / "attempt-1").mkdir()
+        (script.parent / "attempt-1" / "exit").write_text("0\n")
+        return "7"
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    scheduler.finishes = True
+    _, said = watch(kit, scheduler, monkeypatch, run)
+    assert judged(run).coverage.stopped == ()
+    assert said == []
+
+
+@pytest.mark.fault("job-requeued")
+def test_a_job_that_is_requeued_again_and_again_is_given_up(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [Report(State.RUNNING), Report(State.WAITING, "again")] * 5
+    scheduler = Scripted(*turns)
+    run, _ = watch(kit, scheduler, monkeypatch)
+    (line,) = judged(run).coverage.stopped
+    assert "requeued again and again: 4 times" in line
+    assert scheduler.cancelled == ["1"]
+
+
+def test_a_silence_that_ends_is_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(NoAnswer("busy"), NoAnswer("busy"), Report(State.CANCELLED))
+    run, said = watch(kit, scheduler, monkeypatch, patience_s=30)
+    assert "the scheduler does not answer: busy" in said[0]
+    assert "cancelled" in judged(run).coverage.stopped[0]
+
+
+def test_a_refused_job_is_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(None)
+    scheduler.refuses = Refused("sbatch: no such account")
+    run, _ = watch(kit, scheduler, monkeypatch)
+    assert "refused: sbatch: no such account" in judged(run).coverage.stopped[0]
+
+
+def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = Scripted(Report(State.CANCELLED))
+    tries: list[str] = []
+
+    def submit(script: Path, request: Request) -> str:
+        tries.append(request.name)
+        scheduler.alive[request.name] = "41"  # it came through
+        raise NoAnswer("timed out")
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    run, _ = watch(kit, scheduler, monkeypatch, patience_s=30)
+    assert len(tries) == 1
+    assert (
+        '"job": "41", "state": "CANCELLED"' in next(run.folder.rglob("history.jsonl")).read_text()
+    )
+
+
+def test_a_script_that_fails_stops_the_run(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(Report(State.FAILED, "exit code 74"))
+    with pytest.raises(BadInput, match="job 00-0001: found exit code 74; no message; "):
+        watch(kit, scheduler, monkeypatch)
+
+
+def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    scheduler = Scripted(Report(State.RUNNING), Report(State.RUNNING), Report(State.CANCELLED))
+    scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
+    site = kit.site(hosts=("n1", "n2", "n3"))
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    watch(kit, scheduler, monkeypatch, run, jobs_at_once=2)
+    assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
+
+
+def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    site = kit.site(hosts=[f"n{number}" for number in range(20)])
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    scheduler = Scripted(Report(State.RUNNING), Report(State.CANCELLED))
+    watch(kit, scheduler, monkeypatch, run, jobs_at_once=20)
+    assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
+    jobs = Jobs(run, [], "fake", Queue(), lambda line: None)
+    scheduler.POLL_S = 15.0
+    jobs._changed -= 100
+    assert jobs.pause == pytest.approx(5, abs=0.2)
+    jobs._changed -= 10_000
+    assert jobs.pause == 15.0

@@ -1,0 +1,198 @@
+"""The scheduler modules against commands that answer as the real ones and take nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.batch import NoAnswer, Refused, Request, State
+from proofmark.declared import Queue
+from proofmark.errors import BadInput
+from proofmark.schedulers import loadleveler, names, pbs, scheduler, sge, slurm
+
+FAKE = Path(__file__).parents[1] / "fakes" / "batch.py"
+COMMANDS = (
+    *("qsub", "qstat", "qselect", "qdel", "pbsnodes"),
+    *("llsubmit", "llq", "llcancel", "llstatus"),
+)
+JOB = "p1a2b3c-00-0001"
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the commands in front of PATH; return the folder of what they know."""
+    for name in COMMANDS:
+        (tmp_path / name).symlink_to(FAKE)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_BATCH", str(tmp_path))
+    return tmp_path
+
+
+def request(*nodes: str, **queue: Any) -> Request:
+    wanted = Queue(name="normal", account="etc", **queue)
+    return Request(JOB, nodes or ("n1",), 3661, Path("/runs/1/messages"), wanted)
+
+
+def script(folder: Path, module: Any, asked: Request) -> Path:
+    path = folder / "job.sh"
+    path.write_text("\n".join(["#!/bin/sh", *module.header(asked), "true"]) + "\n")
+    return path
+
+
+def queue_holds(folder: Path, **jobs: Any) -> None:
+    (folder / "jobs.json").write_text(json.dumps(jobs))
+
+
+def pbs_job(state: str, **told: Any) -> dict[str, Any]:
+    return {"Job_Name": JOB, "job_state": state, **told}
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_scheduler_has_all_that_the_queue_asks_for(name: str) -> None:
+    wanted = "header fan_out submit find states ended cancel nodes POLL_S APART"
+    assert not [word for word in wanted.split() if not hasattr(scheduler(name), word)]
+
+
+@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2", "n10")])
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_headers_are_taken(fake: Path, nodes: tuple[str, ...], exclusive: bool) -> None:
+    asked = request(*nodes, exclusive=exclusive)
+    assert pbs.submit(script(fake, pbs, asked), asked) == "1234.pbs01"
+    assert loadleveler.submit(script(fake, loadleveler, asked), asked) == "srv24ib.840220"
+
+
+def test_an_option_that_the_commands_do_not_know_is_refused(fake: Path) -> None:
+    """The control of the fakes: they would notice."""
+    asked = request(options=["-Z 1"])
+    with pytest.raises(Refused, match="usage: qsub: -Z 1"):
+        pbs.submit(script(fake, pbs, asked), asked)
+    asked = request(options=["colour = red"])
+    with pytest.raises(Refused, match="has not been submitted: colour = red"):
+        loadleveler.submit(script(fake, loadleveler, asked), asked)
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        (pbs_job("Q"), State.WAITING),
+        (pbs_job("Q", comment="Can Never Run: Insufficient amount of resource"), State.UNAVAILABLE),
+        (pbs_job("R", comment="Job run at Fri Nov 20 at 10:00"), State.RUNNING),
+        (pbs_job("H", Hold_Types="s"), State.HELD),
+        (pbs_job("S"), State.SUSPENDED),
+        (pbs_job("F", Exit_status=0, substate=92), State.OVER),
+        (pbs_job("F", Exit_status=74, substate=92), State.OVER),
+        (pbs_job("F", Exit_status=-29, substate=93), State.TIME_LIMIT),
+        (pbs_job("F", Exit_status=271, substate=93), State.TIME_LIMIT),
+        (pbs_job("F", Exit_status=271, substate=91), State.CANCELLED),
+        (pbs_job("F", Exit_status=-4), State.NODE_FAILED),
+        (pbs_job("Z"), State.UNKNOWN),
+    ],
+)
+def test_states_of_pbs(fake: Path, told: dict[str, Any], state: State) -> None:
+    queue_holds(fake, **{"1234.pbs01": told})
+    found = pbs.states(["1234.pbs01", "99.pbs01"])  # one that is not known spoils nothing
+    assert {job: report.state for job, report in found.items()} == {"1234.pbs01": state}
+
+
+@pytest.mark.parametrize("word", [*loadleveler._STATES, "ZZ"])
+def test_states_of_loadleveler(fake: Path, word: str) -> None:
+    queue_holds(fake, **{"srv24ib.840220": {"state": word, "name": JOB}})
+    found = loadleveler.states(["srv24ib.840220", "srv24ib.1"])
+    assert found["srv24ib.840220"].state is loadleveler._STATES.get(word, State.UNKNOWN)
+    assert len(found) == 1
+    assert loadleveler.find(JOB) == "srv24ib.840220"
+
+
+def test_an_empty_queue_is_an_answer(fake: Path) -> None:
+    assert loadleveler.states(["srv24ib.1"]) == {}
+    assert (pbs.states(["1.pbs01"]), pbs.find(JOB), loadleveler.find(JOB)) == ({}, "", "")
+    pbs.cancel(["1.pbs01"])
+    loadleveler.cancel(["srv24ib.1"])
+
+
+def test_silence_and_refusal_are_told_apart(fake: Path) -> None:
+    (fake / "refuse").write_text("qstat: cannot connect to server pbs01 (errno=15010)")
+    with pytest.raises(NoAnswer, match="cannot connect to server"):
+        pbs.states(["1.pbs01"])
+    (fake / "refuse").write_text("qsub: Unknown queue")
+    with pytest.raises(Refused, match="Unknown queue"):
+        pbs.submit(script(fake, pbs, request()), request())
+    (fake / "refuse").write_text("llq: 2512-301 An error occurred: Unable to connect to 9614")
+    with pytest.raises(NoAnswer):
+        loadleveler.states(["srv24ib.1"])
+
+
+def test_nodes(fake: Path) -> None:
+    told = {
+        "n1": {"state": "free"},
+        "n2": {"state": "job-exclusive"},
+        "n3": {"state": "offline,down", "comment": "DIMM"},
+    }
+    (fake / "nodes.json").write_text(json.dumps({"nodes": told}))
+    wanted = {"n1": "idle", "n2": "busy", "n3": "down offline,down DIMM"}
+    assert pbs.nodes(["n1", "n2", "n3", "n4"]) == wanted
+    found = loadleveler.nodes(["p595-01", "p595-02", "p595-03"])
+    assert found == {"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down"}
+
+
+def test_commands_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(BadInput, match="no program 'qstat' in PATH"):
+        pbs.states(["1"])
+
+
+def test_one_by_one_reaches_every_node_and_fails_if_one_does(tmp_path: Path) -> None:
+    (tmp_path / "ssh").write_text(
+        "#!/bin/sh\nfor last; do shift; case $last in n*) node=$last; break;; esac; done\n"
+        f'[ "$node" != n2 ] || exit 3\necho "$node $*" >>{tmp_path}/seen\n'
+    )
+    (tmp_path / "ssh").chmod(0o755)
+    lines = loadleveler.fan_out(request("n1", "n2", "n3"))
+    (tmp_path / "try").write_text("\n".join([*lines, "on_all /x/run.sh --unfinished"]))
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(["sh", str(tmp_path / "try")], env={"PATH": path}, check=False)
+    assert done.returncode == 3
+    seen = sorted((tmp_path / "seen").read_text().splitlines())
+    assert seen == ["n1 sh /x/run.sh --unfinished", "n3 sh /x/run.sh --unfinished"]
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "state"),
+    [
+        *((word, "None", state) for word, state in slurm._STATES.items()),
+        ("PENDING", "JobHeldAdmin", State.HELD),
+        ("PENDING", "launch failed requeued held", State.HELD),
+        ("PENDING", "ReqNodeNotAvail, UnavailableNodes:knl0007", State.UNAVAILABLE),
+        ("PENDING", "Priority", State.WAITING),
+        ("PENDING", "Resources", State.WAITING),
+        ("BORED", "None", State.UNKNOWN),
+    ],
+)
+def test_states_of_slurm(word: str, reason: str, state: State) -> None:
+    assert slurm._state(word, reason).state is state
+
+
+@pytest.mark.parametrize(
+    ("letters", "state"),
+    [
+        ("qw", State.WAITING),
+        ("hqw", State.HELD),
+        ("Eqw", State.HELD),
+        ("r", State.RUNNING),
+        ("t", State.RUNNING),
+        ("dr", State.RUNNING),
+        ("Rr", State.RUNNING),
+        ("Rq", State.WAITING),
+        ("s", State.SUSPENDED),
+        ("S", State.SUSPENDED),
+        ("T", State.SUSPENDED),
+        ("z", State.UNKNOWN),
+    ],
+)
+def test_states_of_grid_engine(letters: str, state: State) -> None:
+    assert sge._state(letters).state is state

@@ -1,0 +1,44 @@
+# shellcheck shell=sh
+# The first process of a virtual node: sh node.sh FOLDER NAME SHARED…
+# Says "up" when it waits for its network, "ready" when it has booted; lives until it is killed, and
+# with it all that the node runs.
+set -eu
+folder=$1
+name=$2
+shift 2
+hostname "$name"
+mount --bind "$folder/hosts" /etc/hosts
+if [ -e /etc/ssh/ssh_config ]; then mount --bind "$folder/ssh_config" /etc/ssh/ssh_config; fi
+mount -t tmpfs -o size=64m tmpfs /dev/shm
+mount -t tmpfs -o size=64m tmpfs /run
+: >/run/virtual-node
+mkdir -p /run/sshd /run/tmp
+mount -t tmpfs -o size=256m,mode=1777 tmpfs /run/tmp
+for path; do # what all nodes share would be hidden below a /tmp of one's own
+	case $path in
+	/tmp/*)
+		mkdir -p "/run/tmp/${path#/tmp/}"
+		mount --bind "$path" "/run/tmp/${path#/tmp/}"
+		;;
+	esac
+done
+mount --rbind /run/tmp /tmp
+echo up
+read -r _ # there is a network now
+exec 3>&1 >>"$folder/log/$name" 2>&1 </dev/null
+ip link set lo up
+ip addr add "$(awk -v name="$name" '$2 == name { print $1 }' "$folder/hosts")/16" dev eth0
+ip link set eth0 up
+/usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- &
+for script in "$folder"/boot.d/*.sh; do
+	# shellcheck disable=SC1090 # written by whatever service the cluster has
+	if [ -e "$script" ]; then NODE=$name . "$script" 3>&-; fi
+done
+set +e
+echo ready >&3
+exec 3>&-
+while :; do # the first process has to bury those that nobody waits for
+	wait
+	sleep 3600 &
+	wait
+done
