@@ -27,7 +27,7 @@ switch level into nodes so far apart, a file system's name into its scratch dire
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
-    | {"rankfile"}
+    | {"rankfile", "hostfile"}
 )
 """What the kit itself writes into a step's folder beside what the program prints."""
 

@@ -320,6 +320,8 @@ def stage(options: argparse.Namespace) -> int:
         partition.scheduler,
         {name: Path(each.path) for name, each in partition.scratches.items()},
         partition.queue,
+        partition.starting,
+        partition.stand_ins,
     )
     return 0
 

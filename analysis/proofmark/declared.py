@@ -138,6 +138,46 @@ class FileSystem(Declared):
     block_bytes: Count | None = None
 
 
+class Starting(Declared):
+    """How ranks are started here, where the package's own MPI does not know by itself.
+
+    Attributes:
+        launcher: for all packages; empty: the one of the package's MPI.
+        mpi: what ``srun --mpi=`` takes (``pmi2``, ``pmix``), and POE's MP_EUILIB.
+        pmi_library: the library through which Intel MPI speaks with Slurm (libpmi2.so).
+        bootstrap: how other nodes are reached (``ssh``, ``slurm``); empty: mpiexec decides.
+        binds: who binds the ranks: the launcher where it can, or always the wrapper in run.sh.
+    """
+
+    launcher: Slug | Literal[""] = ""
+    mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")
+    pmi_library: str = Field(default="", pattern=r"^(/.*)?$")
+    bootstrap: Slug | Literal[""] = ""
+    binds: Literal["launcher", "wrapper"] = "launcher"
+
+
+NOTHING_TOLD = Starting()
+
+
+class StandIns(Declared):
+    """What of the real machine stands for the parts of a virtual node that has more of them.
+
+    CPU n of the topology is CPU ``cpus[n % len(cpus)]`` of the machine, NUMA nodes likewise. Ranks
+    are bound to the machine's, and judged by them.
+    """
+
+    cpus: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    numa: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
+
+    def cpu(self, virtual: int) -> int:
+        """Return the CPU of the machine that stands for CPU `virtual`."""
+        return self.cpus[virtual % len(self.cpus)]
+
+    def domain(self, virtual: int) -> int:
+        """Return the NUMA node of the machine that stands for NUMA node `virtual`."""
+        return self.numa[virtual % len(self.numa)]
+
+
 def _named(given: Any) -> Any:
     return {name: {} for name in given} if isinstance(given, list) else given
 

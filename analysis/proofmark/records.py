@@ -83,7 +83,7 @@ def _read_attempt(
         text = ""
     node = nodes.get(attempt.host)
     trouble = (
-        step_trouble(step, attempt)
+        step_trouble(step, attempt, hosts, site.partition.stand_ins)
         or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
         or _misplaced(hosts, attempt)
     )
@@ -95,7 +95,7 @@ def _read_attempt(
             attempt=attempt.number,
             system=run.plan.system,
             partition=run.plan.partition,
-            node=folded(hosts) if len(hosts) > 1 else reading.node or attempt.host,
+            node=_where(hosts, attempt, reading),
             origin=site.partition.origin,
             case=step.case,
             benchmark=reading.benchmark,
@@ -110,6 +110,12 @@ def _read_attempt(
             valid=checked.valid,
             reason=checked.reason,
         )
+
+
+def _where(hosts: Sequence[str], attempt: Attempt, reading: Reading) -> str:
+    """Return the node of a figure, or the set of them: those of the instance, or of the ranks."""
+    there = list(hosts) or sorted({bound.host for bound in attempt.ranks})
+    return folded(there) if len(there) > 1 else reading.node or attempt.host
 
 
 def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
@@ -139,7 +145,7 @@ def _checked(reading: Reading, step: Step, attempt: Attempt, trouble: str) -> Re
         if name in asked and not _same(asked[name], printed):
             reason = f"asked for {name} {asked[name]}, the output says {printed}"
             return replace(reading, valid=False, reason=reason)
-    hosts = {entry["host"] for entry in attempt.binding} | {attempt.host}
+    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
     if reading.node and reading.node not in hosts:
         reason = f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
         return replace(reading, valid=False, reason=reason)

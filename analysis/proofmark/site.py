@@ -21,7 +21,18 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
-from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes, Queue
+from proofmark.declared import (
+    CURRENT,
+    Fabric,
+    Facts,
+    FileSystem,
+    Hardware,
+    Mode,
+    Modes,
+    Queue,
+    StandIns,
+    Starting,
+)
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.nodesets import Nodes
 from proofmark.yamlfile import accepted_keys, placed
@@ -58,7 +69,8 @@ class Partition(_Model):
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
     ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
     ``facts`` are further names for the expressions of the cases, such as what the environment was
-    built with. ``nodes_per_job`` is the most that the site gives to one job.
+    built with. ``nodes_per_job`` is the most that the site gives to one job. ``stand_ins`` are for
+    virtual nodes only, whose records are emulated.
     """
 
     hardware: Annotated[
@@ -78,6 +90,8 @@ class Partition(_Model):
     file_systems: list[FileSystem] = []
     nodes_per_job: int | None = Field(default=None, ge=1)
     queue: Queue = Queue()
+    starting: Starting = Starting()
+    stand_ins: StandIns | None = None
     limits: list[Limit] = []
 
     @model_validator(mode="before")
@@ -92,6 +106,12 @@ class Partition(_Model):
         if self.current_mode not in self.modes:
             hint = nearest(self.current_mode, self.modes)
             raise ValueError(f"current_mode {self.current_mode!r}{hint}: one of modes")
+        return self
+
+    @model_validator(mode="after")
+    def _real_cpus(self) -> Self:
+        if self.stand_ins and self.origin != "emulated":
+            raise ValueError("stand_ins: only where origin is emulated")
         return self
 
     @property

@@ -77,6 +77,6 @@ def test_each_pair_of_osu_is_a_figure_of_its_own() -> None:
 def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
     (folder,) = steps_of(staged(kit, memory="ddr", pairs=1))
     text = (folder / "run.sh").read_text()
-    assert "--rank numactl --membind=0,1 " in text
+    assert 'numactl --membind=0,1 sh "$HERE/run.sh" --bind ' in text
     (free,) = steps_of(staged(kit, pairs=1))
-    assert "numactl" not in (free / "run.sh").read_text()
+    assert "numactl --" not in (free / "run.sh").read_text()
