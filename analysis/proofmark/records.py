@@ -12,6 +12,7 @@ import polars as pl
 from proofmark.attempts import Attempt, attempts, step_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.copies import apart, spread
 from proofmark.node.software import Software
 from proofmark.nodesets import folded
 from proofmark.plan import Step
@@ -87,7 +88,12 @@ def _read_attempt(
         or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
         or _misplaced(hosts, attempt)
     )
-    for reading in read_output(case.reader(), step.case, text):
+    readings = read_output(case.reader(), step.case, text)
+    if case.together and step.copies > 1:
+        file = f"{benchmarks.folder / step.case}.yml"
+        trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
+        readings = [*readings, *spread(case.together, readings)]
+    for reading in readings:
         checked = _checked(reading, step, attempt, trouble)
         yield Record(
             run=run.id,

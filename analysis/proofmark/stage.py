@@ -180,9 +180,17 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         own = replace(launch, cpus=launch.cpus[copy::copies])
         lines += [
             "(",
+            "read -r start _ </proc/uptime",
+            "(",
             f"mkdir -p copy-{copy + 1} && cd copy-{copy + 1} || exit 74",
             f"export FIRST_RANK={copy} RANK_STRIDE={copies}",
             *launcher_lines(launcher, own),
+            ")",
+            "code=$?",
+            "read -r end _ </proc/uptime",
+            f'echo "{{\\"copy\\": {copy + 1}, \\"start\\": $start, \\"end\\": $end}}" '
+            f">copy-{copy + 1}.when",
+            'exit "$code"',
             f") >copy-{copy + 1}.out &",
             f"COPY_{copy + 1}=$!",
         ]
@@ -195,6 +203,9 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         f"for copy in {' '.join(map(str, numbers))}; do",
         f'awk -v copy="# copy $copy of {copies}" {after_first_comment} "copy-$copy.out"',
         "done",
+        f"for copy in {' '.join(map(str, numbers))}; do",
+        'cat "copy-$copy.when"',
+        "done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >copies.json",
         'exit "$FAILED"',
     ]
 
