@@ -144,17 +144,17 @@ class Site(_Model):
 
     def location(self, host: str) -> dict[str, str]:
         """Return the switch of each level, and the rack, of `host`."""
-        return self.partition.fabric.location(self._numbers[host])
+        return self.partition.fabric.location(self._numbers[host], host)
 
     def pair_apart(self, level: str) -> list[str]:
         """Return the first two hosts whose nearest common switch level is `level`, or nothing."""
         fabric, numbers = self.partition.fabric, self._numbers
-        wanted = next((each.each for each in fabric.levels if each.name == level), None)
-        first: dict[int, str] = {}
+        wanted = next((each for each in fabric.levels if each.name == level), None)
+        first: dict[str | None, str] = {}
         for host in self.hosts:
-            group = numbers[host] // wanted if wanted else 0
-            other = first.setdefault(group, host)
-            if other != host and fabric.apart(numbers[other], numbers[host]) == level:
+            here = (numbers[host], host)
+            other = first.setdefault(wanted.group(*here) if wanted else None, host)
+            if other != host and fabric.apart((numbers[other], other), here) == level:
                 return [other, host]
         return []
 
