@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from proofmark.attempts import attempts
+from proofmark.errors import BadInput
 from proofmark.plan import Plan, Step
 from proofmark.runs import open_run
 
@@ -41,7 +42,11 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
             continue
         try:
             earlier = open_run(folder).plan
-        except Exception:  # a run of an older version, or a damaged one, tells nothing
+        except (
+            BadInput,
+            OSError,
+            ValueError,
+        ):  # a run of an older version, or a damaged one, tells nothing
             continue
         if (earlier.site, earlier.partition) != (plan.site, plan.partition):
             continue

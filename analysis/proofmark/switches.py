@@ -42,9 +42,8 @@ def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
             groups[frozenset(other for other in leaves if apart(leaf, other) <= distance)] = None
         if sum(map(len, groups)) != len(leaves):
             found = "switches that are near to one of two, but not to the other"
-            raise bad_input(
-                file, f"{distance} switches", found, "levels of which each holds whole ones"
-            )
+            accepted = "levels of which each holds whole ones"
+            raise bad_input(file, f"{distance} switches", found, accepted)
         name = names[place] if names else f"switches-{distance}"
         levels[name] = {
             min(group): folded(node for leaf in group for node in leaves[leaf]) for group in groups
