@@ -19,11 +19,13 @@ def lines(launch: Launch) -> list[str]:
         pinned = ",".join(map(mask, masks))
         settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
     settings |= launch.patient()
-    options = ["-n", str(len(launch.cpus))]
+    ranks = ["-n", str(len(launch.cpus))]
+    # In a job of many nodes hydra would take the job's first, not the one that this is run on.
+    options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
     before: list[str] = []
-    if len(launch.hosts) > 1:
+    if len(launch.by_host) > 1:
         before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
-        options = ["-machinefile", "hostfile", *options]
+        options = ["-machinefile", "hostfile", *ranks]
         if launch.mpi == "intel":
             # Else the scheduler's own distribution comes before the file's.
             settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"

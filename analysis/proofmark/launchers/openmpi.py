@@ -29,7 +29,7 @@ def lines(launch: Launch) -> list[str]:
         before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
         options = ["--rankfile", "rankfile"]
         settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
-        if len(launch.hosts) > 1:
+        if len(launch.by_host) > 1:
             # A rankfile may only name hosts that mpirun has heard of.
             slots = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
             before.append(launch.hostfile(slots))
@@ -38,7 +38,7 @@ def lines(launch: Launch) -> list[str]:
     if launch.starting.bootstrap:
         manager = launch.starting.bootstrap
         settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
-    if len(launch.hosts) > 1:
+    if len(launch.by_host) > 1:
         # mpirun takes along to other nodes only what it is told to.
         wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.together else [])]
         told = [*wrapper, *{**settings, **launch.environment}]

@@ -17,7 +17,8 @@ def lines(launch: Launch) -> list[str]:
     settings = launch.unpinned() | launch.patient()
     if launch.mpi == "intel" and launch.starting.pmi_library:
         settings["I_MPI_PMI_LIBRARY"] = launch.starting.pmi_library
-    options = ["--kill-on-bad-exit=1", "--export=ALL"]
+    # Copies of a program, and the step that fans out per-node steps, hold the same CPUs.
+    options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
     if launch.starting.mpi:
         options.append(f"--mpi={launch.starting.mpi}")
     options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
@@ -30,8 +31,6 @@ def lines(launch: Launch) -> list[str]:
         names = [host for host, ranks in launch.by_host for _ in ranks]
         before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
         options.append("--distribution=arbitrary")
-    if launch.together:
-        options.append("--overlap")
     if launch.shared:
         options.append("--overcommit")
     local = launch.local
