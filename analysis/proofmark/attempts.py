@@ -6,13 +6,13 @@ import errno
 import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from proofmark.node.cpu import cpu_list
+from proofmark.declared import StandIns
 from proofmark.plan import Step
+from proofmark.seats import Bound, Thread, read_binding, seat_trouble
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
@@ -27,7 +27,8 @@ class Attempt:
         host: the node that ran the command.
         start: UTC in ISO 8601, as is `end`.
         timed_out: whether the watchdog stopped it.
-        binding: per rank ``{"rank", "host", "cpus"}`` as the rank itself saw it.
+        ranks: where each rank ran, as it noted itself.
+        threads: where each thread ran, as OpenMP told.
     """
 
     number: int
@@ -38,7 +39,8 @@ class Attempt:
     end: str
     timed_out: bool
     seconds: float
-    binding: Sequence[Mapping[str, Any]]
+    ranks: Sequence[Bound]
+    threads: Sequence[Thread]
 
 
 def attempts(folder: Path) -> list[Attempt]:
@@ -64,14 +66,14 @@ def attempts(folder: Path) -> list[Attempt]:
 def _attempt(folder: Path, number: int) -> Attempt:
     try:
         when = json.loads(_content(folder, "when.json"))
-        binding = [_bound(entry) for entry in json.loads(_content(folder, "binding.json"))]
+        ranks, threads = read_binding(json.loads(_content(folder, "binding.json")))
         rc = int(_content(folder, "rc"))
         host, start, end = (str(when[key]) for key in ("host", "start", "end"))
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         # The loop writes these files before rc: what is damaged now was damaged afterwards.
-        return Attempt(number, folder, -1, "", "", "", False, 0.0, [])
-    return Attempt(number, folder, rc, host, start, end, late, seconds, binding)
+        return Attempt(number, folder, -1, "", "", "", False, 0.0, [], [])
+    return Attempt(number, folder, rc, host, start, end, late, seconds, ranks, threads)
 
 
 def _content(folder: Path, name: str) -> bytes:
@@ -80,16 +82,13 @@ def _content(folder: Path, name: str) -> bytes:
         return file.read()
 
 
-def _bound(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Check one rank's line of binding.json."""
-    cpu_list(str(entry["cpus"]))
-    return {"rank": int(entry["rank"]), "host": str(entry["host"]), "cpus": str(entry["cpus"])}
-
-
-def step_trouble(step: Step, attempt: Attempt) -> str:
+def step_trouble(
+    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: StandIns | None = None
+) -> str:
     """Return why no number of this execution counts, or an empty string.
 
-    The program's exit code, the watchdog and the CPUs that each rank was really bound to.
+    The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
+    the nodes of an instance, if the step has such.
     """
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
@@ -102,7 +101,7 @@ def step_trouble(step: Step, attempt: Attempt) -> str:
         what = f" ({step.program} {meaning})" if meaning else ""
         said = last_words(attempt.folder / "stderr")
         return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
-    return _binding_trouble(step, attempt.binding)
+    return seat_trouble(step, hosts or step.nodes, attempt.ranks, attempt.threads, stand_ins)
 
 
 def last_words(path: Path) -> str:
@@ -120,22 +119,3 @@ def last_words(path: Path) -> str:
     if len(shown) > 160:
         shown = f"…{shown[-159:]}"  # what went wrong stands behind the path that it befell
     return "".join(letter if letter.isprintable() else "·" for letter in shown)
-
-
-def _binding_trouble(step: Step, binding: Sequence[Mapping[str, Any]]) -> str:
-    if not step.cpus or step.launch == "threads":
-        # OpenMP binds its threads after the process has noted where it may run.
-        return ""
-    if len(binding) != len(step.cpus):
-        return f"{len(binding)} of {len(step.cpus)} ranks said where they ran"
-    for entry in binding:
-        rank = entry["rank"]
-        asked = set(step.cpus[rank][1]) if rank < len(step.cpus) else set()
-        ran = cpu_list(entry["cpus"])
-        if ran != asked:
-            return f"rank {rank} ran on CPUs {entry['cpus']}, asked for {_ranges(asked)}"
-    return ""
-
-
-def _ranges(cpus: set[int]) -> str:
-    return ",".join(map(str, sorted(cpus)))

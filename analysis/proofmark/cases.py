@@ -29,7 +29,7 @@ switch level into nodes so far apart, a file system's name into its scratch dire
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
-    | {"rankfile"}
+    | {"rankfile", "hostfile", "copies.json"}
 )
 """What the kit itself writes into a step's folder beside what the program prints."""
 
@@ -109,6 +109,19 @@ class Cost(_Model):
     bytes: Scalar = 0
 
 
+class Together(_Model):
+    """Copies of a program that have to measure at the same time.
+
+    ``copy`` is the parameter that numbers them in the output, ``seconds`` the time for which a
+    figure was measured, from what was asked and printed; ``spread`` are the metrics
+    ``<metric>_spread``: how far the copies are apart.
+    """
+
+    copy_: Name = Field(alias="copy")
+    seconds: Braces
+    spread: list[Name] = []
+
+
 Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each of them by itself, or disjoint pairs of them."""
 
@@ -145,7 +158,10 @@ class Case(_Model):
     """One benchmark: command, sweep, output and how it is read and judged.
 
     With ``copies`` the command is started so many times at once, each with its share of the ranks
-    (of 2n ranks copy i has i and i + n). ``labels`` are parameters that follow from the machine.
+    (of 2n ranks copy i has i and i + n); ``together`` tells whether they measured at once.
+    ``labels`` are parameters that follow from the machine. ``accepts`` are conditions that every
+    point has to meet, with the words for what is accepted: a suite that asks for another point is
+    refused, where ``where`` would leave it out.
     ``stagger`` spreads the starts of a step that each node runs by itself over so many seconds.
     """
 
@@ -161,8 +177,10 @@ class Case(_Model):
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     where: str | None = None
+    accepts: dict[Braces, Text] = {}
     variants: list[Name] = []
     copies: Scalar = 1
+    together: Together | None = None
     stagger: Scalar = 0
     cost: Cost
     timeout: Scalar | None = None
@@ -189,6 +207,7 @@ class Case(_Model):
         ]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
         texts += [self.copies, self.stagger, *self.let.values(), *self.labels.values()]
+        texts += self.accepts
         for use in self.uses():
             texts += [use.where, *use.let.values()]
         return names_in(texts) | set(self.variants)

@@ -80,6 +80,15 @@ def parser() -> argparse.ArgumentParser:
     validate.add_argument("-i", "--inventory", action="append", default=[], help="the site")
     validate.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
 
+    fabric = verb(
+        "fabric",
+        commands.fabric,
+        "turn a topology.conf, or what ibnetdiscover printed, into a partition's fabric",
+        "fabric /etc/slurm/topology.conf --names chip,line-card,switch",
+    )
+    fabric.add_argument("file", metavar="FILE", type=Path)
+    fabric.add_argument("--names", default="", help="of the levels, the nearest first")
+
     read = verb("read", commands.read, "read outputs of a case", "read stream out1.txt out2.txt")
     read.add_argument("case", metavar="CASE")
     read.add_argument("files", metavar="FILE", nargs="+", type=Path)

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 from rich.table import Table
 
@@ -29,6 +30,7 @@ from proofmark.compare import compare as compare_runs
 from proofmark.errors import BadInput, bad_input
 from proofmark.export import export as export_run
 from proofmark.guard import refuse_scratch
+from proofmark.history import measured_cost
 from proofmark.machines import machines_of
 from proofmark.modes import preflight as early
 from proofmark.modes.command import credentials_of
@@ -41,6 +43,7 @@ from proofmark.report import write_report
 from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
 from proofmark.site import choose_inventory, load_site, load_sites
 from proofmark.stage import write_steps
+from proofmark.switches import fabric_levels
 from proofmark.validate import validate as check_site
 from proofmark.verdict import WORDS
 
@@ -106,7 +109,7 @@ def plan(options: argparse.Namespace) -> int:
             planning.make_plan(benchmarks, options.suite, site, machines_of(site)[0])
             for site in sites
         ]
-        _print_plans(plans, as_json=options.json)
+        _print_plans(plans, kit_folder() / "runs", as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     machines, probe = machines_of(site)
@@ -134,15 +137,24 @@ def plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_plans(plans: Sequence[planning.Plan], *, as_json: bool) -> None:
+def _print_plans(plans: Sequence[planning.Plan], runs: Path, *, as_json: bool) -> None:
     """Print one plan, or the plans of several partitions; each is a run of its own."""
-    if as_json and len(plans) == 1:
-        _print_json(plans[0].model_dump(mode="json"))
-    elif as_json:
-        _print_json({"partitions": [made.model_dump(mode="json") for made in plans]})
+    earlier = [measured_cost(made, runs) for made in plans]
+    if as_json:
+        texts = [
+            {**made.model_dump(mode="json"), "history": asdict(cost)}
+            for made, cost in zip(plans, earlier, strict=True)
+        ]
+        _print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
-        for made in plans:
+        for made, cost in zip(plans, earlier, strict=True):
             _print_plan(made)
+            if cost.steps:
+                print(
+                    f"{cost.steps} of {made.totals.steps} steps ran here before "
+                    f"({cost.runs} runs): by their medians {cost.node_hours:.2f} node-hours, "
+                    f"about {duration(cost.wall_s)} in all"
+                )
         if len(plans) > 1:
             totals = [made.totals for made in plans]
             hours = sum(each.node_hours for each in totals)
@@ -213,6 +225,22 @@ def validate(options: argparse.Namespace) -> int:
     for partition, assumed in {made.partition: made.assumed for made in plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
+    return 0
+
+
+def fabric(options: argparse.Namespace) -> int:
+    """Print the ``fabric`` of a partition's facts."""
+    try:
+        text = options.file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        found = error.strerror or "unreadable"
+        raise bad_input(options.file, "", found, "a readable file") from None
+    names = [name for name in options.names.split(",") if name]
+    levels = fabric_levels(text, options.file, names)
+    top = list(levels)[-1]
+    near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
+    facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
+    print(yaml.safe_dump(facts, sort_keys=False), end="")
     return 0
 
 
@@ -414,6 +442,8 @@ def stage(options: argparse.Namespace) -> int:
         partition.scheduler,
         {name: Path(each.path) for name, each in partition.scratches.items()},
         partition.queue,
+        partition.starting,
+        partition.stand_ins,
     )
     return 0
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from proofmark.cases import Name, Slug, Text
+from proofmark.nodesets import unfold
 
 CURRENT = "current"
 """The mode of a partition that has no other: whatever the machine stands in."""
@@ -58,10 +60,31 @@ class Mode(Declared):
 
 
 class Level(Declared):
-    """Nodes that are close together: every `each` hosts, in the inventory's order, are one."""
+    """Nodes that are close together.
+
+    Every `each` hosts, in the inventory's order, are one; or `switches` tells the nodes (a node
+    set) of each by its name, as ``proofmark fabric`` writes it from what the site has.
+    """
 
     name: Slug
-    each: Count
+    each: Count | None = None
+    switches: dict[str, Text] = {}
+
+    @model_validator(mode="after")
+    def _told_once(self) -> Level:
+        if (self.each is None) == (not self.switches):
+            raise ValueError("exactly one of each and switches")
+        return self
+
+    @cached_property
+    def _by_host(self) -> dict[str, str]:
+        return {host: name for name, hosts in self.switches.items() for host in unfold([hosts])}
+
+    def group(self, index: int, host: str) -> str | None:
+        """Return what the host, with this number from 0, shares with the others near it."""
+        if self.each:
+            return f"{self.name}-{index // self.each + 1:03d}"
+        return self._by_host.get(host)
 
 
 class Fabric(Declared):
@@ -77,7 +100,7 @@ class Fabric(Declared):
 
     @model_validator(mode="after")
     def _nested(self) -> Fabric:
-        sizes = [level.each for level in self.levels]
+        sizes = [level.each for level in self.levels if level.each]
         if any(outer % inner for inner, outer in pairwise(sizes)):
             raise ValueError("levels: each one holds whole ones of the level before it")
         return self
@@ -87,17 +110,20 @@ class Fabric(Declared):
         """How far two nodes can be apart, the nearest first."""
         return [*(level.name for level in self.levels), self.top]
 
-    def location(self, index: int) -> dict[str, str]:
+    def location(self, index: int, host: str = "") -> dict[str, str]:
         """Return the switch of each level, and the rack, of the host with this number from 0."""
-        numbers = {level.name: index // level.each + 1 for level in self.levels}
+        groups = {level.name: level.group(index, host) for level in self.levels}
         if self.rack:
-            numbers["rack"] = index // self.rack + 1
-        return {name: f"{name}-{number:03d}" for name, number in numbers.items()}
+            groups["rack"] = f"rack-{index // self.rack + 1:03d}"
+        return {name: group for name, group in groups.items() if group}
 
-    def apart(self, one: int, other: int) -> str:
-        """Return the nearest level that two hosts share."""
-        near = (level for level in self.levels if one // level.each == other // level.each)
-        return next((level.name for level in near), self.top)
+    def apart(self, one: tuple[int, str], other: tuple[int, str]) -> str:
+        """Return the nearest level that two hosts, each by number and name, share."""
+        for level in self.levels:
+            group = level.group(*one)
+            if group and group == level.group(*other):
+                return level.name
+        return self.top
 
 
 class Queue(Declared):
@@ -136,6 +162,46 @@ class FileSystem(Declared):
     name: Slug
     path: str = Field(pattern=r"^/")
     block_bytes: Count | None = None
+
+
+class Starting(Declared):
+    """How ranks are started here, where the package's own MPI does not know by itself.
+
+    Attributes:
+        launcher: for all packages; empty: the one of the package's MPI.
+        mpi: what ``srun --mpi=`` takes (``pmi2``, ``pmix``), and POE's MP_EUILIB.
+        pmi_library: the library through which Intel MPI speaks with Slurm (libpmi2.so).
+        bootstrap: how other nodes are reached (``ssh``, ``slurm``); empty: mpiexec decides.
+        binds: who binds the ranks: the launcher where it can, or always the wrapper in run.sh.
+    """
+
+    launcher: Slug | Literal[""] = ""
+    mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")
+    pmi_library: str = Field(default="", pattern=r"^(/.*)?$")
+    bootstrap: Slug | Literal[""] = ""
+    binds: Literal["launcher", "wrapper"] = "launcher"
+
+
+NOTHING_TOLD = Starting()
+
+
+class StandIns(Declared):
+    """What of the real machine stands for the parts of a virtual node that has more of them.
+
+    CPU n of the topology is CPU ``cpus[n % len(cpus)]`` of the machine, NUMA nodes likewise. Ranks
+    are bound to the machine's, and judged by them.
+    """
+
+    cpus: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    numa: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
+
+    def cpu(self, virtual: int) -> int:
+        """Return the CPU of the machine that stands for CPU `virtual`."""
+        return self.cpus[virtual % len(self.cpus)]
+
+    def domain(self, virtual: int) -> int:
+        """Return the NUMA node of the machine that stands for NUMA node `virtual`."""
+        return self.numa[virtual % len(self.numa)]
 
 
 def _named(given: Any) -> Any:

@@ -12,6 +12,7 @@ import polars as pl
 from proofmark.attempts import Attempt, attempts, step_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.copies import apart, spread
 from proofmark.node.software import Software
 from proofmark.nodesets import folded
 from proofmark.plan import Step
@@ -73,7 +74,7 @@ class _Reader:
         nodes: Mapping[str, Node],
     ) -> None:
         self._run, self._benchmarks, self._software = run, benchmarks, software
-        self._nodes, self._origin = nodes, site.partition.origin
+        self._nodes, self._partition = nodes, site.partition
         self._folded: dict[tuple[str, ...], str] = {}
 
     def step(self, mode: str, step: Step) -> Iterator[Record]:
@@ -93,21 +94,27 @@ class _Reader:
         hosts: Sequence[str],
         attempt: Attempt,
     ) -> Iterator[Record]:
-        reader = self._benchmarks.case(step.case).reader()
+        case = self._benchmarks.case(step.case)
         try:
             text = (attempt.folder / step.output).read_bytes().decode("utf-8", errors="replace")
         except FileNotFoundError:
             text = ""
         node = self._nodes.get(attempt.host)
         trouble = (
-            step_trouble(step, attempt)
+            step_trouble(step, attempt, hosts, self._partition.stand_ins)
             or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
             or _misplaced(hosts, attempt)
         )
-        several = self._name_of(tuple(hosts)) if len(hosts) > 1 else ""
+        readings = read_output(case.reader(), step.case, text)
+        if case.together and step.copies > 1:
+            file = f"{self._benchmarks.folder / step.case}.yml"
+            trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
+            readings = [*readings, *spread(case.together, readings)]
+        there = tuple(hosts) or tuple(sorted({bound.host for bound in attempt.ranks}))
+        several = self._name_of(there) if len(there) > 1 else ""
         name = f"{step.id}/{folder}" if folder else step.id
         environment_hash = self._software.packages[step.package].environment_hash
-        for reading in read_output(reader, step.case, text):
+        for reading in readings:
             checked = _checked(reading, asked, attempt, trouble)
             yield Record(
                 run=self._run.id,
@@ -116,7 +123,7 @@ class _Reader:
                 system=self._run.plan.system,
                 partition=self._run.plan.partition,
                 node=several or reading.node or attempt.host,
-                origin=self._origin,
+                origin=self._partition.origin,
                 case=step.case,
                 benchmark=reading.benchmark,
                 metric=reading.metric,
@@ -167,7 +174,7 @@ def _checked(
             return replace(reading, valid=False, reason=reason)
     if not reading.node or reading.node == attempt.host:
         return reading
-    hosts = {entry["host"] for entry in attempt.binding} | {attempt.host}
+    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
     if reading.node not in hosts:
         reason = f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
         return replace(reading, valid=False, reason=reason)

@@ -21,7 +21,18 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from proofmark.cases import Reference, Slug
-from proofmark.declared import CURRENT, Fabric, Facts, FileSystem, Hardware, Mode, Modes, Queue
+from proofmark.declared import (
+    CURRENT,
+    Fabric,
+    Facts,
+    FileSystem,
+    Hardware,
+    Mode,
+    Modes,
+    Queue,
+    StandIns,
+    Starting,
+)
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.firmware import Firmware, wanted
 from proofmark.nodesets import Nodes
@@ -103,6 +114,7 @@ class Partition(_Model):
     ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
     the probability that any node of a healthy partition is called an outlier. ``firmware`` None is
     firmware that nobody has described: no other mode than the current one is ever entered.
+    ``stand_ins`` are for virtual nodes only, whose records are emulated.
     """
 
     hardware: Annotated[
@@ -125,6 +137,8 @@ class Partition(_Model):
     family_level: float = Field(default=0.01, gt=0, lt=1)
     firmware: Firmware | None = None
     queue: Queue = Queue()
+    starting: Starting = Starting()
+    stand_ins: StandIns | None = None
     limits: list[Limit] = []
 
     @model_validator(mode="before")
@@ -148,6 +162,12 @@ class Partition(_Model):
                 wanted(self.firmware, mode.settings) if self.firmware else None
             except KeyError as error:
                 raise ValueError(f"firmware.attributes: mode {name} needs {error}") from None
+        return self
+
+    @model_validator(mode="after")
+    def _real_cpus(self) -> Self:
+        if self.stand_ins and self.origin != "emulated":
+            raise ValueError("stand_ins: only where origin is emulated")
         return self
 
     @property
@@ -180,17 +200,17 @@ class Site(_Model):
 
     def location(self, host: str) -> dict[str, str]:
         """Return the switch of each level, and the rack, of `host`."""
-        return self.partition.fabric.location(self._numbers[host])
+        return self.partition.fabric.location(self._numbers[host], host)
 
     def pair_apart(self, level: str) -> list[str]:
         """Return the first two hosts whose nearest common switch level is `level`, or nothing."""
         fabric, numbers = self.partition.fabric, self._numbers
-        wanted = next((each.each for each in fabric.levels if each.name == level), None)
-        first: dict[int, str] = {}
+        wanted = next((each for each in fabric.levels if each.name == level), None)
+        first: dict[str | None, str] = {}
         for host in self.hosts:
-            group = numbers[host] // wanted if wanted else 0
-            other = first.setdefault(group, host)
-            if other != host and fabric.apart(numbers[other], numbers[host]) == level:
+            here = (numbers[host], host)
+            other = first.setdefault(wanted.group(*here) if wanted else None, host)
+            if other != host and fabric.apart((numbers[other], other), here) == level:
                 return [other, host]
         return []
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 from proofmark.batch import Request
-from proofmark.declared import Queue
+from proofmark.declared import NOTHING_TOLD, Queue, StandIns, Starting
 from proofmark.errors import bad_input, nearest
-from proofmark.launchers import Launch
+from proofmark.launchers import Cpus, Launch
 from proofmark.launchers import lines as launcher_lines
+from proofmark.node.program import Program
 from proofmark.node.software import Package, Software
 from proofmark.node.target import needs
 from proofmark.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs import write_whole
 from proofmark.schedulers import scheduler as scheduler_called
+from proofmark.seats import real_domains, real_seats
 from proofmark.tickets import request_of
 
 KIT = files("proofmark")
@@ -38,11 +40,14 @@ def write_steps(
     scheduler: str,
     file_systems: Mapping[str, Path] | None = None,
     queue: Queue | None = None,
+    starting: Starting = NOTHING_TOLD,
+    stand_ins: StandIns | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 
     A step that was already written is left alone: its output belongs to exactly that command.
-    `file_systems` are scratch folders by name, for steps that ask for another than `scratch`.
+    `file_systems` are scratch folders by name, for steps that ask for another than `scratch`;
+    `starting` is what the site says about starting ranks; `stand_ins` is for virtual nodes.
 
     Raises:
         BadInput: a package or program of the plan was not provided.
@@ -56,7 +61,7 @@ def write_steps(
         base = (file_systems or {}).get(step.file_system, scratch)
         own = f"/{FOLDER}" if step.scope != "job" else ""
         own_scratch = f"{base / run.name / step.id}{own}"
-        text = step_script(step, software, own_scratch)
+        text = step_script(step, software, own_scratch, starting, stand_ins)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
             (folder / name).write_text(content.replace(SCRATCH, own_scratch))
@@ -86,7 +91,13 @@ def each_script(step: Step) -> str:
     return "\n".join(head) + (SHELL / "each.sh").read_text()
 
 
-def step_script(step: Step, software: Software, scratch: str) -> str:
+def step_script(
+    step: Step,
+    software: Software,
+    scratch: str,
+    starting: Starting = NOTHING_TOLD,
+    stand_ins: StandIns | None = None,
+) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Raises:
@@ -99,16 +110,22 @@ def step_script(step: Step, software: Software, scratch: str) -> str:
     def placed(value: str) -> str:
         return value.replace(SCRATCH, scratch)
 
+    program = _program(step, package)
+    cpus, membind = real_seats(step, stand_ins), real_domains(step, stand_ins)
     launch = Launch(
-        program=_program(step, package),
+        program=program.path,
         arguments=[placed(argument) for argument in step.arguments],
         environment={name: placed(value) for name, value in _environment(step, package).items()},
         hosts=step.nodes if step.scope == "job" else [NODE, PEER],
-        cpus=step.cpus,
+        cpus=cpus,
         prefix=package.prefix,
-        membind=step.membind,
+        membind=membind,
+        mpi=program.mpi.family or "" if program.mpi else "",
+        starting=starting,
+        together=step.copies > 1,
+        one_machine=stand_ins is not None,
     )
-    launcher = package.launcher if step.launch == "mpi" else "plain"
+    launcher = (starting.launcher or package.launcher) if step.launch == "mpi" else "plain"
     lines = (
         launcher_lines(launcher, launch) if step.copies == 1 else _copied(step, launcher, launch)
     )
@@ -125,9 +142,37 @@ def step_script(step: Step, software: Software, scratch: str) -> str:
         "launch() {",
         *lines,
         "}",
+        *_seats([rank for _, rank in cpus], stand_ins),
         "",
     ]
     return "\n".join(head) + (SHELL / "step.sh").read_text()
+
+
+def _seats(ranks: Sequence[Cpus], stand_ins: StandIns | None) -> list[str]:
+    """Return the sh function that knows the CPUs of each rank, in the order of its threads.
+
+    Like nodes follow each other, so the number of a rank on its node is often enough.
+    """
+    seats = [tuple(cpus) for cpus in ranks]
+    count = len(seats)
+    period = next((n for n in range(1, count) if count % n == 0 and _repeats(seats, n)), count)
+    by_cpus: dict[tuple[int, ...], list[str]] = {}
+    for rank, cpus in enumerate(seats[:period]):
+        by_cpus.setdefault(cpus, []).append(str(rank))
+    told = [f"# CPU n of a node is CPU {stand_ins.cpus}[n] of this machine"] if stand_ins else []
+    return [
+        *told,
+        "seat() { # the CPUs of a rank",
+        f"case $(($1 % {period or 1})) in",
+        *(f"{'|'.join(own)}) CPUS={','.join(map(str, cpus))} ;;" for cpus, own in by_cpus.items()),
+        "*) CPUS= ;;",
+        "esac",
+        "}",
+    ]
+
+
+def _repeats(seats: Sequence[Cpus], period: int) -> bool:
+    return seats[period:] == seats[:-period]
 
 
 def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
@@ -140,9 +185,17 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         own = replace(launch, cpus=launch.cpus[copy::copies])
         lines += [
             "(",
+            "read -r start _ </proc/uptime",
+            "(",
             f"mkdir -p copy-{copy + 1} && cd copy-{copy + 1} || exit 74",
             f"export FIRST_RANK={copy} RANK_STRIDE={copies}",
             *launcher_lines(launcher, own),
+            ")",
+            "code=$?",
+            "read -r end _ </proc/uptime",
+            f'echo "{{\\"copy\\": {copy + 1}, \\"start\\": $start, \\"end\\": $end}}" '
+            f">copy-{copy + 1}.when",
+            'exit "$code"',
             f") >copy-{copy + 1}.out &",
             f"COPY_{copy + 1}=$!",
         ]
@@ -155,6 +208,9 @@ def _copied(step: Step, launcher: str, launch: Launch) -> list[str]:
         f"for copy in {' '.join(map(str, numbers))}; do",
         f'awk -v copy="# copy $copy of {copies}" {after_first_comment} "copy-$copy.out"',
         "done",
+        f"for copy in {' '.join(map(str, numbers))}; do",
+        'cat "copy-$copy.when"',
+        "done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >copies.json",
         'exit "$FAILED"',
     ]
 
@@ -216,12 +272,12 @@ def _package(step: Step, software: Software) -> Package:
     return software.packages[step.package]
 
 
-def _program(step: Step, package: Package) -> str:
+def _program(step: Step, package: Package) -> Program:
     if step.program not in package.programs:
         hint = nearest(step.program, package.programs)
         found = f"no program {step.program!r} in {step.package}{hint}"
         raise bad_input("software.json", step.id, found, ", ".join(package.programs))
-    return package.programs[step.program].path
+    return package.programs[step.program]
 
 
 def _environment(step: Step, package: Package) -> dict[str, str]:

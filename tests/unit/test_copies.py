@@ -7,12 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.unit.helpers import ROOT, Kit, make_kit, steps_of
 
 from proofmark.cases import load_benchmarks
+from proofmark.execute import execute
 from proofmark.plan import Machine, make_plan
 from proofmark.reader.engine import read_output
-from proofmark.runs import Run, start_or_continue
+from proofmark.records import Record, read_run
+from proofmark.runs import Run, open_run, start_or_continue
 from proofmark.stage import write_steps
 from proofmark.topology import Topology
 
@@ -77,6 +80,58 @@ def test_each_pair_of_osu_is_a_figure_of_its_own() -> None:
 def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
     (folder,) = steps_of(staged(kit, memory="ddr", pairs=1))
     text = (folder / "run.sh").read_text()
-    assert "--rank numactl --membind=0,1 " in text
+    assert 'numactl --membind=0,1 sh "$HERE/run.sh" --bind ' in text
     (free,) = steps_of(staged(kit, pairs=1))
-    assert "numactl" not in (free / "run.sh").read_text()
+    assert "numactl --" not in (free / "run.sh").read_text()
+
+
+def together(kit: Kit, delays: str) -> list[Record]:
+    """Run two copies that each measure for half a second, after `delays` by their first rank."""
+    kit.program(
+        f'sleep $(echo {delays} | cut -d" " -f$((FIRST_RANK + 1))); sleep 0.5; '
+        'echo "# OSU MPI Bandwidth Test v7.4"; echo "# Size      Bandwidth (MB/s)"; '
+        'echo "1 $((100 + FIRST_RANK * 50)).0"'
+    )
+    case = yaml.safe_load((ROOT / "benchmarks" / "osu-contention.yml").read_text())
+    reader = yaml.safe_load((ROOT / "benchmarks" / "osu-latency.yml").read_text())["read"]
+    kit.case(
+        launch="mpi",
+        copies=2,
+        together={**case["together"], "seconds": "{0.5 * bandwidth / bandwidth}"},
+        sweep={"size": 1, "ranks": 2},
+        read=reader,
+        metrics=case["metrics"],
+    )
+    run = kit.run(run_id="mine")
+    execute(run, "none", lambda line: None)
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+
+
+@pytest.mark.fault("copies-apart")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) -> None:
+    first, second, spread = together(kit, "0 0.6" if injected else "0 0")
+    assert (first.parameters["pair"], second.parameters["pair"]) == (1, 2)
+    assert (spread.metric, spread.value, spread.unit) == ("bandwidth_spread", 40, "%")
+    assert "pair" not in spread.parameters
+    for record in (first, second, spread):
+        assert record.valid is not injected
+    assert injected == ("2 copies measured at the same time for 0.00 s of 0.5" in first.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "missing or damaged"),
+        ("[]", "0 of 2 copies said when they ran"),
+        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies said when they ran"),
+    ],
+)
+def test_copies_that_do_not_say_when_they_ran(kit: Kit, text: str, reason: str) -> None:
+    together(kit, "0 0")
+    run = open_run(kit.folder / "runs" / "mine")
+    (folder,) = steps_of(run)
+    (folder / "copies.json").write_text(text)
+    found = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert all(reason in record.reason for record in found)
+    assert found

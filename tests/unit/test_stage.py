@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
-from proofmark import launchers, stage
+from proofmark import stage
 from proofmark.errors import BadInput
-from proofmark.launchers import Launch
 from proofmark.runs import write_whole
 from proofmark.stage import step_script, write_steps
 
@@ -120,44 +118,3 @@ class TestScripts:
         with pytest.raises(BadInput) as error:
             script(kit, provided, **case)
         assert str(error.value).startswith(f"software.json: 0001-fake: found {expected}")
-
-
-class TestLaunchers:
-    LAUNCH = Launch(
-        program="/opt/a b/program",
-        arguments=["x y"],
-        environment={"NAME": "it's"},
-        hosts=["n1", "n2"],
-        cpus=[(0, (0, 1)), (1, (4, 5))],
-        prefix="/opt/my mpi",
-    )
-
-    def test_open_mpi_gets_a_file_of_ranks(self) -> None:
-        lines = "\n".join(launchers.lines("openmpi", self.LAUNCH))
-        assert "rank 0=n1 slot=0,1\nrank 1=n2 slot=4,5\n" in lines
-        assert "exec '/opt/my mpi/bin/mpirun' -np 2 --rankfile rankfile sh " in lines
-        assert lines.endswith("--rank '/opt/a b/program' 'x y'")
-
-    def test_hydra_gets_a_mask_of_cpus_for_each_rank_of_a_node(self) -> None:
-        launch = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (5,)), (0, (2, 3))]})
-        lines = launchers.lines("hydra", launch)
-        (masks,) = re.findall(r"I_MPI_PIN_DOMAIN='\[(.*)\]'", "\n".join(lines))
-        assert [int(mask, 16) for mask in masks.split(",")] == [0b1, 0b100000, 0b1100]
-        assert lines[-1].startswith("exec '/opt/my mpi/bin/mpiexec.hydra' -n 3 sh ")
-
-    @pytest.mark.parametrize(
-        ("launcher", "settings"),
-        [
-            ("openmpi", "OMPI_MCA_mpi_yield_when_idle=1"),
-            ("hydra", "I_MPI_WAIT_MODE=1"),
-        ],
-    )
-    def test_ranks_that_share_a_cpu_do_not_spin(self, launcher: str, settings: str) -> None:
-        apart = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (1,))]})
-        shared = Launch(**{**vars(self.LAUNCH), "cpus": [(0, (0,)), (0, (0,))]})
-        assert f"export {settings}" in launchers.lines(launcher, shared)
-        assert f"export {settings}" not in launchers.lines(launcher, apart)
-
-    def test_an_unknown_launcher_is_refused_with_the_names_of_all(self) -> None:
-        with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
-            launchers.lines("openmpy", self.LAUNCH)

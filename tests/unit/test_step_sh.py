@@ -393,7 +393,10 @@ class TestBinding:
         assert sorted(step.text("stdout").split()) == [str(rank) for rank in range(ranks)]
         assert step.text("stderr").splitlines() == [str(step.folder)] * ranks
         here = os.uname().nodename
-        expected = [{"rank": rank, "host": here, "cpus": str(rank)} for rank in range(ranks)]
+        expected = [
+            {"rank": rank, "host": here, "cpus": str(rank), "memory": "default"}
+            for rank in range(ranks)
+        ]
         assert step.json("binding.json") == expected
 
     def test_a_rank_that_is_killed_ends_the_step(self, tmp_path: Path) -> None:

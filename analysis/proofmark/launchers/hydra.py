@@ -1,21 +1,39 @@
-"""MPICH's process manager Hydra as Intel MPI ships it: a CPU mask per rank (I_MPI_PIN_DOMAIN)."""
+"""Hydra, the process manager of MPICH, MVAPICH2 and Intel MPI: a file of hosts, a mask per rank."""
 
 from __future__ import annotations
 
 import shlex
 
-from proofmark.launchers import Launch
+from proofmark.launchers import Launch, mask
 
 
 def lines(launch: Launch) -> list[str]:
-    """Pin each rank to the mask of its CPUs (Intel MPI Developer Reference, "Process Pinning")."""
-    on_first = [cpus for node, cpus in launch.cpus if node == 0]
-    masks = ",".join(f"0x{sum(1 << cpu for cpu in set(cpus)):x}" for cpus in on_first)
-    settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{masks}]"}
-    if len({cpu for cpus in on_first for cpu in cpus}) < sum(map(len, on_first)):
-        settings |= {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}
+    """Name the hosts in the order of the ranks, and pin the ranks.
+
+    Intel MPI pins by a list of masks that holds for every node (Developer Reference, "Process
+    Pinning"). Where nodes differ, and with the other two, the wrapper binds.
+    """
+    masks = launch.local if launch.mpi == "intel" else []
+    settings = launch.unpinned()
+    if masks:
+        pinned = ",".join(map(mask, masks))
+        settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
+    settings |= launch.patient()
+    ranks = ["-n", str(len(launch.cpus))]
+    # In a job of many nodes hydra would take the job's first, not the one that this is run on.
+    options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
+    before: list[str] = []
+    if len(launch.by_host) > 1:
+        before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
+        options = ["-machinefile", "hostfile", *ranks]
+        if launch.mpi == "intel":
+            # Else the scheduler's own distribution comes before the file's.
+            settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
+        if launch.starting.bootstrap:
+            options = ["-bootstrap", launch.starting.bootstrap, *options]
     mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
     return [
         *launch.exports(settings),
-        f"exec {mpiexec} -n {len(launch.cpus)} {launch.ranked()}",
+        *before,
+        f"exec {mpiexec} {shlex.join(options)} {launch.ranked(bind=not masks)}",
     ]

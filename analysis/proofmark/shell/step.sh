@@ -3,17 +3,29 @@
 # sh run.sh            runs the step; a finished step is repeated into again-<n>/, nothing is overwritten
 # sh run.sh --launch   (own use) becomes the launcher, in a session of its own
 # sh run.sh --rank …   (own use) notes where this rank is bound, then becomes the program
+# sh run.sh --bind …   (own use) the same, but binds the rank to its seat first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
-where_bound() { # one JSON line: rank, host, CPUs allowed
+rank_number() { # of all ranks of the step, of however many copies of a program
+	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-0}}}}}
+	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1}))
+}
+
+take_seat() { # binds this shell; if that cannot be done, what where_bound notes tells
+	seat "$rank"
+	[ -z "$CPUS" ] || taskset -cp "$CPUS" $$ >/dev/null
+}
+
+where_bound() { # one JSON line: rank, host, CPUs allowed, memory policy
 	allowed=
 	while read -r key value; do
 		[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
 	done </proc/self/status
-	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${SLURM_PROCID:-0}}}}
-	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1})) # of several copies of a program
-	printf '{"rank": %s, "host": "%s", "cpus": "%s"}\n' "$rank" "$HOST" "$allowed" >"$BINDING/$rank"
+	policy=
+	[ ! -r /proc/self/numa_maps ] || read -r _ policy _ </proc/self/numa_maps
+	printf '{"rank": %s, "host": "%s", "cpus": "%s", "memory": "%s"}\n' \
+		"$rank" "$HOST" "$allowed" "$policy" >"$BINDING/$rank"
 }
 
 case ${1-} in
@@ -24,7 +36,9 @@ case ${1-} in
 	fi
 	launch
 	;;
---rank)
+--rank | --bind)
+	rank_number
+	[ "$1" = --rank ] || take_seat
 	shift
 	where_bound
 	exec "$@"
@@ -129,13 +143,10 @@ TIMED_OUT=false
 if [ -e timed_out ]; then TIMED_OUT=true; fi
 {
 	echo '['
-	comma=
-	for bound in binding/*; do
-		[ -e "$bound" ] || continue
-		read -r line <"$bound"
-		echo "$comma$line"
-		comma=,
-	done
+	{
+		cat binding/* 2>/dev/null
+		grep -h '^{"thread": ' stderr stdout # what OpenMP says of its threads
+	} | sed '2,$s/^/,/'
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding

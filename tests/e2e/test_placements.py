@@ -1,0 +1,119 @@
+"""Ranks over four virtual nodes: each launcher puts every one where the placement wants it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.helpers import SYMBOLS, described, make_kit
+from tests.vcluster.cluster import Cluster
+from tests.vcluster.slurm import Slurm
+
+from proofmark.attempts import attempts, step_trouble
+from proofmark.cases import load_benchmarks
+from proofmark.declared import StandIns, Starting
+from proofmark.node.program import Mpi
+from proofmark.node.software import Package, Software
+from proofmark.plan import Machine, Plan, make_plan
+from proofmark.site import Partition, Scratch, Site
+from proofmark.stage import step_script
+from proofmark.topology import Topology
+
+ROOT = Path(__file__).parents[2]
+P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
+"""A Power 595 in small: two books of two sockets of two cores."""
+STAND_INS = StandIns(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
+SSH = Starting(bootstrap="ssh")
+# The cluster's Slurm has no task/affinity: it takes the masks and ignores them.
+SRUN = Starting(launcher="srun", mpi="none", binds="wrapper")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path) -> Iterator[Cluster]:
+    with Cluster(shared / "cluster", 4, shared=[shared]) as made, Slurm(made):
+        yield made
+
+
+def p5(starting: Starting, **sweep: Any) -> tuple[Plan, Site]:
+    """Plan suite p5 on four such nodes, with a part of its process counts and collectives."""
+    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    partition = Partition(
+        hardware="discovered",
+        environment="local",
+        scheduler="none",
+        provision_from="preinstalled",
+        scratch=Scratch(path="/var/tmp/proofmark"),
+        origin="emulated",
+        starting=starting,
+        stand_ins=STAND_INS,
+    )
+    hosts = tuple(f"knl{number:04d}" for number in range(1, 5))
+    place = {"inventory": Path("inventory/v"), "limit": "knl", "partition_name": "knl"}
+    site = Site(name="v", partition=partition, hosts=hosts, connection="ssh", **place)
+    case = benchmarks.case("imb-collectives")
+    (use,) = case.suites["p5"]
+    use = use.model_copy(update={"sweep": {**use.sweep, **sweep}})
+    case = case.model_copy(update={"suites": {"p5": [use]}})
+    benchmarks = benchmarks.model_copy(update={"cases": {"imb-collectives": case}})
+    facts = {**SYMBOLS, "cores": 8, "sockets": 4, "numa": 2, "nodes": 4, "memory_bytes": 4 << 30}
+    machine = Machine(facts, Topology.from_lstopo(P595))
+    return make_plan(benchmarks, "p5", site, machine), site
+
+
+def software(program: Path, launcher: Any, prefix: str, family: str) -> Software:
+    mpi = Mpi(family=family, version="1", library="libmpi.so", mpirun=f"{prefix}/bin/mpirun")
+    described_program = described(program).model_copy(update={"mpi": mpi})
+    package = Package(
+        origin="preinstalled",
+        version="1",
+        launcher=launcher,
+        prefix=prefix,
+        programs={"IMB-MPI1": described_program},
+    )
+    return Software(packages={"intel-mpi-benchmarks": package})
+
+
+@pytest.mark.parametrize("how", ["openmpi", "srun"])
+def test_p5_puts_every_rank_where_its_placement_wants_it(
+    cluster: Cluster, shared: Path, how: str
+) -> None:
+    starting = SRUN if how == "srun" else SSH
+    kit = make_kit(shared / f"kit-{how}")
+    program = kit.program('echo "$@"')
+    plan, site = p5(starting, ranks=[6, 8, 16], collective="Bcast")
+    steps = list(plan.steps())
+    assert {step.placement for step in steps} == {"BD", "BA", "UD", "UA"}
+    provided = software(program, "openmpi", "/usr", "openmpi")
+    for step in steps:
+        folder = shared / how / step.id
+        folder.mkdir(parents=True)
+        script = step_script(step, provided, str(folder / "scratch"), starting, STAND_INS)
+        (folder / "run.sh").write_text(script)
+        start(cluster, folder, how)
+        assert (folder / "stdout").read_text().count("Bcast") == step.ranks
+        (attempt,) = attempts(folder)
+        assert step_trouble(step, attempt, stand_ins=site.partition.stand_ins) == ""
+        where = [rank.host for rank in sorted(attempt.ranks, key=lambda rank: rank.rank)]
+        assert where == [step.nodes[node] for node, _ in step.cpus]
+
+
+def start(cluster: Cluster, folder: Path, how: str) -> None:
+    """Run a step as its job does: on its first node, in an allocation where there is Slurm."""
+    if how == "srun":
+        command = [str(cluster.bin / "salloc"), "--quiet", "--nodes=4", "sh", f"{folder}/run.sh"]
+        environment = {**cluster.environment()}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    else:
+        command = ["/usr/bin/env", "ssh", "knl0001", "sh", f"{folder}/run.sh"]
+        done = subprocess.run(
+            command, env=cluster.environment(), capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr + (folder / "stderr").read_text()

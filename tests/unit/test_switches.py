@@ -1,0 +1,122 @@
+"""Switch levels, from texts in the form of topology.conf and of ibnetdiscover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from proofmark.cli import main
+from proofmark.declared import Fabric
+from proofmark.errors import BadInput
+from proofmark.switches import fabric_levels
+
+SLURM = """
+# three levels
+SwitchName=chip1 Nodes=n[1-2]
+SwitchName=chip2 Nodes=n3,n4 LinkSpeed=100
+SwitchName=chip3 \\
+  Nodes=n[10-11]
+switchname=card1 switches=chip[1-2]
+SwitchName=card2 Switches=chip3
+SwitchName=core Switches=card[1-2]
+"""
+IBNET = """
+#
+# Topology file: generated on Mon Mar  2 10:00:00 2009
+#
+vendid=0x2c9
+devid=0xb924
+sysimgguid=0x2c90000000013
+switchguid=0x2c90000000010(2c90000000010)
+Switch	24 "S-0002c90000000010"		# "ISR9024 A" enhanced port 0 lid 1 lmc 0
+[1]	"H-0002c90000000101"[1](2c90000000101) 		# "n1 HCA-1" lid 11 4xDDR
+[2]	"H-0002c90000000102"[1](2c90000000102) 		# "n2 HCA-1" lid 12 4xDDR
+[23]	"S-0002c90000000030"[1]		# "SPINE" lid 3 4xDDR
+
+Switch	24 "S-0002c90000000020"		# "ISR9024 B" enhanced port 0 lid 2 lmc 0
+[1]	"H-0002c90000000103"[1](2c90000000103) 		# "n3 HCA-1" lid 13 4xDDR
+[23]	"S-0002c90000000030"[2]		# "SPINE" lid 3 4xDDR
+
+Switch	24 "S-0002c90000000030"		# "SPINE" base port 0 lid 3 lmc 0
+[1]	"S-0002c90000000010"[23]		# "ISR9024 A" lid 1 4xDDR
+[2]	"S-0002c90000000020"[23]		# "ISR9024 B" lid 2 4xDDR
+
+vendid=0x2c9
+caguid=0x2c90000000100
+Ca	2 "H-0002c90000000101"		# "n1 HCA-1"
+[1](2c90000000101) 	"S-0002c90000000010"[1]		# lid 11 lmc 0 "ISR9024 A" lid 1 4xDDR
+
+Ca	2 "H-0002c90000000102"		# "n2 HCA-1"
+[1](2c90000000102) 	"S-0002c90000000010"[2]		# lid 12 lmc 0 "ISR9024 A" lid 1 4xDDR
+
+Ca	2 "H-0002c90000000103"		# "n3 HCA-1"
+[1](2c90000000103) 	"S-0002c90000000020"[1]		# lid 13 lmc 0 "ISR9024 B" lid 2 4xDDR
+"""
+
+
+def test_the_tree_of_slurm_has_a_level_for_each_row_of_switches() -> None:
+    assert fabric_levels(SLURM, "topology.conf", ["chip", "line-card", "switch"]) == {
+        "chip": {"chip1": "n[1-2]", "chip2": "n[3-4]", "chip3": "n[10-11]"},
+        "line-card": {"chip1": "n[1-4]", "chip3": "n[10-11]"},
+        "switch": {"chip1": "n[1-4,10-11]"},
+    }
+    assert list(fabric_levels(SLURM, "f")) == ["switches-1", "switches-3", "switches-5"]
+
+
+def test_infiniband_is_measured_in_switches_on_the_way() -> None:
+    assert fabric_levels(IBNET, "ibnet") == {
+        "switches-1": {"S-0002c90000000010": "n[1-2]", "S-0002c90000000020": "n3"},
+        "switches-3": {"S-0002c90000000010": "n[1-3]"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "no switch and no adapter"),
+        ("SwitchName=a Nodes=n1 Switches=b", "f:1: found SwitchName=a Nodes=n1 Switches=b"),
+        ("SwitchName=a Switches=b", "Switches: found b; accepted: switches that have a line"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several tops: a, b"),
+        (IBNET[: IBNET.index('Ca\t2 "H-0002c90000000101"')], "no switch and no adapter"),
+        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no way to"),
+    ],
+)
+def test_what_is_not_whole_is_refused(text: str, expected: str) -> None:
+    with pytest.raises(BadInput) as error:
+        fabric_levels(text, "f")
+    assert expected in str(error.value)
+
+
+def test_a_ring_has_no_levels() -> None:
+    names = ["S1", "S2", "S3", "S4"]
+    text = ""
+    for at, name in enumerate(names):
+        ends = (names[at - 1], names[(at + 1) % 4])
+        text += f'Switch\t4 "{name}"\t# "{name}" port 0\n[1]\t"H{at}"[1]\n'
+        text += "".join(f'[{port}]\t"{end}"[3]\n' for port, end in enumerate(ends, start=2))
+        text += f'Ca\t1 "H{at}"\t# "n{at} HCA-1"\n[1](0) \t"{name}"[1]\n'
+    with pytest.raises(BadInput, match="near to one of two, but not to the other"):
+        fabric_levels(text, "f")
+
+
+def test_the_names_are_as_many_as_the_levels() -> None:
+    with pytest.raises(BadInput, match="2 names for 3 levels; accepted: for 1, 3, 5 switches"):
+        fabric_levels(SLURM, "f", ["chip", "switch"])
+
+
+def test_what_the_command_prints_are_facts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "topology.conf"
+    file.write_text(SLURM)
+    assert main(["fabric", str(file), "--names", "chip,line-card,switch"]) == 0
+    fabric = Fabric.model_validate(yaml.safe_load(capsys.readouterr().out)["fabric"])
+    assert fabric.names == ["chip", "line-card", "switch"]
+    hosts = list(enumerate(["n1", "n2", "n3", "n10", "stray"]))
+    assert [fabric.apart(hosts[0], host) for host in hosts[1:]] == [
+        "chip", "line-card", "switch", "switch"
+    ]  # fmt: skip
+    assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}
+    assert main(["fabric", str(tmp_path / "none")]) == 3
