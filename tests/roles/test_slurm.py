@@ -272,7 +272,7 @@ def test_a_job_at_its_time_limit_goes_on_as_long_as_it_gets_further(site: Site) 
     assert len(site.jobs()) == 2  # the second attempt got nowhere
 
 
-@pytest.mark.fault("controller-killed")
+@pytest.mark.fault("submitter-killed")
 @pytest.mark.parametrize("known", [True, False], ids=["after its id was noted", "before"])
 def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: bool) -> None:
     run = site.run()
