@@ -177,14 +177,16 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
     """Return ``on_all`` for a scheduler that starts something on one node at a time.
 
-    `command` reaches ``"$node"``; the script and its arguments are appended.
+    `command` reaches ``"$node"``; the script and its arguments are appended. This node, ``$HOST``,
+    needs none.
     """
     return [
         "on_all() {",
         "pids=",
         "trap 'kill $pids 2>/dev/null' TERM",
         f"for node in {' '.join(nodes)}; do",
-        f'{command} sh "$@" </dev/null &',
+        'if [ "${node%%.*}" = "${HOST%%.*}" ]; then sh "$@" </dev/null &',
+        f'else {command} sh "$@" </dev/null & fi',
         'pids="$pids $!"',
         "done",
         "failed=0",

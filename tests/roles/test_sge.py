@@ -1,0 +1,80 @@
+"""Runs through a real Grid Engine on a virtual cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from tests.unit.helpers import Kit, make_kit, steps_of, until
+from tests.vcluster import Cluster, GridEngine
+
+from proofmark.acceptance import judged
+from proofmark.declared import Queue
+from proofmark.plan import Job
+from proofmark.queue import Jobs
+from proofmark.runs import Run, site_of
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GridEngine]:
+    made = Cluster(tmp_path / "cluster", 2, shared=[tmp_path])
+    with made as cluster, GridEngine(cluster) as engine:
+        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+        yield engine
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.program(
+        'echo "size $1"; while [ ! -e "$GO" ]; do sleep 0.05; done; echo "rate 100"; echo END'
+    )
+    return made
+
+
+def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
+    """Stage steps that both nodes measure by themselves, in one job."""
+    kit.case(
+        suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}},
+        environment={"GO": str(kit.folder / "go")},
+    )
+    site = kit.site(hosts=engine.cluster.names)
+    chosen = Queue(**{"exclusive": False, "patience_s": 20, **queue})
+    partition = site.partition.model_copy(update={"scheduler": "sge", "queue": chosen})
+    return kit.run(site=site.model_copy(update={"partition": partition}))
+
+
+def watch(run: Run) -> None:
+    jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
+    work = Jobs(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
+    while work.turn():
+        time.sleep(0.2)
+
+
+def test_every_node_of_a_job_measures(kit: Kit, engine: GridEngine) -> None:
+    """The control of the one below."""
+    run = stage(kit, engine)
+    (kit.folder / "go").touch()
+    watch(run)
+    coverage = judged(run).coverage
+    assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
+
+
+def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> None:
+    run = stage(kit, engine)
+    thread = Thread(target=watch, args=(run,))
+    thread.start()
+    (step,) = steps_of(run)
+    until(lambda: len(list(step.glob("*/started"))) == 2)
+    engine.ask("qdel", "1")
+    thread.join(50)
+    (line,) = judged(run).coverage.stopped
+    # All that the accounts of this release tell; newer ones say who deleted it.
+    assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
