@@ -184,10 +184,11 @@ class Cluster:
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
         script = self.bin / name
         enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
-        # A job takes this PATH to its node, which is in the network already.
+        # A job takes this PATH to its node or, started by salloc, to the head: it is there already.
+        run = f'exec {" ".join(["env", *words])} "$@"\n'
         script.write_text(
-            f'#!/bin/sh\n[ ! -e /run/virtual-node ] || exec env {" ".join(words)} "$@"\n'
-            f'exec {enter} env {" ".join(words)} "$@"\n'
+            f'#!/bin/sh\nif [ -e /run/virtual-node ] || [ "$(uname -n)" = {HEAD} ]; then\n'
+            f"\t{run}fi\n{run.replace('exec', f'exec {enter}', 1)}"
         )
         script.chmod(0o755)
 
