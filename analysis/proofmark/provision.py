@@ -166,8 +166,11 @@ def installed_software(
             build_hash=provided.hash,
             environment=provided.environment,
         )
-        findings = (*provided.findings, *package.findings)
-        packages[name] = package.model_copy(update={"findings": findings})
+        told = {
+            "target": provided.target,
+            "findings": (*provided.findings, *package.findings),
+        }
+        packages[name] = package.model_copy(update=told)
     return Software(packages=packages)
 
 

@@ -9,7 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
+from archspec.cpu import TARGETS
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -83,15 +85,23 @@ class Scratch(_Model):
         return self
 
 
+def _known_target(name: str) -> str:
+    if name and name not in TARGETS:
+        raise ValueError(f"{name!r} is no processor that archspec knows{nearest(name, TARGETS)}")
+    return name
+
+
 class Preinstalled(_Model):
     """One package that the site has already.
 
     Programs are relative to ``prefix``, ``bin/<program>`` where not told. The site's ``modules``
-    are loaded first, then ``environment`` is set.
+    are loaded first, then ``environment`` is set. ``target`` is archspec's name of the processor
+    that it was built for: told, no job starts it on a node that lacks what it needs.
     """
 
     prefix: str = Field(pattern=r"^/")
     version: str
+    target: Annotated[str, AfterValidator(_known_target)] = ""
     programs: dict[str, str] = {}
     modules: list[str] = []
     environment: dict[str, str] = {}

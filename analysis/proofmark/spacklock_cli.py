@@ -45,21 +45,41 @@ def read_environment(directory: Path, operating_system: str) -> Environment:
     Raises:
         BadInput: no such environment, no file for that operating system, or not exactly one target.
     """
+    source, environment = _spack_yaml(directory)
+    definitions = _definitions([environment, *_included(source, environment, operating_system)])
+    return Environment(roots=root_names(environment, definitions), target=read_target(directory))
+
+
+def read_target(directory: Path) -> str:
+    """Return archspec's name of the processor that an environment builds for.
+
+    Raises:
+        BadInput: no such environment, or not exactly one target in its ``spack.yaml``.
+    """
+    source, environment = _spack_yaml(directory)
+    words = _definitions([environment]).get("arch", [])
+    targets = [str(word).removeprefix("target=") for word in words]
+    if len(targets) != 1:
+        raise bad_input(source, "definitions.arch", str(targets), "one target=<name>")
+    return targets[0]
+
+
+def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
     source = directory / "spack.yaml"
     if not source.is_file():
         known = sorted(path.parent.name for path in directory.parent.glob("*/spack.yaml"))
         guess = nearest(directory.name, known)
         raise bad_input(directory, "", "no spack.yaml", ", ".join(known) + guess)
-    environment = _load(source)["spack"]
+    return source, _load(source)["spack"]
+
+
+def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
     definitions: dict[str, list[Any]] = {}
-    for scope in [environment, *_included(source, environment, operating_system)]:
+    for scope in scopes:
         for definition in scope.get("definitions", []):
             for name, values in definition.items():
                 definitions.setdefault(name, []).extend(values)
-    targets = [word.removeprefix("target=") for word in definitions.get("arch", [])]
-    if len(targets) != 1:
-        raise bad_input(source, "definitions.arch", str(targets), "one target=<name>")
-    return Environment(roots=root_names(environment, definitions), target=targets[0])
+    return definitions
 
 
 def _included(source: Path, environment: dict[str, Any], system: str) -> list[dict[str, Any]]:

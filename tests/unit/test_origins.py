@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from proofmark.errors import BadInput
 from proofmark.origins.easybuild import read_plan
@@ -18,6 +19,7 @@ from proofmark.origins.installed import find_programs, spellings
 from proofmark.origins.locked import Lock, Spec, differences, read_lock, spack_system
 from proofmark.origins.preinstalled import changes, preinstalled
 from proofmark.site import Preinstalled
+from proofmark.spacklock_cli import read_target
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
@@ -25,7 +27,7 @@ LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
 
 def spec(name: str, run: tuple[str, ...] = (), build: tuple[str, ...] = ()) -> Spec:
     """Return a spec whose hash is its name."""
-    return Spec(name, "1.0", name, f"{name}@1.0", False, run, build)
+    return Spec(name, "1.0", name, "zen3", f"{name}@1.0", False, run, build)
 
 
 def lock(*specs: Spec) -> Lock:
@@ -86,6 +88,7 @@ def test_committed_locks_have_the_packages_of_the_cases(path: Path) -> None:
     todo = found.missing(packages, ())
     assert {"compiler-wrapper", *packages} <= set(names(todo))
     assert not {"gcc", "glibc"} & set(names(todo))
+    assert {each.target for each in todo} == {read_target(path.parents[1])}
 
 
 @pytest.mark.parametrize(
@@ -117,14 +120,14 @@ def test_lock_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_site_has_of_its_own_is_told() -> None:
     ours = lock(spec("ior", ("mpich",)), spec("mpich"))
-    own = Spec("mpich", "4.1", "other", "mpich@4.1", True, (), ())
-    site = lock(Spec("ior", "1.0", "rebuilt", "ior@1.0", False, ("other",), ()), own)
+    own = Spec("mpich", "4.1", "other", "zen3", "mpich@4.1", True, (), ())
+    site = lock(Spec("ior", "1.0", "rebuilt", "zen3", "ior@1.0", False, ("other",), ()), own)
     assert differences(ours, site) == ["mpich: 1.0 → 4.1 of the site", "other builds of ior"]
     assert differences(ours, ours) == []
 
 
 def hashed(name: str) -> Spec:
-    return Spec(name, "1.0", (name * 32)[:32], f"{name}@1.0", False, (), ())
+    return Spec(name, "1.0", (name * 32)[:32], "zen3", f"{name}@1.0", False, (), ())
 
 
 def test_progress_counts_names_and_knows_earlier_times() -> None:
@@ -208,13 +211,20 @@ def test_site_may_name_paths_and_its_environment_wins() -> None:
         programs={"xhpl": "/apps/xhpl"},
         modules=["mpi"],
         environment={"MPI_HOME": "/mine"},
+        target="mic_knl",
     )
     loaded = {"hpl": "=== loaded\nMPI_HOME=/opt/mpi\nB=1\n"}
     found = preinstalled({"hpl": named}, {"hpl": {"xhpl", "other"}}, loaded).packages["hpl"]
     assert found.programs == {"xhpl": "/apps/xhpl", "other": "/opt/hpl/bin/other"}
     assert found.environment == {"MPI_HOME": "/mine", "B": "1"}
+    assert found.target == "mic_knl"
     with pytest.raises(BadInput, match=r"partition\.preinstalled: hp: .* did you mean 'hpl'"):
         preinstalled({"hpl": named}, {"hp": {"xhpl"}}, {})
+
+
+def test_processor_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValidationError, match="did you mean 'mic_knl'"):
+        Preinstalled(prefix="/opt/hpl", version="2.3", target="mic_knk")
 
 
 def test_plan_of_easybuild_is_read() -> None:

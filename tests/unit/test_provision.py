@@ -237,6 +237,7 @@ def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: 
         version="3.3",
         spec="fio@3.3 +libaio",
         hash="abc",
+        target="power8le",
         prefix="/opt/fio",
         programs={"fio": "/opt/fio/bin/fio-3"},
         environment={"X": "1"},
@@ -248,6 +249,7 @@ def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: 
     found = read_json(run.folder / "software.json", Software).packages["fio"]
     assert (found.origin, found.hash, found.environment) == ("spack", "abc", {"X": "1"})
     assert found.programs["fio"].path == "/opt/fio/bin/fio-3"
+    assert found.target == "power8le"
     assert found.findings == ("fio is DERIVED.",)
 
 

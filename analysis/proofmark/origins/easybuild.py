@@ -13,6 +13,7 @@ from pathlib import Path
 from proofmark.errors import bad_input, nearest
 from proofmark.origins.follow import Say, run
 from proofmark.origins.installed import Installed, Provided, find_programs, spellings
+from proofmark.spacklock_cli import read_target
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>\S+) \(module: (?P<module>[^)]+)\)", re.M)
@@ -121,6 +122,7 @@ def answer(
         BadInput: a package is not in the easystack, or a program is not there.
     """
     spelt = spellings(easybuild.kit / "environments").easybuild
+    target = read_target(easybuild.kit / "environments" / easybuild.arch)
     by_name = {module.name: module for module in modules}
     packages = {}
     for name, wanted in programs.items():
@@ -137,6 +139,7 @@ def answer(
         packages[name] = Provided(
             version=module.version.partition("-")[0],
             spec=module.module,
+            target=target,
             prefix=str(prefix),
             programs=find_programs(prefix, wanted, files),
         )

@@ -26,6 +26,7 @@ class Provided(_Model):
     Attributes:
         spec: what was asked for, in the words of the origin.
         hash: Spack's, empty where the origin has none.
+        target: archspec's name of the processor it was built for; empty where nobody told.
         programs: absolute path by the name that the cases use.
         environment: what every program of it needs.
         findings: what the site should know, in whole sentences.
@@ -34,6 +35,7 @@ class Provided(_Model):
     version: str
     spec: str = ""
     hash: str = ""
+    target: str = ""
     prefix: str
     programs: dict[str, str]
     environment: dict[str, str] = {}

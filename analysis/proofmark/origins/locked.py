@@ -17,6 +17,7 @@ class Spec:
     """One concrete spec.
 
     Attributes:
+        target: archspec's name of the processor that it is built for.
         asked: the words of the environment for a root, else name and version.
         run: hashes that it needs to run (dependency types `link` and `run`).
         build: hashes that only its build needs.
@@ -25,6 +26,7 @@ class Spec:
     name: str
     version: str
     hash: str
+    target: str
     asked: str
     external: bool
     run: tuple[str, ...]
@@ -114,10 +116,12 @@ def _spec(key: str, raw: dict[str, Any], asked: dict[str, str]) -> Spec:
         (edge["hash"], set(edge["parameters"]["deptypes"])) for edge in raw.get("dependencies", [])
     ]
     name, version = str(raw["name"]), str(raw["version"])
+    target = raw["arch"]["target"]
     return Spec(
         name=name,
         version=version,
         hash=key,
+        target=target if isinstance(target, str) else str(target["name"]),
         asked=asked.get(key, f"{name}@{version}"),
         external=bool(raw.get("external")),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),

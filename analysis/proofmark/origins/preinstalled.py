@@ -48,6 +48,7 @@ def _provided(named: Preinstalled, programs: Collection[str], loaded: str | None
     return Provided(
         version=named.version,
         spec=" ".join(named.modules),
+        target=named.target,
         prefix=named.prefix,
         programs=paths,
         environment={**changes(loaded or ""), **named.environment},

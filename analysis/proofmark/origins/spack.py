@@ -205,6 +205,7 @@ def answer(order: Order, choice: Choice) -> Installed:
             version=root.version,
             spec=root.asked,
             hash=root.hash,
+            target=root.target,
             prefix=str(prefix),
             programs=find_programs(prefix, programs, names),
             findings=tuple(findings),
