@@ -25,7 +25,7 @@ acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
 
 test: lint
-	pytest -n 2 --dist loadfile $(ARGS)
+	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)

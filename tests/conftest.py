@@ -64,7 +64,11 @@ def pytest_make_collect_report() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse a `fault` mark without exactly one id of tests/faults.yml."""
+    """Refuse a `fault` mark without exactly one id of tests/faults.yml; begin with the long ones.
+
+    Two processes share the files: one that begins last and runs for minutes would run alone.
+    """
+    items.sort(key=lambda item: "unit" in item.path.relative_to(HERE).parts)
     known = fault_ids()
     for item in items:
         for mark in item.iter_markers("fault"):
