@@ -19,6 +19,7 @@ from proofmark.acceptance import judged
 from proofmark.declared import Queue
 from proofmark.errors import BadInput
 from proofmark.execute import execute
+from proofmark.rerun import pick, rerun
 from proofmark.runs import Run
 from proofmark.tickets import JobFolder
 
@@ -125,6 +126,13 @@ def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> Non
     (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
     probes = {path.name for path in attempt.glob("knl*")}
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
+    rerun(run, pick(run, ["2/knl0003"]), site.said.append)
+    assert site.said[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
+    values = {each.record.node: len(each.values) for each in judged(run).results[4:8]}
+    assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
+    assert len(site.jobs()) == 2
+    again = {path.name for path in attempt.with_name("attempt-2").glob("knl*")}
+    assert again == {f"knl0003.{when}" for when in BOTH}
 
 
 BOTH = ("before", "after")

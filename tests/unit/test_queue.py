@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -230,3 +232,28 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     assert jobs.pause == pytest.approx(5, abs=0.2)
     jobs._changed -= 10_000
     assert jobs.pause == 15.0
+
+
+@pytest.mark.fault("disk-full")
+def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, scheduler = kit.run(), Scripted(Report(State.CANCELLED))
+    write = Path.write_text
+    room = 1  # for the ticket before the job is submitted, not for the one with its id
+
+    def full(path: Path, text: str, *args: Any, **kwargs: Any) -> int:
+        nonlocal room
+        if path.name == "ticket.json.new":
+            room -= 1
+            if room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, text, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadInput, match=r"ticket\.json: found cannot be written: No space left"):
+        watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.cancelled == ["1"]
+    room = 100
+    watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.submitted == ["00-0001", "00-0001"]
