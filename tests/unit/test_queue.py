@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers import Kit, make_kit
+from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark import queue as queueing
 from proofmark.acceptance import judged
@@ -120,6 +120,29 @@ def test_every_state_ends_in_a_name(
     assert said[-1] == f"job 00-0001: {words}"
     assert scheduler.cancelled == (["1"] if state.stuck else [])
     assert not list(run.folder.rglob("ticket.json"))
+
+
+@pytest.mark.fault("job-time-limit")
+@pytest.mark.parametrize("word", [State.TIME_LIMIT, State.PREEMPTED])
+@pytest.mark.parametrize("further", [True, False])
+def test_a_job_that_got_further_goes_on_by_itself(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, word: State, further: bool
+) -> None:
+    run, scheduler = kit.run(), Scripted(Report(word, "XX"))
+    first, _ = steps_of(run)
+    submit = scheduler.submit
+
+    def works(script: Path, request: Request) -> str:
+        if further:
+            (first / "rc").write_text("0\n")
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", works)
+    _, said = watch(kit, scheduler, monkeypatch, run)
+    # The second attempt gets no further: that is the end.
+    assert len(scheduler.submitted) == (2 if further else 1)
+    assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
+    assert "XX; " in judged(run).coverage.stopped[0]
 
 
 @pytest.mark.fault("job-vanished")
