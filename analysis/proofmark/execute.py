@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
 from proofmark.modes.journal import proven
+from proofmark.nodesets import folded
+from proofmark.plan import Job
 from proofmark.progress import Progress, duration, progress
 from proofmark.queue import Jobs
 from proofmark.runs import Run, lock, site_of
 from proofmark.schedulers import scheduler
-from proofmark.tickets import complete
+from proofmark.tickets import JobFolder, complete
 
 _SAY_EVERY_S = 30.0
 
@@ -41,7 +43,8 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
     Jobs of another mode are not run: their figures would be this mode's under another name. Where
-    the firmware can be set, the journal must prove the mode of each node. A job
+    the firmware can be set, the journal must prove the mode of each node: a node without that proof
+    measures nothing, and a step that needs it together with others is not run. A job
     that its scheduler ends, or that comes to nothing within the site's bounds, is named and stops
     no other; the same command goes on with it.
 
@@ -55,25 +58,45 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     with lock(run):
         queue = site_of(run).partition.queue
         for group in run.plan.to_run():
-            unfinished = []
+            unfinished: list[Job] = []
+            without: dict[str, str] = {}
             for job in group.jobs:
                 if complete(run, job):
                     continue
-                if why := unproven(run, job.nodes, group.mode):
-                    say(f"job {job.id}: NOT RUN in mode {group.mode}: {why}")
-                else:
-                    unfinished.append(job)
-            jobs = Jobs(run, unfinished, scheduler_name, queue, say)
+                missing = unproven(run, job.nodes, group.mode)
+                rest = _rest(job, missing)
+                if missing:
+                    why = without[job.id] = f"{told(missing)} (mode {group.mode})"
+                    say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {why}")
+                if not rest:
+                    JobFolder(run, job).not_run(scheduler_name, without[job.id])
+                elif not complete(run, rest):
+                    unfinished.append(rest)
+            jobs = Jobs(run, unfinished, scheduler_name, queue, say, without=without)
             follow(jobs, _Speaker(run, jobs, say).look)
 
 
-def unproven(run: Run, nodes: Sequence[str], mode: str) -> str:
-    """Return which of `nodes` are not proven to be in `mode`, and why; empty if all are."""
-    if site_of(run).partition.firmware is None:
-        return ""
-    missing = proven(run.folder, nodes, mode)
-    several = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return next((f"{node}: {why}{several}" for node, why in missing.items()), "")
+def _rest(job: Job, missing: Collection[str]) -> Job | None:
+    """Return what of `job` can do without the nodes `missing`, if anything."""
+    if not missing:
+        return job
+    nodes = [node for node in job.nodes if node not in missing]
+    steps = [step for step in job.steps if step.scope != "job"]
+    return job.model_copy(update={"nodes": nodes, "steps": steps}) if nodes and steps else None
+
+
+def unproven(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
+    """Return those of `nodes` that are not proven to be in `mode`, each with the reason."""
+    firmware = site_of(run).partition.firmware
+    return proven(run.folder, nodes, mode) if firmware else {}
+
+
+def told(missing: Mapping[str, str]) -> str:
+    """Return nodes and reasons in words, nodes of one reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for node, why in missing.items():
+        by_reason.setdefault(why, []).append(node)
+    return "; ".join(f"{folded(nodes)}: {why}" for why, nodes in by_reason.items())
 
 
 def follow(work: Work, look: Callable[[], None]) -> None:

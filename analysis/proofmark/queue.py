@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from proofmark.batch import NoAnswer, Refused, Report, Request, State
 from proofmark.declared import Queue
-from proofmark.errors import bad_input
+from proofmark.errors import BadInput, bad_input
 from proofmark.nodesets import folded
 from proofmark.plan import Job
 from proofmark.progress import duration, size
@@ -49,12 +50,31 @@ class _Live:
 
 
 class Jobs:
-    """All unfinished jobs of one mode; `turn` does what can be done now."""
+    """All unfinished jobs of one mode; `turn` does what can be done now.
+
+    Args:
+        run: of the jobs.
+        jobs: of the plan, or a part of such a job: fewer nodes or steps.
+        name: of the scheduler.
+        queue: how jobs are put into it.
+        say: gets a line when something befalls a job.
+        without: by job, the nodes that it is planned for and may not have, and why.
+        again: the steps have results; they are run once more.
+    """
 
     def __init__(
-        self, run: Run, jobs: Iterable[Job], name: str, queue: Queue, say: Callable[[str], None]
+        self,
+        run: Run,
+        jobs: Iterable[Job],
+        name: str,
+        queue: Queue,
+        say: Callable[[str], None],
+        *,
+        without: Mapping[str, str] | None = None,
+        again: bool = False,
     ) -> None:
         self._run, self._name, self._queue, self._say = run, name, queue, say
+        self._without, self._again = without or {}, again
         self._scheduler = scheduler(name)
         self._pending: list[Job] = []
         self._live: list[_Live] = []
@@ -102,7 +122,9 @@ class Jobs:
     def cancel(self, why: str) -> None:
         """Cancel all jobs, and wait a little until they are gone."""
         for live in self._live:
-            live.ticket = live.folder.stopping(live.ticket)
+            live.ticket = replace(live.ticket, stopping=True)
+            with suppress(BadInput):  # a full disk, which may be why: no job may stay for that
+                live.folder.keep(live.ticket)
         end = time.monotonic() + _CANCEL_S
         try:
             if ids := [live.ticket.id for live in self._live if live.ticket.id]:
@@ -146,26 +168,22 @@ class Jobs:
         return not any(set(job.nodes) & set(live.job.nodes) for live in self._live)
 
     def _submit_one(self, job: Job, nodes: Mapping[str, str]) -> None:
-        folder = JobFolder(self._run, job)
-        asked = request_of(self._run.folder, job, self._queue)
-        without = ""
-        if asked.independent and len(job.nodes) > 1:
+        folder, given = JobFolder(self._run, job), job
+        without = [self._without[job.id]] if job.id in self._without else []
+        if len(job.nodes) > 1 and all(step.scope != "job" for step in job.steps):
             # Not to wait for ever for a node that is down: it is a hole in the coverage.
             there = [node for node in job.nodes if not nodes.get(node, "").startswith("down")]
             lost = {node: nodes[node] for node in job.nodes if node not in there}
             if there and lost:
-                without = f"{folded(lost)}: {'; '.join(dict.fromkeys(lost.values()))}"
-                self._say(f"job {job.id}: without {without}")
-            asked = write_job(
-                self._run.folder,
-                job.model_copy(update={"nodes": there or job.nodes}),
-                self._name,
-                self._queue,
-            )
+                given = job.model_copy(update={"nodes": there})
+                without.append(f"{folded(lost)}: {'; '.join(dict.fromkeys(lost.values()))}")
+                self._say(f"job {job.id}: without {without[-1]}")
+        asked = write_job(self._run.folder, given, self._name, self._queue, again=self._again)
         ticket = folder.open(self._name, asked.name)
         live = self._watch(job, ticket, found=False)
         live.request = asked
-        folder.note(ticket, Report(State.WAITING, "to be submitted"), without=without)
+        told_of = Report(State.WAITING, "to be submitted")
+        folder.note(ticket, told_of, without="; ".join(without))
         self._live.append(live)
         self._hand_in(live)
 
@@ -179,8 +197,13 @@ class Jobs:
         except Refused as error:
             self._over(live, Report(State.REFUSED, str(error)))
         else:
-            live.ticket = live.folder.submitted(live.ticket, job)
+            self._submitted(live, job)
             self._note(live, Report(State.WAITING))
+
+    def _submitted(self, live: _Live, job: str) -> None:
+        """Note the job's id; it is known here also where the disk has no room for it."""
+        live.ticket = replace(live.ticket, id=job)
+        live.folder.keep(live.ticket)
 
     def _watch(self, job: Job, ticket: Ticket, *, found: bool) -> _Live:
         folder = JobFolder(self._run, job)
@@ -216,7 +239,7 @@ class Jobs:
             self._note(live, Report(State.SILENT, str(error)))
             return False
         if job:
-            live.ticket = live.folder.submitted(live.ticket, job)
+            self._submitted(live, job)
             return True
         self._over(live, Report(State.VANISHED, "not in the queue: never submitted, or ended"))
         return False

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import groupby
 
-from proofmark.attempts import attempts, last_words
-from proofmark.batch import Request, State
-from proofmark.declared import Queue
+from proofmark.attempts import Attempt, attempts, last_words
 from proofmark.errors import bad_input, nearest
-from proofmark.execute import follow, unproven
+from proofmark.execute import follow, told, unproven
+from proofmark.plan import Group, Job, Step
+from proofmark.queue import Jobs
 from proofmark.runs import Run, lock, site_of
-from proofmark.schedulers import none
+from proofmark.tickets import JobFolder, last_state
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What is run again: a folder below ``steps/``, and the node if it is one node's alone."""
+    """What is run again: a step, and of one that nodes measure by themselves maybe one instance."""
 
-    folder: str
-    host: str | None
-    seconds: float
+    step: Step
+    instance: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Where it is, below ``steps/``."""
+        return f"{self.step.id}/{self.instance}" if self.instance else self.step.id
+
+    @property
+    def nodes(self) -> list[str]:
+        """All that it needs."""
+        return self.step.instances()[self.instance] if self.instance else self.step.nodes
+
+    def attempts(self, run: Run) -> list[Attempt]:
+        """Return all that has been measured of it."""
+        folders = [self.folder] if self.instance else self.step.folders()
+        return [each for name in folders for each in attempts(run.folder / "steps" / name)]
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
     """Return what is called `wanted`: steps by id or by number, ``<step>/<node>`` for one node's.
+
+    A node that a finished step has not measured, because it was down, is measured then.
 
     Raises:
         BadInput: there is no such step or node, or it has not been measured yet.
@@ -44,66 +59,78 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
         if instance and instance not in there:
             hint = nearest(instance, there)
             raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures it by itself")
-        folder = f"{name}/{instance}" if instance else name
-        if not (run.folder / "steps" / folder / "rc").exists():
-            raise bad_input("STEP", "", f"{folder}: not finished yet", "a finished step")
-        host = there[instance][0] if instance else None
-        found.append(Execution(folder, host, steps[name].seconds))
+        execution = Execution(steps[name], instance)
+        over = (run.folder / "steps" / folder / "rc" for folder in (name, execution.folder))
+        if not any(path.exists() for path in over):
+            raise bad_input("STEP", "", f"{execution.folder}: not finished yet", "a finished step")
+        found.append(execution)
     return found
 
 
 def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None]) -> None:
-    """Run each of `executions` again, in order; what one node measured, on that node.
+    """Run each of `executions` again, in order, through the scheduler and on the nodes of the plan.
+
+    Those that follow each other and need the same nodes of one job are one job; it is a further
+    attempt of the plan's, so that its nodes say what they are before and after it.
 
     Raises:
-        BadInput: somebody is running this run, or a result could not be written.
-        Stopped: SIGINT or SIGTERM came; the step has been stopped in order.
+        BadInput: somebody is running this run, a job of it is still in the queue, a node is not
+            in the mode, or there is no result; the message says why.
+        Stopped: SIGINT or SIGTERM came; the job has been stopped in order.
     """
-    log = run.folder / "jobs" / "rerun.messages"
-    away = site_of(run).connection != "local"
-    plan = {
-        step.id: (step, group.mode)
+    partition = site_of(run).partition
+    with lock(run):
+        for group, job, together in _jobs(run, executions):
+            if missing := unproven(run, job.nodes, group.mode):
+                accepted = f"nodes that are proven to be in mode {group.mode}"
+                raise bad_input(together[0].folder, "", told(missing), accepted)
+            folder = JobFolder(run, job)
+            if folder.ticket():
+                found = f"{job.id}: may still be in the queue"
+                raise bad_input("RUN", "", found, "a run that has been gone on with to its end")
+            earlier = [len(each.attempts(run)) for each in together]
+            for each in together:
+                say(f"{each.folder}: about {each.step.seconds:.0f} s")
+            jobs = Jobs(run, [job], partition.scheduler, partition.queue, say, again=True)
+            follow(jobs, lambda: None)
+            for each, before in zip(together, earlier, strict=True):
+                _tell(run, each, before, folder, say)
+
+
+def _jobs(
+    run: Run, executions: Sequence[Execution]
+) -> Iterator[tuple[Group, Job, list[Execution]]]:
+    """Yield for executions that follow each other what of which job of the plan they are."""
+    where = {
+        step.id: (group, job)
         for group in run.plan.groups
         for job in group.jobs
         for step in job.steps
     }
-    with lock(run):
-        for each in executions:
-            step, mode = plan[each.folder.partition("/")[0]]
-            if why := unproven(run, [each.host] if each.host else step.nodes, mode):
-                accepted = f"nodes that are proven to be in mode {mode}"
-                raise bad_input(each.folder, "", why, accepted)
-            say(f"{each.folder}: about {each.seconds:.0f} s")
-            folder = run.folder / "steps" / each.folder
-            earlier = len(attempts(folder))
-            script = folder / "run.sh"
-            if each.host and away:
-                script = run.folder / "jobs" / "rerun.sh"
-                script.write_text(_elsewhere(each.host, folder / "run.sh"))
-            follow(_Script(script, log), lambda: None)
-            if len(found := attempts(folder)) == earlier:
-                said = last_words(log) or "no message"
-                raise bad_input(
-                    each.folder, "", f"no result: {said}", "a result that can be written"
-                )
-            say(f"{each.folder}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+
+    def alike(each: Execution) -> tuple[str, list[str]]:
+        return where[each.step.id][1].id, each.nodes
+
+    for (_, nodes), group_of in groupby(executions, alike):
+        together = list(group_of)
+        group, job = where[together[0].step.id]
+        steps = [each.step for each in together]
+        yield group, job.model_copy(update={"nodes": nodes, "steps": steps}), together
 
 
-def _elsewhere(host: str, script: Path) -> str:
-    command = shlex.join(["ssh", "-o", "BatchMode=yes", host, f"sh {shlex.quote(str(script))}"])
-    return f"#!/bin/sh\nexec {command}\n"
+def _tell(
+    run: Run, each: Execution, earlier: int, folder: JobFolder, say: Callable[[str], None]
+) -> None:
+    """Say how an execution ended.
 
-
-class _Script:
-    """One script, run here and now."""
-
-    pause = none.POLL_S
-
-    def __init__(self, script: Path, log: Path) -> None:
-        self._job = none.submit(script, Request("rerun", ["localhost"], 0, log, Queue()))
-
-    def turn(self) -> bool:
-        return none.states([self._job])[self._job].state is State.RUNNING
-
-    def cancel(self, why: str) -> None:
-        none.cancel([self._job])
+    Raises:
+        BadInput: it left nothing.
+    """
+    found = each.attempts(run)
+    if len(found) == earlier:
+        said = last_words(folder.log) or last_state(folder) or "no message"
+        raise bad_input(each.folder, "", f"no result: {said}", "a result that can be written")
+    if each.instance or each.step.scope == "job":
+        say(f"{each.folder}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+    else:
+        say(f"{each.folder}: {len(found) - earlier} of {each.step.measurements} measured again")

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,10 +87,20 @@ def read_json(path: Path, model: type[Model]) -> Model:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, also when the disk is full."""
+    """Write a file that is there whole or not at all, also when the disk is full.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
     new = path.with_name(f"{path.name}.new")
-    new.write_text(text)
-    new.rename(path)
+    try:
+        new.write_text(text)
+        new.rename(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        found = f"cannot be written: {error.strerror}"
+        raise bad_input(path, "", found, "a folder that can be written, with room") from None
 
 
 def benchmarks_of(run: Run) -> Benchmarks:

@@ -225,8 +225,12 @@ def processor_needs(job: Job, software: Software) -> str:
     return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
 
 
-def write_job(run: Path, job: Job, scheduler: str, queue: Queue) -> Request:
-    """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other."""
+def write_job(run: Path, job: Job, scheduler: str, queue: Queue, *, again: bool = False) -> Request:
+    """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
+
+    A pair that has a node which `job` does not is not measured. With `again` it runs those that
+    have a result once more.
+    """
     folder = run / "jobs" / job.id
     folder.mkdir(parents=True, exist_ok=True)
     asked = request_of(run, job, queue)
@@ -237,6 +241,8 @@ def write_job(run: Path, job: Job, scheduler: str, queue: Queue) -> Request:
         f"RUN={shlex.quote(str(run.resolve()))}",
         f"JOB={job.id}",
         f"NODES={len(job.nodes)}",
+        f"AGAIN={'yes' if again else ''}",
+        f"WITHOUT={','.join(_absent(job)) if not again else ''}",
         *(chosen.fan_out(asked) if len(job.nodes) > 1 else ()),
         "STEPS='",
         *(step.id + _seconds_on_all(step) for step in job.steps),
@@ -245,6 +251,12 @@ def write_job(run: Path, job: Job, scheduler: str, queue: Queue) -> Request:
     ]
     write_whole(folder / "job.sh", "\n".join(head) + (SHELL / "job.sh").read_text())
     return asked
+
+
+def _absent(job: Job) -> list[str]:
+    """Return the nodes that pairs of `job` are planned for and that it has not."""
+    planned = {node for step in job.steps if step.scope == "each-pair" for node in step.nodes}
+    return sorted(planned - set(job.nodes))
 
 
 def _seconds_on_all(step: Step) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,15 +46,12 @@ class JobFolder:
     def open(self, scheduler: str, name: str) -> Ticket:
         """Write down that the job is about to be submitted."""
         ticket = Ticket(scheduler, name, "", len(self._attempts()), _now())
-        return self._keep(ticket)
+        self.keep(ticket)
+        return ticket
 
-    def submitted(self, ticket: Ticket, job: str) -> Ticket:
-        """Write down the id that the scheduler gave it."""
-        return self._keep(replace(ticket, id=job))
-
-    def stopping(self, ticket: Ticket) -> Ticket:
-        """Write down that we have cancelled it."""
-        return self._keep(replace(ticket, stopping=True))
+    def keep(self, ticket: Ticket) -> None:
+        """Write down what is known of the job now."""
+        write_whole(self._ticket, json.dumps(asdict(ticket)) + "\n")
 
     def ticket(self) -> Ticket | None:
         """Return the ticket of a job that may still live in the queue."""
@@ -84,6 +81,10 @@ class JobFolder:
         with suppress(OSError), self._history.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
+    def not_run(self, scheduler: str, why: str) -> None:
+        """Add to the history why the job was not even submitted."""
+        self.note(Ticket(scheduler, "", "", 0, ""), Report(State.UNAVAILABLE, why))
+
     def history(self) -> list[dict[str, str]]:
         """Return the lines of the history, oldest first."""
         try:
@@ -100,10 +101,6 @@ class JobFolder:
             return int((attempts[-1] / "exit").read_text())
         except (FileNotFoundError, ValueError):
             return None
-
-    def _keep(self, ticket: Ticket) -> Ticket:
-        write_whole(self._ticket, json.dumps(asdict(ticket)) + "\n")
-        return ticket
 
     def _attempts(self) -> list[Path]:
         found = self.path.glob("attempt-*")
@@ -132,13 +129,20 @@ def stopped_jobs(run: Run) -> list[str]:
     lines = []
     for group in run.plan.to_run():
         for job in group.jobs:
-            history = JobFolder(run, job).history()
+            folder = JobFolder(run, job)
+            history = folder.history()
             if history and (left := unfinished(run, job)):
-                last = Report(State[history[-1]["state"]], history[-1]["reason"])
-                lines.append(f"job {job.id}: {told(last)}; {left} of {len(job.steps)} steps left")
+                last = last_state(folder)
+                lines.append(f"job {job.id}: {last}; {left} of {len(job.steps)} steps left")
             without = [line["without"] for line in history if line["without"]]
             lines += [f"job {job.id}: without {nodes}" for nodes in without[-1:]]
     return lines
+
+
+def last_state(folder: JobFolder) -> str:
+    """Return in words what a job came to at last; empty where it never was in the queue."""
+    history = folder.history()
+    return told(Report(State[history[-1]["state"]], history[-1]["reason"])) if history else ""
 
 
 def told(report: Report) -> str:

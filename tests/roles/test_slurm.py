@@ -19,6 +19,7 @@ from proofmark.acceptance import judged
 from proofmark.declared import Queue
 from proofmark.errors import BadInput
 from proofmark.execute import execute
+from proofmark.rerun import pick, rerun
 from proofmark.runs import Run
 from proofmark.tickets import JobFolder
 
@@ -125,6 +126,13 @@ def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> Non
     (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
     probes = {path.name for path in attempt.glob("knl*")}
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
+    rerun(run, pick(run, ["2/knl0003"]), site.said.append)
+    assert site.said[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
+    values = {each.record.node: len(each.values) for each in judged(run).results[4:8]}
+    assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
+    assert len(site.jobs()) == 2
+    again = {path.name for path in attempt.with_name("attempt-2").glob("knl*")}
+    assert again == {f"knl0003.{when}" for when in BOTH}
 
 
 BOTH = ("before", "after")
@@ -259,17 +267,21 @@ def test_a_job_that_is_refused_is_named_with_the_reason(site: Site) -> None:
     assert "nvalid partition" in stopped(run)
 
 
-@pytest.mark.slow
 @pytest.mark.fault("job-time-limit")
-def test_a_job_at_its_time_limit_goes_on_as_long_as_it_gets_further(site: Site) -> None:
-    run = site.run(longest_s=1)  # Slurm makes a minute of it
+def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
+    run = site.run()
     with site.begin(run) as process:
-        _, said = process.communicate(timeout=240)
-    assert process.returncode == 0
+        # Slurm's limits are whole minutes, their end is not.
+        (first,) = site.jobs()
+        site.slurm.ask("scontrol", "update", f"JobId={first}", "EndTime=now+1")
+        until(lambda: len(site.jobs()) == 2, 60)
+        site.go.touch()
+        code, said = finish(process)
+    assert code == 0
     assert "stopped at its time limit: TIMEOUT TimeLimit; goes on" in said
-    assert "stopped at its time limit" in stopped(run)
-    assert ends(run) == ["0", None, None]
-    assert len(site.jobs()) == 2  # the second attempt got nowhere
+    assert ends(run) == ["0", "0", "0"]
+    assert states(run).count("TIME_LIMIT") == 1
+    assert judged(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("submitter-killed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.unit.helpers import FAKE, ROOT, Kit, make_kit
 
 from proofmark.cases import load_benchmarks
 from proofmark.errors import BadInput
+from proofmark.expressions import render
 
 SOURCE: dict[str, Any] = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 0.5}
 
@@ -33,6 +35,20 @@ def test_the_kits_own_cases_are_right() -> None:
         benchmarks.members("quick")
     )
     assert {"quick", "rehearsal"} <= set(benchmarks.suites)
+
+
+def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
+    recipe = ROOT / "spack-repo/spack_repo/proofmark/packages/npb/package.py"
+    (built,) = (
+        ast.literal_eval(line.value)
+        for line in ast.parse(recipe.read_text()).body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PROGRAMS"
+    )
+    case = load_benchmarks(ROOT / "benchmarks").case("npb-btio")
+    for subtype, end in built.items():
+        names = {"class_": "A", "subtype": subtype}
+        asked = render(case.program, names, file="npb-btio.yml", key="program")
+        assert asked == f"bt.A.x.{end}"
 
 
 def test_a_case_joins_its_suites_and_its_id_is_its_file(kit: Kit) -> None:

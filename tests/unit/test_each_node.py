@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.helpers import SOUND, Kit, make_kit
 
 from proofmark.acceptance import judged
+from proofmark.batch import Refused, Request
 from proofmark.execute import execute
 from proofmark.plan import Plan, Step
 from proofmark.runs import Run, read_json
@@ -138,6 +139,54 @@ def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
     assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
     found = judged(staged).coverage
     assert (found.expected, found.measured) == (4, 1)
+
+
+@pytest.mark.parametrize(("absent", "measures"), [("node1", False), ("node10", True)])
+def test_a_pair_is_not_measured_without_its_other_node(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, absent: str, measures: bool
+) -> None:
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    planned(kit, "each-pair")
+    step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
+    assert f"{HERE}+node1" in step.instances()
+    folder = kit.folder / "runs/latest/steps" / step.id
+    command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    assert (folder / f"{HERE}+node1" / "rc").exists() == measures
+
+
+@pytest.mark.fault("mode-unproven")
+@pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
+def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    submitted: list[str] = []
+
+    def submit(script: Path, request: Request) -> str:
+        submitted.append(script.read_text())
+        raise Refused("enough is known")
+
+    monkeypatch.setattr("proofmark.schedulers.none.submit", submit)
+    nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
+    run, said = run_of(kit), list[str]()
+    lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
+    monkeypatch.setattr("proofmark.execute.unproven", lambda *_: lacking)
+    execute(run, "none", said.append)
+    (stopped, *others) = judged(run).coverage.stopped
+    if scope == "job":
+        assert submitted == []
+        assert "NOT RUN: node2: NOT_APPLIED" in said[0]
+        assert "its nodes are not available: node2: NOT_APPLIED: MemoryMode=Cache" in stopped
+        return
+    (script,) = submitted
+    assert "\nNODES=3\n" in script
+    assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
+    assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
+    monkeypatch.setattr("proofmark.execute.unproven", lambda *_: {})  # the control
+    execute(run, "none", said.append)
+    assert "\nNODES=4\n" in submitted[1]
 
 
 @pytest.mark.fault("node-without-result")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers import Kit, make_kit
+from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark import queue as queueing
 from proofmark.acceptance import judged
@@ -120,6 +122,29 @@ def test_every_state_ends_in_a_name(
     assert not list(run.folder.rglob("ticket.json"))
 
 
+@pytest.mark.fault("job-time-limit")
+@pytest.mark.parametrize("word", [State.TIME_LIMIT, State.PREEMPTED])
+@pytest.mark.parametrize("further", [True, False])
+def test_a_job_that_got_further_goes_on_by_itself(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, word: State, further: bool
+) -> None:
+    run, scheduler = kit.run(), Scripted(Report(word, "XX"))
+    first, _ = steps_of(run)
+    submit = scheduler.submit
+
+    def works(script: Path, request: Request) -> str:
+        if further:
+            (first / "rc").write_text("0\n")
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", works)
+    _, said = watch(kit, scheduler, monkeypatch, run)
+    # The second attempt gets no further: that is the end.
+    assert len(scheduler.submitted) == (2 if further else 1)
+    assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
+    assert "XX; " in judged(run).coverage.stopped[0]
+
+
 @pytest.mark.fault("job-vanished")
 def test_a_job_that_the_scheduler_no_longer_knows_is_named(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
@@ -230,3 +255,28 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     assert jobs.pause == pytest.approx(5, abs=0.2)
     jobs._changed -= 10_000
     assert jobs.pause == 15.0
+
+
+@pytest.mark.fault("disk-full")
+def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, scheduler = kit.run(), Scripted(Report(State.CANCELLED))
+    write = Path.write_text
+    room = 1  # for the ticket before the job is submitted, not for the one with its id
+
+    def full(path: Path, text: str, *args: Any, **kwargs: Any) -> int:
+        nonlocal room
+        if path.name == "ticket.json.new":
+            room -= 1
+            if room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, text, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadInput, match=r"ticket\.json: found cannot be written: No space left"):
+        watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.cancelled == ["1"]
+    room = 100
+    watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.submitted == ["00-0001", "00-0001"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,8 @@ from proofmark.acceptance import judged
 from proofmark.errors import BadInput
 from proofmark.execute import execute
 from proofmark.rerun import pick, rerun
-from proofmark.runs import Run, lock, site_of
+from proofmark.runs import Run, lock
+from proofmark.tickets import JobFolder
 
 
 @pytest.fixture
@@ -109,40 +109,41 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
 
 
 class TestOneNode:
-    """What one node measured by itself is measured again on that node."""
-
-    def run_of_two(self, folder: Path) -> Run:
-        run = fleet_run(folder, {"n1": 100.0, "n2": 90.0})
-        for host in ("n1", "n2"):
-            there = run.folder / "steps" / "0001-fake" / host
-            script = (
-                'd="${0%/*}"; mkdir "$d/again-1"\n'
-                'cp "$d/rc" "$d/when.json" "$d/binding.json" "$d/stdout" "$d/again-1"\n'
-            )
-            (there / "run.sh").write_text(script)
-        return run
+    """What one node measured by itself is measured again there: tests/roles/test_slurm.py."""
 
     def test_is_picked_by_its_name(self, tmp_path: Path) -> None:
-        run = self.run_of_two(tmp_path)
+        run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
         (found,) = pick(run, ["1/n2"])
-        assert (found.folder, found.host) == ("0001-fake/n2", "n2")
+        assert (found.folder, found.nodes) == ("0001-fake/n2", ["n2"])
         with pytest.raises(BadInput, match="did you mean 'n2'"):
             pick(run, ["1/n22"])
 
-    def test_counts_beside_the_first(self, tmp_path: Path) -> None:
-        run = self.run_of_two(tmp_path)
-        rerun(run, pick(run, ["1/n2"]), lambda line: None)
-        values = {result.record.node: len(result.values) for result in judged(run).results}
-        assert values == {"n1": 1, "n2": 2}
+    def test_may_have_been_left_out_of_a_step_that_is_over(self, tmp_path: Path) -> None:
+        run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
+        step = run.folder / "steps" / "0001-fake"
+        (step / "n2" / "rc").unlink()
+        with pytest.raises(BadInput, match="0001-fake/n2: not finished yet"):
+            pick(run, ["1/n2"])
+        (step / "rc").write_text("0\n")
+        assert ids(run, "1/n2") == ["0001-fake/n2"]
+        assert [len(each.attempts(run)) for each in pick(run, ["1/n2", "1"])] == [0, 1]
 
-    def test_goes_to_the_node_by_ssh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        run = self.run_of_two(tmp_path)
-        site = site_of(run).model_copy(update={"connection": "ssh"})
-        (run.folder / "inputs" / "site.json").write_text(site.model_dump_json())
-        fake = tmp_path / "bin" / "ssh"
-        fake.parent.mkdir()
-        fake.write_text(f'#!/bin/sh\necho "$3" >{tmp_path}/went-to\neval "$4"\n')
-        fake.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-        rerun(run, pick(run, ["1/n2"]), lambda line: None)
-        assert (tmp_path / "went-to").read_text() == "n2\n"
+
+def test_a_repetition_is_an_attempt_of_its_job_and_asks_the_node_what_it_is(run: Run) -> None:
+    rerun(run, pick(run, ["2", "1"]), lambda line: None)
+    (job,) = (run.folder / "jobs").glob("*-*")
+    assert {path.name for path in job.glob("attempt-*")} == {"attempt-1", "attempt-2"}
+    assert {path.suffix for path in (job / "attempt-2").glob("*.*")} == {".before", ".after"}
+    started = [(step / "again-1" / "started").stat().st_mtime_ns for step in steps_of(run)]
+    assert started[1] < started[0]  # in the order of the call
+    before = snapshot(run.folder / "steps")
+    execute(run, "none", lambda line: None)
+    assert snapshot(run.folder / "steps") == before
+
+
+def test_a_job_that_is_still_in_the_queue_is_not_disturbed(run: Run) -> None:
+    (job,) = run.plan.groups[0].jobs
+    folder = JobFolder(run, job)
+    folder.open("none", "name")
+    with pytest.raises(BadInput, match="00-0001: may still be in the queue"):
+        rerun(run, pick(run, ["1"]), lambda line: None)

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.helpers import make_kit
 
+from proofmark.acceptance import judged
 from proofmark.batch import NoAnswer, Refused, Request, State
 from proofmark.declared import Queue
 from proofmark.errors import BadInput
+from proofmark.execute import execute
 from proofmark.schedulers import loadleveler, names, pbs, scheduler, sge, slurm
 
 FAKE = Path(__file__).parents[1] / "fakes" / "batch.py"
@@ -99,13 +102,99 @@ def test_states_of_pbs(fake: Path, told: dict[str, Any], state: State) -> None:
     assert {job: report.state for job, report in found.items()} == {"1234.pbs01": state}
 
 
-@pytest.mark.parametrize("word", [*loadleveler._STATES, "ZZ"])
-def test_states_of_loadleveler(fake: Path, word: str) -> None:
-    queue_holds(fake, **{"srv24ib.840220": {"state": word, "name": JOB}})
-    found = loadleveler.states(["srv24ib.840220", "srv24ib.1"])
-    assert found["srv24ib.840220"].state is loadleveler._STATES.get(word, State.UNKNOWN)
-    assert len(found) == 1
-    assert loadleveler.find(JOB) == "srv24ib.840220"
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("D I MP NQ P", State.WAITING),
+        ("CK CP EP R RP ST VP XP", State.RUNNING),
+        ("H HS S", State.HELD),
+        ("NR", State.UNAVAILABLE),
+        ("E", State.SUSPENDED),
+        ("C", State.OVER),
+        ("CA RM", State.CANCELLED),
+        ("V", State.NODE_FAILED),
+        ("TX", State.KILLED),
+        ("X", State.REFUSED),
+        ("ZZ", State.UNKNOWN),
+    ],
+)
+def test_states_of_loadleveler(fake: Path, words: str, state: State) -> None:
+    for word in words.split():
+        queue_holds(fake, **{"srv24ib.840220": {"state": word, "name": JOB}})
+        found = loadleveler.states(["srv24ib.840220", "srv24ib.1"])
+        assert {job: report.state for job, report in found.items()} == {"srv24ib.840220": state}
+        assert loadleveler.find(JOB) == "srv24ib.840220"
+
+
+NEVER = "Can Never Run: Insufficient amount of resource: host"
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "words", "cancelled"),
+    [
+        pytest.param(
+            "pbs",
+            pbs_job("H", Hold_Types="o"),
+            "held: H, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("job-held"),
+        ),
+        pytest.param(
+            "pbs",
+            pbs_job("Q", comment=NEVER),
+            f"its nodes are not available: Q {NEVER}, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("nodes-unavailable"),
+        ),
+        ("pbs", pbs_job("Q"), "waiting: Q, given up after 0 s", True),
+        ("pbs", pbs_job("W"), "waiting: W, given up after 0 s", True),
+        ("pbs", pbs_job("U"), "suspended: U, given up after 0 s", True),
+        ("pbs", pbs_job("M"), "vanished: M, given up after 0 s", True),
+        pytest.param(
+            "pbs",
+            pbs_job("Z"),
+            "in a state that is not known here: Z, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("job-state-unknown"),
+        ),
+        ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; ", False),
+        ("pbs", pbs_job("F", substate=93), "stopped at its time limit: F", False),
+        ("pbs", pbs_job("F", Exit_status=0), "over, and its results are not there yet: F", True),
+        ("pbs", None, "vanished: the scheduler no longer knows it, given up after 0 s", True),
+        pytest.param(
+            "loadleveler",
+            {"state": "S"},
+            "held: S, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("job-held"),
+        ),
+        ("loadleveler", {"state": "NQ"}, "waiting: NQ, given up after 0 s", True),
+        ("loadleveler", {"state": "E"}, "suspended: E, given up after 0 s", True),
+        ("loadleveler", {"state": "NR"}, "its nodes are not available: NR, given up", True),
+        ("loadleveler", {"state": "V"}, "lost a node: V", False),
+        ("loadleveler", {"state": "X"}, "refused: X", False),
+        ("loadleveler", {"state": "ZZ"}, "in a state that is not known here: ZZ", True),
+        ("loadleveler", None, "vanished: the scheduler no longer knows it", True),
+    ],
+)
+def test_what_hangs_other_harnesses_ends_in_a_name_within_the_bound(
+    fake: Path, tmp_path: Path, name: str, told: dict[str, Any] | None, words: str, cancelled: bool
+) -> None:
+    job = {"pbs": "1234.pbs01", "loadleveler": "srv24ib.840220"}[name]
+    queue_holds(fake, **({job: {"name": "another", **told}} if told else {}))
+    (fake / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
+    kit = make_kit(tmp_path / "kit")
+    site = kit.site(hosts=["n1"])
+    queue = Queue(patience_s=0.1, wait_s=0.1)
+    changes = {"scheduler": name, "queue": queue}
+    partition = site.partition.model_copy(update=changes)
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    execute(run, name, lambda line: None)
+    (line,) = judged(run).coverage.stopped
+    assert line.startswith(f"job 00-0001: {words}")
+    assert line.endswith("; 2 of 2 steps left")
+    calls = (fake / "calls").read_text().split()
+    assert (("qdel" if name == "pbs" else "llcancel") in calls) == cancelled
 
 
 def test_an_empty_queue_is_an_answer(fake: Path) -> None:

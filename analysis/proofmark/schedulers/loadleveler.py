@@ -20,7 +20,7 @@ _STATES = {
     "CK": State.RUNNING,  # writes a checkpoint
     "CP": State.RUNNING,  # completes
     "D": State.WAITING,  # deferred
-    "E": State.PREEMPTED,
+    "E": State.SUSPENDED,  # preempted: its processes stand still until it is resumed
     "EP": State.RUNNING,  # is being preempted
     "H": State.HELD,
     "HS": State.HELD,

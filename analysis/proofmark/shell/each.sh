@@ -2,7 +2,8 @@
 # ---- below this line every step that nodes measure by themselves is alike ----------------
 # sh run.sh   measures this node, or the pair that it is the first of, in a folder of its own
 # The folder gets a run.sh like that of any other step. A node that the step does not ask: exit 0.
-# sh run.sh --unfinished   (of a job) does nothing where the node has measured already
+# sh run.sh --unfinished [--without=NODE,…]   (of a job) does nothing where the node has measured
+# already, or where its pair's other node is one of those that the job has not
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -15,6 +16,12 @@ if [ "${1-}" = --unfinished ]; then
 	shift
 	[ ! -e "$HERE/$FOLDER/rc" ] || exit 0
 fi
+case ${1-} in
+--without=*)
+	case ",${1#*=}," in *",${PEER:-,},"*) exit 0 ;; esac
+	shift
+	;;
+esac
 
 mkdir -p "$HERE/$FOLDER" || exit 74
 for file in $INPUTS node.sh; do

@@ -3,9 +3,10 @@
 # sh job.sh                      runs the job
 # sh job.sh --probe WHAT FOLDER  (own use) notes what this node says of itself, before or after
 # A job is a loop over step folders. A step that has an rc is not run again, so a job that was
-# killed goes on where it stopped. A step with a number behind a colon is run by all nodes of the
-# job, each for itself, for at most so many seconds. Exit: 0 all steps have run, 65 a node cannot run
-# the programs, 74 a result could not be written, 143 the job was stopped.
+# killed goes on where it stopped; unless AGAIN says that it is to be run once more. A step with a
+# number behind a colon is run by all nodes of the job, each for itself, for at most so many seconds.
+# Exit: 0 all steps have run, 65 a node cannot run the programs, 74 a result could not be written,
+# 143 the job was stopped.
 cd "$RUN" || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -74,10 +75,14 @@ bounded() {
 # A step of all the nodes is over when they have ended, or were given up; then the job says so.
 on_every_node() { # on_every_node STEP SECONDS
 	folder=steps/$1
+	if [ -n "$AGAIN" ]; then # the nodes write beside what is there; the step itself is over
+		everywhere "$2" "$RUN/$folder/run.sh"
+		return
+	fi
 	start=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 	read -r began _ </proc/uptime
 	echo "$HOST $$ $start" >"$folder/started" || return
-	everywhere "$2" "$RUN/$folder/run.sh" --unfinished
+	everywhere "$2" "$RUN/$folder/run.sh" --unfinished ${WITHOUT:+"--without=$WITHOUT"}
 	code=$?
 	[ -z "$STOPPED" ] || return
 	read -r now _ </proc/uptime
@@ -92,7 +97,7 @@ awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 || exit 65 # no step has 
 for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}
-	[ ! -e "steps/$step/rc" ] || continue
+	[ -n "$AGAIN" ] || [ ! -e "steps/$step/rc" ] || continue
 	if [ "$entry" = "$step" ]; then
 		run sh "steps/$step/run.sh"
 	else

@@ -110,7 +110,8 @@ export BINDING SCRATCH
 mkdir "$BINDING" || exit 74
 
 INTERRUPTED=
-trap 'INTERRUPTED=yes; stop_program' INT TERM HUP
+# Once: a job repeats its signal, and a handler that is begun anew each time would never end.
+trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap kill_all EXIT
 centiseconds
 BEGAN=$now
