@@ -190,8 +190,10 @@ def _without_name(node: ScratchFacts) -> str:
     return " ".join(word for word in words if ".proofmark-" not in word)
 
 
-def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
+def refuse_scratch(run: Run, probes: Sequence[Path], nodes_asked: int) -> None:
     """Judge the scratch of `run` by its nodes' probes, in which writing has been tried.
+
+    `nodes_asked` is how many have to have answered.
 
     Raises:
         BadInput: the run must not start; every reason is named.
@@ -205,9 +207,9 @@ def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
     ]
     nodes = NodeSet.fromlist(node.node for node in facts)
     mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
-    if len(facts) != len(site.hosts):
+    if len(facts) != nodes_asked:
         found = f"{len(facts)} probes ({nodes})"
-        mistakes.append(Mistake(demand.path, "", found, f"one of each of {len(site.hosts)} nodes"))
+        mistakes.append(Mistake(demand.path, "", found, f"one of each of {nodes_asked} nodes"))
     if any(node.written is None for node in facts):
         mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
