@@ -7,6 +7,7 @@ of the directory is judged in `proofmark.guard`, how a type is mounted stands in
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 import sys
 from argparse import ArgumentParser, Namespace
@@ -64,7 +65,7 @@ def run(options: Namespace) -> int:
         opened = open_run(options.folder)
         with lock(opened):
             changed = VERBS[options.verb](_nodes_of(opened, options), options)
-    print(json.dumps({"changed": fold(changed)}))
+    print(json.dumps({"changed": fold(sorted(set(changed)))}))
     return 0
 
 
@@ -170,12 +171,14 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
     changed = _who_said(texts, "mounted")
     _refuse(nodes, texts.values(), may_create=not options.existing)
 
-    first, mark = next(iter(texts)), nodes.run.id
+    # A name of this time only: of one that was there before a node may remember what is gone.
+    first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
     layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = () if options.existing else ("-c",)
     made, gone = nodes.tell([first], nodes.probe(options, *create, "-k", mark, *layout, *told))
     changed += _who_said(made, "created") + _who_said(made, "set")
+    _refuse(nodes, made.values(), may_create=False)
     proofs, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
     changed += _who_said(proofs, "created")
     nodes.tell([first], nodes.probe(options, "-d", mark))
@@ -184,7 +187,7 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
 
     file = nodes.run.folder / PROBES
     write_whole(file, "".join(proofs.values()))
-    refuse_scratch(nodes.run, [file], len(proofs))
+    refuse_scratch(nodes.run, [file], len(proofs), mark)
     _note(nodes, lost)
     _say(f"{nodes.demand.path}: proven on {len(proofs)} of {len(nodes.names)} nodes")
     return changed
@@ -244,17 +247,14 @@ def _within_budget(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
     """Name the nodes that are lost; more than the budget, or all, are the end."""
     reasons: dict[str, list[str]] = {}
     for node, failed in lost.items():
-        reasons.setdefault(f"{failed.outcome}: {failed.text.removeprefix(f'{node}: ')}", []).append(
-            node
-        )
-    if len(lost) > nodes.budget or len(lost) == len(nodes.names):
+        why = failed.text.replace(f"{node}: ", "")
+        reasons.setdefault(f"{failed.outcome}: {why}", []).append(node)
+    if lost and (len(lost) > nodes.budget or len(lost) == len(nodes.names)):
         accepted = f"a node that mounts it and answers; at most {nodes.budget} without"
         path = nodes.demand.path
-        mistakes = [
-            Mistake(path, f"on {folded(those)}", why, accepted) for why, those in reasons.items()
-        ]
-        if mistakes:
-            raise BadInput(*mistakes)
+        raise BadInput(
+            *(Mistake(path, f"on {folded(those)}", why, accepted) for why, those in reasons.items())
+        )
     for why, those in reasons.items():
         _say(f"proofmark: {folded(those)}: left out, {why}")
 
