@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from proofmark import __version__, commands
+from proofmark import __version__, commands, scratch
+from proofmark.checkout import kit_folder
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
-from proofmark.export import KINDS
 from proofmark.modes import command as switching
 from proofmark.modes import preflight as early
 from proofmark.origins.verbs import add_verbs
@@ -137,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
         "write a run in a form that others collect",
         "export runs/latest --format perflog -o perflogs",
     )
-    export.add_argument("--format", required=True, choices=sorted(KINDS))
+    export.add_argument("--format", required=True, help="csv, hpl, junit, parquet or perflog")
     export.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
 
     sign = verb_of_run(
@@ -204,14 +204,14 @@ def parser() -> argparse.ArgumentParser:
     checks.add_argument("--suite", default="quick", help="whose plan must fit (default: quick)")
     checks.add_argument("--credentials", metavar="FILE", help="as of modes")
     early.arguments(checks)
-    guard = verb_of_run(
-        "guard",
-        commands.guard,
-        "refuse a scratch that is not what the run needs (for playbooks)",
-        "guard runs/latest --probe node1.probe",
+    mounts = verb(
+        "scratch",
+        scratch.run,
+        "mount and prove the scratch directory on the nodes of a run, or take the mount away",
+        "scratch look -i inventory/nurion -l knl --suite p1",
     )
-    guard.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
-    add_verbs(verb, commands.kit_folder)
+    scratch.arguments(mounts)
+    add_verbs(verb, kit_folder)
     return top
 
 

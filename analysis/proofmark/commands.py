@@ -1,4 +1,7 @@
-"""What each command of the command line does: files in, text and an exit code out."""
+"""What each command of the command line does: files in, text and an exit code out.
+
+What judges and draws is imported where it is used: it takes longer to load than most commands run.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,10 @@ from proofmark import execute as jobs
 from proofmark import manifest as signing
 from proofmark import plan as planning
 from proofmark import rerun as repeating
-from proofmark.acceptance import conclude, judged, read_and_judge
 from proofmark.cases import Benchmarks, load_benchmarks, schema
-from proofmark.claims.run import answers_of
+from proofmark.checkout import kit_folder
 from proofmark.collect import collect_nodes
-from proofmark.compare import compare as compare_runs
-from proofmark.errors import BadInput, bad_input
-from proofmark.export import export as export_run
-from proofmark.guard import refuse_scratch
-from proofmark.history import measured_cost
+from proofmark.errors import BadInput, bad_input, nearest
 from proofmark.machines import machines_of
 from proofmark.modes import preflight as early
 from proofmark.modes.command import credentials_of
@@ -39,21 +37,13 @@ from proofmark.nodesets import fold
 from proofmark.progress import duration, progress, size
 from proofmark.provision import provide_software
 from proofmark.reader.engine import read_output
-from proofmark.report import write_report
 from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
 from proofmark.site import choose_inventory, load_site, load_sites
 from proofmark.stage import write_steps
 from proofmark.switches import fabric_levels
 from proofmark.validate import validate as check_site
-from proofmark.verdict import WORDS
 
 INVALID = 2
-
-
-def kit_folder() -> Path:
-    """Return the checkout in use: the current folder if it is one, else where this code stands."""
-    here = Path.cwd()
-    return here if (here / "benchmarks" / "suites.yml").exists() else Path(__file__).parents[2]
 
 
 def _benchmarks() -> Benchmarks:
@@ -139,6 +129,8 @@ def plan(options: argparse.Namespace) -> int:
 
 def _print_plans(plans: Sequence[planning.Plan], runs: Path, *, as_json: bool) -> None:
     """Print one plan, or the plans of several partitions; each is a run of its own."""
+    from proofmark.history import measured_cost
+
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
@@ -304,6 +296,10 @@ def status(options: argparse.Namespace) -> int:
 
 def verdict(options: argparse.Namespace) -> int:
     """Judge a run and print the answer."""
+    from proofmark.acceptance import judged
+    from proofmark.claims.run import answers_of
+    from proofmark.verdict import WORDS
+
     run = open_run(options.folder)
     answer = judged(run)
     if options.json:
@@ -332,6 +328,9 @@ def verdict(options: argparse.Namespace) -> int:
 
 def claims(options: argparse.Namespace) -> int:
     """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
+    from proofmark.acceptance import judged
+    from proofmark.claims.run import answers_of
+
     runs = [open_run(folder) for folder in options.folders]
     told = answers_of((run, judged(run)) for run in runs)
     if options.json:
@@ -346,6 +345,9 @@ def claims(options: argparse.Namespace) -> int:
 
 def report(options: argparse.Namespace) -> int:
     """Write records, verdict and report of a run."""
+    from proofmark.acceptance import conclude
+    from proofmark.report import write_report
+
     run = open_run(options.folder)
     answer = conclude(run)
     print(write_report(run, answer))
@@ -355,6 +357,13 @@ def report(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write a run in a form that others collect."""
+    from proofmark.acceptance import read_and_judge
+    from proofmark.export import KINDS
+    from proofmark.export import export as export_run
+
+    if options.format not in KINDS:
+        found = f"{options.format!r}{nearest(options.format, KINDS)}"
+        raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
     run = open_run(options.folder)
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)
@@ -369,6 +378,9 @@ def export(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Hold runs against the first of them."""
+    from proofmark.acceptance import judged
+    from proofmark.compare import compare as compare_runs
+
     runs = [open_run(folder) for folder in options.folders]
     if len({run.folder for run in runs}) < max(2, len(runs)):
         named = ", ".join(run.id for run in runs)
@@ -461,11 +473,4 @@ def collect(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     for path in collect_nodes(run):
         print(path)
-    return 0
-
-
-def guard(options: argparse.Namespace) -> int:
-    """Refuse a scratch folder that is not what the run needs."""
-    run = open_run(options.folder)
-    refuse_scratch(run, options.probe)
     return 0

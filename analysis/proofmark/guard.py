@@ -33,6 +33,7 @@ class ScratchFacts:
         written: ``ok``, or why `user` could not write there; None where that was not tried.
         shared: what it read in the file that another node left for all; None where not tried.
         layout: how new files are laid out, in the words of the file system's own tool.
+        not_made: why the directory could not be made, if that was tried.
     """
 
     node: str
@@ -46,6 +47,7 @@ class ScratchFacts:
     written: str | None
     shared: str | None = None
     layout: tuple[str, ...] = ()
+    not_made: str = ""
 
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
@@ -83,6 +85,7 @@ def _facts(stream: Stream) -> ScratchFacts:
         written=stream.pairs("write").get("result"),
         shared=_said(stream, "shared"),
         layout=tuple(stream.lines("layout")) if "layout" in stream.sections else (),
+        not_made=stream.absent.get("directory.created", ""),
     )
 
 
@@ -135,7 +138,10 @@ def judge_scratch(
     )
     refuse(
         missing,
-        lambda node: f"no such directory, the nearest is {node.nearest}",
+        lambda node: (
+            f"no such directory, the nearest is {node.nearest}"
+            + (f"; it cannot be made: {node.not_made}" if node.not_made else "")
+        ),
         f"a directory in {path.parent}; is its file system mounted?"
         if may_create
         else "a directory",
@@ -190,8 +196,10 @@ def _without_name(node: ScratchFacts) -> str:
     return " ".join(word for word in words if ".proofmark-" not in word)
 
 
-def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
+def refuse_scratch(run: Run, probes: Sequence[Path], nodes_asked: int, mark: str) -> None:
     """Judge the scratch of `run` by its nodes' probes, in which writing has been tried.
+
+    `nodes_asked` is how many have to have answered, `mark` what one of them wrote for all to read.
 
     Raises:
         BadInput: the run must not start; every reason is named.
@@ -205,14 +213,13 @@ def refuse_scratch(run: Run, probes: Sequence[Path]) -> None:
     ]
     nodes = NodeSet.fromlist(node.node for node in facts)
     mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
-    if len(facts) != len(site.hosts):
+    if len(facts) != nodes_asked:
         found = f"{len(facts)} probes ({nodes})"
-        mistakes.append(Mistake(demand.path, "", found, f"one of each of {len(site.hosts)} nodes"))
+        mistakes.append(Mistake(demand.path, "", found, f"one of each of {nodes_asked} nodes"))
     if any(node.written is None for node in facts):
         mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
         mistakes.append(Mistake(demand.path, "", f"written by {', '.join(others)}", f"by {user}"))
-    mark = run.folder.name
     for found, blind in _nodes_by(
         (node for node in facts if node.shared != mark),
         lambda node: _plain(node.shared or "nothing", mark),

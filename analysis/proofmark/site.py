@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -36,7 +37,7 @@ from proofmark.declared import (
     Starting,
 )
 from proofmark.errors import BadInput, Mistake, bad_input, nearest
-from proofmark.firmware import Firmware, wanted
+from proofmark.firmware import SSH, Firmware, wanted
 from proofmark.nodesets import Nodes
 from proofmark.yamlfile import accepted_keys, placed
 
@@ -190,6 +191,7 @@ class Partition(_Model):
 class Site(_Model):
     """One partition's hosts under a limit, and how they are reached.
 
+    ``reach`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
     ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
     switch levels are counted.
     """
@@ -201,6 +203,7 @@ class Site(_Model):
     partition: Partition
     hosts: tuple[str, ...]
     connection: str
+    reach: list[str] = [*SSH]
     partition_hosts: Nodes = []
 
     @cached_property
@@ -317,6 +320,7 @@ def read_sites(
                 partition=partition,
                 hosts=asked.hosts,
                 connection=asked.variables.get("ansible_connection", "ssh"),
+                reach=_reach(asked.variables, partition.firmware),
                 partition_hosts=list(asked.all_hosts),
             )
         )
@@ -397,7 +401,34 @@ def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
     return asked
 
 
-_ASKED_FOR = ("partition", "ansible_connection")
+_SSH_WORDS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
+_ASKED_FOR = (
+    "partition",
+    "ansible_connection",
+    "ansible_ssh_executable",
+    "ansible_user",
+    "ansible_port",
+    "ansible_become",
+    *_SSH_WORDS,
+)
+
+
+def _reach(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
+    """Return how a node is reached: as the firmware's facts say, or else as Ansible would."""
+    if firmware and "reach" in firmware.model_fields_set:
+        return firmware.reach
+    shell = ["sudo -n sh -s"] if variables.get("ansible_become") else ["sh -s"]
+    if variables.get("ansible_connection") == "local":
+        return shell[0].split()
+    user, port = variables.get("ansible_user"), variables.get("ansible_port")
+    return [
+        str(variables.get("ansible_ssh_executable") or SSH[0]),
+        *SSH[1:-2],
+        *(word for key in _SSH_WORDS for word in shlex.split(str(variables.get(key) or ""))),
+        *(["-p", str(port)] if port else []),
+        f"{user}@{{node}}" if user else "{node}",
+        *shell,
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Filters: what the package knows of environments, processors and scratch directories."""
+"""Filters: what the package knows of environments, processors and verdicts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from typing import Any, ParamSpec, TypeVar
 from ansible.errors import AnsibleFilterError
 
 from proofmark.errors import BadInput
-from proofmark.guard import judge_scratch, read_scratch
-from proofmark.mounts import mount_commands
 from proofmark.node.blas import candidate_kernels
 from proofmark.node.facts import parse_probe
 from proofmark.progress import duration, size
 from proofmark.provision import system_needs
-from proofmark.site import Scratch
 
 MEANING = {
     0: "PASS",
@@ -88,27 +85,6 @@ def blas_kernels(probe: str) -> str:
     return " ".join(candidate_kernels(parse_probe(probe, "probe of the node")))
 
 
-@_plainly
-def scratch_refusals(
-    probes: Iterable[str], demand: Mapping[str, Any], peak_bytes: int, may_create: bool
-) -> list[str]:
-    """Return what speaks against a scratch directory, by its probe on each node."""
-    facts = [node for text in probes for node in read_scratch(str(text), "scratch-probe.sh")]
-    wanted = _scratch(demand)
-    return [str(item) for item in judge_scratch(facts, wanted, peak_bytes, may_create=may_create)]
-
-
-@_plainly
-def scratch_commands(demand: Mapping[str, Any]) -> dict[str, str]:
-    """Return the commands that mount a scratch file system and lay its files out, as sh text."""
-    return mount_commands(_scratch(demand))
-
-
-def _scratch(demand: Mapping[str, Any]) -> Scratch:
-    """Read the role's variables, in which what is not told is empty."""
-    return Scratch.model_validate({key: value for key, value in demand.items() if value})
-
-
 def answer(verdict: Mapping[str, Any], code: int) -> str:
     """Return in one sentence what ``proofmark verdict`` said and meant by its exit `code`."""
     counts = ", ".join(f"{count} {word}" for word, count in verdict["counts"].items())
@@ -129,7 +105,5 @@ class FilterModule:
             "provided": provided,
             "loaded": loaded,
             "blas_kernels": blas_kernels,
-            "scratch_refusals": scratch_refusals,
-            "scratch_commands": scratch_commands,
             "answer": answer,
         }

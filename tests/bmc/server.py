@@ -86,7 +86,7 @@ class Emulator:
         self._loop = asyncio.new_event_loop()
         self._servers: list[asyncio.Server] = []
         self._thread: threading.Thread | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     def address(self, name: str) -> str:
         """Return the address of the BMC of the node `name`."""
@@ -140,15 +140,19 @@ class Emulator:
     async def _close(self) -> None:
         for server in self._servers:
             server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()  # clients keep their lines; nobody waits for good-byes
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(3):  # turns of the loop in which transports end
+            await asyncio.sleep(0)
 
     async def _serve(
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        answered = 0
+        self._writers.add(writer)
         try:
             while request := await _request(reader):
                 machine.requests += 1
@@ -161,10 +165,10 @@ class Emulator:
                 reply = _busy() if busy else self._answer(machine, *request)
                 writer.write(_bytes(reply))
                 await writer.drain()
-                answered += 1
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass  # the client has gone; so do clients
         finally:
+            self._writers.discard(writer)
             writer.close()
 
     def _answer(

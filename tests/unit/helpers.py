@@ -125,6 +125,7 @@ class Kit:
             ),
             hosts=tuple(hosts),
             connection="local",
+            reach=["sh", "-s"],
         )
 
     def plan(self, suite: str = "quick", cores: int = 2, site: Site | None = None) -> Plan:

@@ -15,7 +15,7 @@ from proofmark.errors import BadInput
 from proofmark.guard import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site import Scratch
 
-PROBE = Path(__file__).parents[2] / "roles/scratch/files/scratch-probe.sh"
+PROBE = Path(__file__).parents[2] / "analysis/proofmark/shell/scratch-probe.sh"
 GIB = 2**30
 GOOD = ScratchFacts(
     node="knl0001",

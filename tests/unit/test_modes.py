@@ -119,7 +119,7 @@ class TestTheWay:
         good, bad = crew.check(there.nodes, lambda _: there.goal("snc4-flat"))
         lines, seconds = crew.forecast(good)
         assert bad == {}
-        assert lines[0] == "n1: ClusterMode: Quadrant → SNC-4, drain, reset, resume"
+        assert lines == ["n[1-2]: ClusterMode: Quadrant → SNC-4, drain, reset, resume"]
         assert seconds == 2400
         assert untouched(there)
         assert not (there.run / "journal").exists()

@@ -15,7 +15,7 @@ from proofmark.guard import ScratchFacts, judge_scratch, read_scratch
 from proofmark.mounts import kinds, mount_commands
 from proofmark.site import Scratch
 
-FILES = Path(__file__).parents[2] / "roles/scratch/files"
+FILES = Path(__file__).parents[2] / "analysis/proofmark/shell"
 LUSTRE = {
     "path": "/PFS/acceptance",
     "type": "lustre",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
 from typing import TypeVar
 
 from proofmark.bmc.outcome import Failed, Outcome
@@ -22,33 +21,41 @@ def fan_out(
 ) -> dict[Host, Result | Failed]:
     """Return what `work` gave for each host, or how it failed; in the order of `hosts`.
 
-    After `stop` no further host is begun; an act that has begun is ended.
+    After `stop` no further host is begun; an act that has begun is ended. An error that is no
+    `Failed` is raised when what had begun has ended.
     """
     every = list(hosts)
+    rest = deque(every)
     found: dict[Host, Result | Failed] = {}
-    rest = iter(every)
-    with ThreadPoolExecutor(max_workers=max(1, min(at_once, len(every)))) as pool:
-        running: dict[Future[Result], Host] = {}
-        while True:
-            if not (stop and stop.is_set()):
-                # Twice as many as there are threads: they never wait for us, nor the memory grow.
-                for host in islice(rest, 2 * at_once - len(running)):
-                    running[pool.submit(_unless, stop, work, host)] = host
-            if not running:
-                break
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                host = running.pop(done)
-                try:
-                    found[host] = done.result()
-                except Failed as failed:
-                    found[host] = failed
+    errors: list[BaseException] = []
+
+    # Threads that help themselves: a pool's bookkeeping costs as much as a request.
+    def labour() -> None:
+        while not errors and not (stop and stop.is_set()):
+            try:
+                host = rest.popleft()
+            except IndexError:
+                return
+            try:
+                found[host] = work(host)
+            except Failed as failed:
+                found[host] = failed
+            except BaseException as error:
+                errors.append(error)
+
+    threads = [
+        threading.Thread(target=labour, daemon=True) for _ in range(min(at_once, len(every)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+    if errors:
+        raise errors[0]
     return {host: found.get(host, _stopped()) for host in every}
-
-
-def _unless(stop: threading.Event | None, work: Callable[[Host], Result], host: Host) -> Result:
-    if stop and stop.is_set():
-        raise _stopped()
-    return work(host)
 
 
 def _stopped() -> Failed:

@@ -1,23 +1,25 @@
-"""One BMC over HTTPS by the standard library: retries, time limits, and outcomes for errors."""
+"""One BMC over HTTPS: retries, time limits, outcomes for errors, and lines kept between verbs."""
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
+import resource
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from proofmark.bmc.credentials import Credentials
 from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.bmc.wire import Nonsense, Wire
 from proofmark.errors import bad_input
 
-LARGEST = 16 << 20
-"""Bytes of an answer; a registry of attributes has less than two million."""
+MOST_FILES = 32768
+"""Where the system sets no limit to open files."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
 TRY_LATER = (429, 503)
@@ -64,23 +66,55 @@ def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
     return context
 
 
+class Lines:
+    """The lines to the BMCs of a site; one that is kept saves the next verb its handshake."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._kept: dict[str, Bmc] = {}
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = MOST_FILES if hard == resource.RLIM_INFINITY else hard
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        # The other half is for lines in use, journals, and what runs beside.
+        self._room = most // 2
+
+    @contextmanager
+    def to(self, address: str) -> Iterator[Bmc]:
+        """Give the line to a BMC; one thread a BMC at a time."""
+        bmc = self._kept.pop(address, None) or Bmc(address, self._line)
+        try:
+            bmc.begin()
+            yield bmc
+        except BaseException:
+            bmc.end()
+            raise
+        # A session is ended with its verb: a BMC has few of them.
+        if self._line.session or len(self._kept) >= self._room:
+            bmc.end()
+        else:
+            self._kept[address] = bmc
+
+
 class Bmc:
-    """A connection to one BMC, made when first needed and kept; use it in a ``with``."""
+    """The line to one BMC, opened when first needed."""
 
     def __init__(self, address: str, line: Line) -> None:
         self._line, self.address = line, address
-        self._kept: http.client.HTTPSConnection | None = None
+        self._wire: Wire | None = None
         self._headers = {"Accept": "application/json", "Authorization": line.credentials.basic}
         self._session = ""
 
-    def __enter__(self) -> Bmc:
+    def begin(self) -> None:
+        """Make ready for a verb: log in, where that is the way; forget a line that was cut.
+
+        Raises:
+            Failed: the log-in failed.
+        """
+        if self._wire and self._wire.stale:
+            self._drop()
         if self._line.session:
-            try:
-                self._log_in()
-            except BaseException:
-                self._drop()
-                raise
-        return self
+            self._log_in()
 
     def _log_in(self) -> None:
         who = self._line.credentials
@@ -92,12 +126,13 @@ class Bmc:
         self._headers["X-Auth-Token"] = made.token
         self._session = made.location
 
-    def __exit__(self, *_: object) -> None:
+    def end(self) -> None:
+        """Log out and hang up."""
         try:
-            if self._session and self._kept:
+            if self._session and self._wire:
                 # A BMC has few sessions; that one of them stays behind is no failure of ours.
                 self._once("DELETE", self._session, None, {})
-        except (OSError, http.client.HTTPException):
+        except (OSError, Nonsense):
             pass
         finally:
             self._drop()
@@ -121,45 +156,42 @@ class Bmc:
         """
         body = None if content is None else json.dumps(content).encode()
         for left in reversed(range(self._line.tries)):
+            kept = self._wire is not None
             try:
                 status, header, raw = self._once(method, path, body, headers or {})
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, Nonsense) as error:
                 self._drop()
                 failed = self._failure(error)
                 # What changes something may have been done: only its caller can find out.
                 again = failed.outcome in (Outcome.UNREACHABLE, Outcome.NO_ANSWER)
                 if not left or method != "GET" or not again:
                     raise failed from None
-                self._pause(left, "")
+                if not kept:  # one that was idle may have been cut as we spoke
+                    self._pause(left, "")
                 continue
             if status not in TRY_LATER:
                 return self._answer(method, path, status, header, raw, accept)
             if left:
-                self._pause(left, header.get("Retry-After", ""))
+                self._pause(left, header.get("retry-after", ""))
         raise Failed(Outcome.BUSY, f"{status} at each of {self._line.tries} tries of {path}")
 
     def _once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        if self._kept is None:
-            line = self._line
-            self._kept = http.client.HTTPSConnection(
-                self.address, line.port, context=line.context, timeout=line.timeout_s
-            )
-        sent = {**self._headers, **headers}
-        if body is not None:
-            sent["Content-Type"] = "application/json"
-        self._kept.request(method, path, body, sent)
-        with self._kept.getresponse() as response:
-            raw = response.read(LARGEST)
-            return response.status, response.headers, raw
+    ) -> tuple[int, dict[str, str], bytes]:
+        line = self._line
+        if self._wire is None:
+            self._wire = Wire(self.address, line.port, line.context, line.timeout_s)
+        answer = self._wire.ask(method, path, {**self._headers, **headers}, body)
+        if self._wire.closing:
+            self._drop()
+        return answer
 
     def _answer(
         self,
         method: str,
         path: str,
         status: int,
-        header: http.client.HTTPMessage,
+        header: Mapping[str, str],
         raw: bytes,
         accept: tuple[int, ...],
     ) -> Answer:
@@ -175,9 +207,9 @@ class Bmc:
             raise Failed(outcome, f"{method} {path}: {status}: {told}")
         return Answer(
             status,
-            header.get("ETag") or str(body.get("@odata.etag", "")),
-            header.get("Location", ""),
-            header.get("X-Auth-Token", ""),
+            header.get("etag") or str(body.get("@odata.etag", "")),
+            header.get("location", ""),
+            header.get("x-auth-token", ""),
             body,
         )
 
@@ -191,7 +223,7 @@ class Bmc:
                 return Failed(Outcome.NO_ANSWER, f"{told} after {self._line.timeout_s:g} s")
             case ConnectionError():
                 return Failed(Outcome.UNREACHABLE, told)
-            case ssl.SSLError() | http.client.HTTPException():
+            case ssl.SSLError() | Nonsense():
                 return Failed(Outcome.UNEXPECTED, told or type(error).__name__)
             case socket.gaierror():
                 return Failed(Outcome.UNREACHABLE, f"{self.address}: no such name")
@@ -204,9 +236,9 @@ class Bmc:
         time.sleep(min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5))
 
     def _drop(self) -> None:
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        if self._wire is not None:
+            self._wire.close()
+            self._wire = None
 
 
 def _complaint(body: Mapping[str, Any]) -> str:

@@ -16,12 +16,15 @@ from proofmark.bmc.credentials import Credentials, credentials
 from proofmark.bmc.fanout import fan_out, split
 from proofmark.bmc.model import Host
 from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.checkout import arguments as run_arguments
+from proofmark.checkout import run_to_look_at
 from proofmark.errors import bad_input, nearest
 from proofmark.expressions import render
 from proofmark.firmware import Firmware, Scalar, wanted
 from proofmark.machines import topology_of_mode
 from proofmark.modes.crew import Crew, Result, summary
 from proofmark.modes.drain import drain_of
+from proofmark.modes.forecast import resets_s
 from proofmark.modes.journal import Journal, journals
 from proofmark.modes.passage import Goal, Passage
 from proofmark.modes.proof import Shape, judge, layout_of
@@ -38,7 +41,8 @@ Say = Callable[[str], None]
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
-    parser.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+    run_arguments(parser)
+    parser.add_argument("--scratch-dir", help="as of plan")
     parser.add_argument("--mode", help="which mode, of those that the run's plan needs")
     parser.add_argument(
         "--credentials",
@@ -57,7 +61,15 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the run, the mode, the firmware's facts or the credentials are not right.
     """
-    opened = open_run(options.folder)
+    if options.verb == "look":
+        with run_to_look_at(options, options.scratch_dir) as opened:
+            return _run(options, opened)
+    if not options.folder:
+        raise bad_input("RUN", "", "nothing", "a run's folder")
+    return _run(options, open_run(options.folder))
+
+
+def _run(options: Namespace, opened: Run) -> int:
     site = site_of(opened)
     if site.partition.firmware is None:
         accepted = "how the partition's firmware is set; docs/modes.md"
@@ -153,12 +165,17 @@ def _look(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
     """Say what entering the mode would change on each node, and how long that takes."""
     goal = goal_of(site, _told(mode))
     nodes = nodes_of_mode(opened, goal.mode)
-    _announce(site, crew, nodes, f"to {goal.mode}; nothing is changed")
+    _announce(site, crew, nodes, f"to {goal.mode}; only shown, nothing is changed")
     good, bad = crew.check(nodes, lambda _: goal)
     lines, seconds = crew.forecast(good)
     for line in [*lines, *summary(bad)]:
         _say(line)
     _say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
+    resets = resets_s(opened.plan, _firmware(site))
+    whole = duration(opened.plan.totals.wall_s + resets)
+    _say(
+        f"the whole plan: about {whole}, of which {duration(resets)} for resets, the last one back"
+    )
     return FAILED if bad else 0
 
 

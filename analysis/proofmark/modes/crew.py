@@ -107,21 +107,22 @@ class Crew:
         return self.passage.arrived(checked.past, checked.reading, checked.seen, checked.goal)
 
     def forecast(self, checked: Mapping[str, Checked]) -> tuple[list[str], float]:
-        """Return what would change, one line a node, and how many seconds it would take."""
-        lines = []
+        """Return what would change, one line for nodes of which it is the same, and the seconds."""
+        found: dict[str, list[str]] = {}
         moved = 0
         for node, each in checked.items():
-            if self.arrived(each):
-                lines.append(f"{node}: nothing, it is in mode {each.goal.mode}")
-                continue
-            moved += 1
-            now = each.reading.current
-            changes = [
-                f"{name}: {now.get(name, 'unknown')} → {value}"
-                for name, value in differing(each.reading, each.goal.attributes).items()
-            ]
-            lines.append(f"{node}: {', '.join([*changes, 'drain, reset, resume'])}")
+            words = f"nothing, in mode {each.goal.mode} already"
+            if not self.arrived(each):
+                moved += 1
+                now = each.reading.current
+                changes = [
+                    f"{name}: {now.get(name, 'unknown')} → {value}"
+                    for name, value in differing(each.reading, each.goal.attributes).items()
+                ]
+                words = ", ".join([*changes, "drain, reset, resume"])
+            found.setdefault(words, []).append(node)
         firmware = self.passage.firmware
+        lines = [f"{folded(those)}: {words}" for words, those in found.items()]
         return lines, -(-moved // firmware.batch) * firmware.boot_s
 
     @property

@@ -34,6 +34,7 @@ class History:
             nobody has seen.
         mode: the mode that is proven, or empty; ``RESTORED`` when it is back.
         failed: the last failure that nothing followed, or empty.
+        no_scratch: why its scratch directory could not be proven, or empty.
     """
 
     address: str = ""
@@ -44,6 +45,7 @@ class History:
     in_flight: str = ""
     mode: str = ""
     failed: str = ""
+    no_scratch: str = ""
 
     @property
     def to_restore(self) -> bool:
@@ -130,7 +132,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
     staged: list[tuple[str, Scalar]] = []
     for line in lines:
         state, done = line["state"], line["event"] == RESULT
-        if state != "fail":
+        if state not in ("fail", "scratch"):
             told["failed"] = ""
         match state:
             case "drain":
@@ -154,6 +156,8 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
                 told["mode"] = line["mode"]
             case "open" | "resume" if done:
                 told["drained"] = False
+            case "scratch":
+                told["no_scratch"] = line.get("missing", "")
             case "fail":
                 told["failed"] = f"{line['outcome']}: {line['text']}"
     return History(staged=tuple(staged), **told)
@@ -169,6 +173,7 @@ def proven(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
     missing = {}
     for node in nodes:
         past = Journal(run, node).history()
-        if past.mode != mode or past.failed or past.in_flight:
-            missing[node] = past.failed or (f"in mode {past.mode}" if past.mode else "not proven")
+        if past.mode != mode or past.failed or past.in_flight or past.no_scratch:
+            why = past.failed or (f"no scratch: {past.no_scratch}" if past.no_scratch else "")
+            missing[node] = why or (f"in mode {past.mode}" if past.mode else "not proven")
     return missing

@@ -18,6 +18,7 @@ from proofmark.bmc.outcome import Failed
 from proofmark.errors import BadInput, bad_input
 from proofmark.firmware import Firmware
 from proofmark.modes.drain import drain_of
+from proofmark.modes.forecast import resets_s
 from proofmark.modes.shell import Reach
 from proofmark.nodesets import folded
 from proofmark.plan import Plan
@@ -140,25 +141,13 @@ def _rights(site: Site) -> Finding:
 
 
 def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Finding:
-    needs = plan.totals.wall_s + _resets_s(plan, firmware)
+    needs = plan.totals.wall_s + resets_s(plan, firmware)
     text = f"the plan takes about {duration(needs)}, resets included"
     if end is None:
         return Finding("maintenance window", "NOT_TOLD", f"{text}; --window-ends tells the end")
     left = (end - datetime.now(UTC)).total_seconds()
     outcome = "OK" if needs <= left else "TOO_SHORT"
     return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left))} are left")
-
-
-def _resets_s(plan: Plan, firmware: Firmware | None) -> float:
-    """Return the time of all resets: into each mode but the current one, and back."""
-    if firmware is None:
-        return 0.0
-    batches = [
-        -(-len({node for job in group.jobs for node in job.nodes}) // firmware.batch)
-        for group in plan.groups
-        if group.mode != plan.current_mode
-    ]
-    return (sum(batches) + max(batches, default=0)) * firmware.boot_s
 
 
 def _stop(site: Site) -> Finding:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.bmc.backends import BackEnd, Given, only
-from proofmark.bmc.http import Bmc, Line, tls_context
+from proofmark.bmc.http import Bmc, Line, Lines, tls_context
 from proofmark.bmc.model import Host, Offer, Reading, foreign
 from proofmark.bmc.outcome import Failed, Outcome
 from proofmark.errors import nearest
@@ -30,7 +30,7 @@ APPLY_TIME = {
 
 
 class Redfish:
-    """The verbs over one `Line`; registries are read once for all machines that name the same."""
+    """The verbs over kept lines; registries are read once for all machines that name the same."""
 
     sets = True
     drains = True
@@ -39,21 +39,24 @@ class Redfish:
     def __init__(self, given: Given) -> None:
         firmware = given.firmware
         self._system, self._reset_type = firmware.system, firmware.reset_type
-        self._line = Line(
-            tls_context(firmware.ca, verify=firmware.verify_tls),
-            firmware.port,
-            given.credentials,
-            firmware.timeout_s,
-            firmware.tries,
-            session=firmware.auth == "session",
+        self._lines = Lines(
+            Line(
+                tls_context(firmware.ca, verify=firmware.verify_tls),
+                firmware.port,
+                given.credentials,
+                firmware.timeout_s,
+                firmware.tries,
+                session=firmware.auth == "session",
+            )
         )
+        self._systems: dict[str, str] = {}
         self._registries: dict[str, Mapping[str, Offer]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
     def read(self, host: Host, wanted: Settings) -> Reading:
         """Read the system, its BIOS and the settings that wait."""
-        with Bmc(host.address, self._line) as bmc:
+        with self._lines.to(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
             path = _link(system, "Bios")
             bios = bmc.get(path).body
@@ -87,7 +90,7 @@ class Redfish:
         if reading.handle["apply_time"]:
             content["@Redfish.SettingsApplyTime"] = APPLY_TIME
         accept = (200, 202, 204, PRECONDITION_FAILED)
-        with Bmc(host.address, self._line) as bmc:
+        with self._lines.to(host.address) as bmc:
             for _ in range(CHANGED_MEANWHILE):
                 if not etag:
                     etag = self._look_again(bmc, reading, wanted)
@@ -116,24 +119,26 @@ class Redfish:
         """POST the reset."""
         if not reading.handle["reset"]:
             raise Failed(Outcome.REFUSED, "the system has no action to reset it")
-        with Bmc(host.address, self._line) as bmc:
+        with self._lines.to(host.address) as bmc:
             how = {"ResetType": reading.handle["reset_type"]}
             bmc.ask("POST", reading.handle["reset"], how, accept=(200, 202, 204))
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Read the BIOS attributes that act now."""
-        with Bmc(host.address, self._line) as bmc:
+        with self._lines.to(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
             return only(_values(bmc.get(_link(system, "Bios")).body), wanted)
 
     def _path_of_system(self, bmc: Bmc) -> str:
         if self._system:
             return f"{ROOT}/Systems/{self._system}"
-        members = bmc.get(f"{ROOT}/Systems").body.get("Members") or []
-        if len(members) != 1:
-            found = f"{len(members)} systems; firmware.system says which is the node"
-            raise Failed(Outcome.UNEXPECTED, found)
-        return _link({"member": members[0]}, "member")
+        if bmc.address not in self._systems:
+            members = bmc.get(f"{ROOT}/Systems").body.get("Members") or []
+            if len(members) != 1:
+                found = f"{len(members)} systems; firmware.system says which is the node"
+                raise Failed(Outcome.UNEXPECTED, found)
+            self._systems[bmc.address] = _link({"member": members[0]}, "member")
+        return self._systems[bmc.address]
 
     def _restart(self, action: Mapping[str, Any]) -> str:
         offered = action.get("ResetType@Redfish.AllowableValues") or list(GENTLE)

@@ -86,7 +86,7 @@ mount_of() { # DIRECTORY
         gsub(/\\040/, " ", target)
         inside = target == "/" || ENVIRON["real"] == target || index(ENVIRON["real"], target "/") == 1
         if (inside && length(target) >= longest) { longest = length(target); line = $0 }
-    } END { print line }' /proc/mounts
+    } END { print line }' "${PROOFMARK_MOUNTS:-/proc/mounts}"
 }
 
 lay_out() {

@@ -1,0 +1,285 @@
+"""The scratch directory on all the nodes of a run at once: mounted, proven, taken away.
+
+One process speaks to every node: a task of Ansible a node costs ten times as much. What is demanded
+of the directory is judged in `proofmark.guard`, how a type is mounted stands in `proofmark.mounts`.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from proofmark.bmc.fanout import fan_out, split
+from proofmark.bmc.outcome import Failed
+from proofmark.checkout import arguments as run_arguments
+from proofmark.checkout import run_to_look_at
+from proofmark.errors import BadInput, Mistake, bad_input
+from proofmark.guard import judge_scratch, read_scratch, refuse_scratch
+from proofmark.modes.journal import Journal
+from proofmark.modes.shell import Reach
+from proofmark.mounts import mount_commands
+from proofmark.nodesets import fold, folded, unfold
+from proofmark.plan import Plan
+from proofmark.runs import Run, lock, open_run, site_of, write_whole
+from proofmark.site import Scratch, Site
+
+MOUNTED = "mounted.json"
+"""The file of a run's folder with the nodes on which it mounts, written before it does."""
+PROBES = "scratch.probe"
+TIMEOUT_S = 120.0
+"""A file system that hangs must not hang the run."""
+AT_ONCE = 64
+"""Nodes that are spoken to at one time, where the site does not say."""
+SCRIPTS = files("proofmark.shell")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments to `parser`."""
+    parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
+    run_arguments(parser)
+    parser.add_argument("--mode", help="only the nodes on which steps of this mode still wait")
+    parser.add_argument("--scratch-dir", help="the directory, which must be the run's")
+    parser.add_argument("--user", help="who runs the benchmarks, if the inventory does not say")
+    parser.add_argument("--existing", action="store_true", help="make no directory")
+
+
+def run(options: Namespace) -> int:
+    """Do what the command line asks; print as JSON what has changed.
+
+    Raises:
+        BadInput: the scratch directory is not what the run needs; every reason is named.
+    """
+    if options.verb == "look":
+        with run_to_look_at(options, options.scratch_dir) as opened:
+            changed = _look(_nodes_of(opened, options), options)
+    else:
+        if not options.folder:
+            raise bad_input("RUN", "", "nothing", "a run's folder")
+        opened = open_run(options.folder)
+        with lock(opened):
+            changed = VERBS[options.verb](_nodes_of(opened, options), options)
+    print(json.dumps({"changed": fold(sorted(set(changed)))}))
+    return 0
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes whose scratch is meant, and how they are spoken to."""
+
+    run: Run
+    site: Site
+    names: Sequence[str]
+    commands: Mapping[str, str]
+
+    @property
+    def demand(self) -> Scratch:
+        """What the site demands of the directory."""
+        return self.site.partition.scratch
+
+    @property
+    def budget(self) -> int:
+        """How many nodes may be lost before the whole is."""
+        firmware = self.site.partition.firmware
+        return firmware.failures if firmware else 0
+
+    def tell(
+        self, names: Sequence[str], *scripts: tuple[str, Iterable[str]]
+    ) -> tuple[dict[str, str], dict[str, Failed]]:
+        """Run `scripts`, each with its words, on `names`: what they printed, and who failed.
+
+        Each is a compound of its own without input, which the shell has read to its end before
+        it begins: what is run inside cannot take the rest of the script for its input.
+        """
+        text = "".join(
+            f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"
+            ") </dev/null || exit\n"
+            for name, words in scripts
+        )
+        reach = Reach(self.site.reach, TIMEOUT_S)
+        firmware = self.site.partition.firmware
+        at_once = firmware.at_once if firmware else AT_ONCE
+        return split(fan_out(names, lambda node: reach(node, text), at_once))
+
+    def mount(self, verb: str) -> tuple[str, Iterable[str]]:
+        """Return the script that mounts, unmounts or looks, and its words."""
+        mount = self.demand.mount
+        assert mount is not None
+        source = self.demand.source or mount.source or ""
+        command = self.commands["unmount" if verb == "unmount" else "mount"]
+        words = (verb, mount.point.rstrip("/"), self.demand.type or "", source, command)
+        return "scratch-mount.sh", words
+
+    def probe(self, options: Namespace, *words: str) -> tuple[str, Iterable[str]]:
+        """Return the script that looks and writes, and its words."""
+        user = self.site.partition.run_user or options.user
+        told = [*(("-u", user) if user else ()), *words, self.demand.path]
+        return "scratch-probe.sh", told
+
+
+def nodes_of(plan: Plan, run: Path, mode: str | None) -> list[str]:
+    """Return the nodes that `plan` uses; of one mode those that wait for it and stand in it."""
+    found = dict.fromkeys(
+        node
+        for group in plan.groups
+        if mode in (None, group.mode)
+        for job in group.jobs
+        if mode is None or any(not (run / "steps" / step.id / "rc").exists() for step in job.steps)
+        for node in job.nodes
+    )
+    return [node for node in found if mode is None or not Journal(run, node).history().failed]
+
+
+def _nodes_of(opened: Run, options: Namespace) -> Nodes:
+    site = site_of(opened)
+    demand = site.partition.scratch
+    asked = (options.scratch_dir or demand.path).rstrip("/")
+    if asked != demand.path.rstrip("/"):
+        accepted = f"{demand.path}: the run was planned with it"
+        raise bad_input("scratch_dir", "", asked, accepted)
+    names = nodes_of(opened.plan, opened.folder, options.mode or None)
+    return Nodes(opened, site, names, mount_commands(demand))
+
+
+def _look(nodes: Nodes, options: Namespace) -> list[str]:
+    """Say what would be mounted where, and what speaks against the directory; change nothing."""
+    texts, lost = _seen(nodes, options, "look")
+    _within_budget(nodes, lost)
+    would = _who_said(texts, "would mount")
+    if not would:
+        # Where nothing is mounted yet the directory below cannot be judged.
+        _refuse(nodes, texts.values(), may_create=not options.existing)
+        _say(f"{nodes.demand.path}: nothing speaks against it; writing was not tried")
+    return would
+
+
+def _prove(nodes: Nodes, options: Namespace) -> list[str]:
+    """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
+    if not nodes.names:
+        _say("no node waits for it")
+        return []
+    if nodes.demand.mount:
+        _remember(nodes.run, [*_remembered(nodes.run), *nodes.names])
+    texts, lost = _seen(nodes, options, "mount")
+    _within_budget(nodes, lost)
+    changed = _who_said(texts, "mounted")
+    _refuse(nodes, texts.values(), may_create=not options.existing)
+
+    # A name of this time only: of one that was there before a node may remember what is gone.
+    first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
+    layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
+    told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
+    create = () if options.existing else ("-c",)
+    made, gone = nodes.tell([first], nodes.probe(options, *create, "-k", mark, *layout, *told))
+    changed += _who_said(made, "created") + _who_said(made, "set")
+    _refuse(nodes, made.values(), may_create=False)
+    proofs, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
+    changed += _who_said(proofs, "created")
+    nodes.tell([first], nodes.probe(options, "-d", mark))
+    lost |= gone | blind
+    _within_budget(nodes, lost)
+
+    file = nodes.run.folder / PROBES
+    write_whole(file, "".join(proofs.values()))
+    refuse_scratch(nodes.run, [file], len(proofs), mark)
+    _note(nodes, lost)
+    _say(f"{nodes.demand.path}: proven on {len(proofs)} of {len(nodes.names)} nodes")
+    return changed
+
+
+def _unmount(nodes: Nodes, options: Namespace) -> list[str]:
+    """Take away what this run mounted, and nothing else."""
+    names = _remembered(nodes.run)
+    if not names or not nodes.demand.mount:
+        return []
+    texts, lost = nodes.tell(names, nodes.mount("unmount"))
+    _remember(nodes.run, lost)
+    _within_budget(nodes, lost)
+    return _who_said(texts, "unmounted")
+
+
+VERBS: Mapping[str, Callable[[Nodes, Namespace], list[str]]] = {
+    "look": _look,
+    "prove": _prove,
+    "unmount": _unmount,
+}
+
+
+def _help() -> list[str]:
+    return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
+
+
+def _seen(nodes: Nodes, options: Namespace, verb: str) -> tuple[dict[str, str], dict[str, Failed]]:
+    first = [nodes.mount(verb)] if nodes.demand.mount else []
+    return nodes.tell(nodes.names, *first, nodes.probe(options))
+
+
+def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
+    """Say what the nodes did in that word, and return who did."""
+    said: dict[str, list[str]] = {}
+    for node, text in texts.items():
+        for line in text.splitlines():
+            if line.startswith(f"| {word}: "):
+                said.setdefault(line.removeprefix("| "), []).append(node)
+    for line, those in said.items():
+        _say(f"{folded(those)}: {line}")
+    return sorted({node for those in said.values() for node in those})
+
+
+def _refuse(nodes: Nodes, texts: Iterable[str], *, may_create: bool) -> None:
+    facts = [
+        node
+        for text in texts
+        for node in read_scratch(text[text.index("proofmark-probe") :], "scratch-probe.sh")
+    ]
+    peak = nodes.run.plan.totals.scratch_peak_bytes
+    if wrong := judge_scratch(facts, nodes.demand, peak, may_create=may_create):
+        raise BadInput(*wrong)
+
+
+def _within_budget(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
+    """Name the nodes that are lost; more than the budget, or all, are the end."""
+    reasons: dict[str, list[str]] = {}
+    for node, failed in lost.items():
+        why = failed.text.replace(f"{node}: ", "")
+        reasons.setdefault(f"{failed.outcome}: {why}", []).append(node)
+    if lost and (len(lost) > nodes.budget or len(lost) == len(nodes.names)):
+        accepted = f"a node that mounts it and answers; at most {nodes.budget} without"
+        path = nodes.demand.path
+        raise BadInput(
+            *(Mistake(path, f"on {folded(those)}", why, accepted) for why, those in reasons.items())
+        )
+    for why, those in reasons.items():
+        _say(f"proofmark: {folded(those)}: left out, {why}")
+
+
+def _note(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
+    """Note in the journals which nodes may not run a step for want of a scratch."""
+    for node in nodes.names:
+        log = Journal(nodes.run.folder, node)
+        if node in lost:
+            log.result("scratch", missing=str(lost[node]))
+        elif log.path.exists() and log.history().no_scratch:
+            log.result("scratch")
+
+
+def _remembered(opened: Run) -> list[str]:
+    try:
+        told: list[str] = json.loads((opened.folder / MOUNTED).read_text())
+    except FileNotFoundError:
+        return []
+    return unfold(told)
+
+
+def _remember(opened: Run, names: Iterable[str]) -> None:
+    write_whole(opened.folder / MOUNTED, json.dumps(fold(dict.fromkeys(names))) + "\n")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
