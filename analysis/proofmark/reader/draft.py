@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from proofmark.reader.values import Parameter, measured, parameter
 
 
-@dataclass
+@dataclass(slots=True)
 class Draft:
     """A reading before its run is over; it is valid as long as it has no problem."""
 
