@@ -7,10 +7,11 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from proofmark.collect import nodes_of
+from proofmark.columns import Records
 from proofmark.fleet.bad import bad_nodes
 from proofmark.fleet.rma import as_csv, rma
 from proofmark.node.software import Software
-from proofmark.records import Record, read_run, table
+from proofmark.records import read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of
 from proofmark.tickets import stopped_jobs
 from proofmark.verdict import Result, Verdict, judge
@@ -32,7 +33,7 @@ def conclude(run: Run) -> Verdict:
     return verdict
 
 
-def read_and_judge(run: Run) -> tuple[list[Record], Verdict]:
+def read_and_judge(run: Run) -> tuple[Records, Verdict]:
     """Return the records of `run` and what they come to; writes nothing."""
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)

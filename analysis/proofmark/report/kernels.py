@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from proofmark.node.blas import AS_INSTALLED, RIGHT
 from proofmark.node.software import BLAS_KERNEL, Package, Software
@@ -78,7 +78,7 @@ def block(material: Material) -> list[Block]:
 
 
 def _compared(
-    results: tuple[Result, ...],
+    results: Iterable[Result],
 ) -> dict[tuple[str, str, str], dict[str, Result]]:
     """Return results by choice, by figure, node and the other parameters."""
     compared: dict[tuple[str, str, str], dict[str, Result]] = {}
