@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -67,7 +68,15 @@ def collect_nodes(run: Run) -> list[Path]:
 
 def nodes_of(run: Run) -> dict[str, Node]:
     """Return the nodes that were collected, by host name."""
-    nodes = (read_json(path, Node) for path in sorted((run.folder / "nodes").glob("*.json")))
+    paths = sorted((run.folder / "nodes").glob("*.json"))
+    stats = [path.stat() for path in paths]
+    return _nodes(tuple(paths), tuple((each.st_mtime_ns, each.st_size) for each in stats))
+
+
+@lru_cache(maxsize=1)
+def _nodes(paths: tuple[Path, ...], state: object) -> dict[str, Node]:
+    """Read them once for judging and for the report; `state` tells whether they still are so."""
+    nodes = (read_json(path, Node) for path in paths)
     return {node.host: node for node in nodes}
 
 

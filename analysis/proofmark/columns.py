@@ -87,13 +87,14 @@ class Draft:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
-    def add(self, measurand: int, node: int, value: float | None, reason: int) -> None:
-        """Add a record of the last execution; reason -1 is none: the record is valid."""
+    def add(self, measurand: int, node: str, value: float | None, reason: str | None) -> None:
+        """Add a record of the last execution; without a reason it is valid."""
+        nodes, reasons = self.nodes, self.reasons
         self.execution.append(len(self.executions) - 1)
         self.measurand.append(measurand)
-        self.node.append(node)
+        self.node.append(nodes.setdefault(node, len(nodes)))
         self.value.append(_NOTHING if value is None else value)
-        self.reason.append(reason)
+        self.reason.append(-1 if reason is None else reasons.setdefault(reason, len(reasons)))
 
 
 _NOTHING = float("nan")
@@ -165,17 +166,12 @@ class Records(Sequence[Record]):
                 **{name: getattr(record, name) for name in Measurand._fields[:-1]},
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
-            reasons = draft.reasons
-            draft.add(
-                draft.measurands.setdefault(measurand, len(draft.measurands)),
-                draft.nodes.setdefault(record.node, len(draft.nodes)),
-                record.value,
-                -1 if record.valid else reasons.setdefault(record.reason, len(reasons)),
-            )
+            number = draft.measurands.setdefault(measurand, len(draft.measurands))
+            draft.add(number, record.node, record.value, None if record.valid else record.reason)
             draft.execution[-1] = numbers[execution]
         return cls.joined(run or (records[0].run if records else ""), [draft])
 
-    @property
+    @cached_property
     def valid(self) -> NDArray[np.bool_]:
         """Tell of each record whether it is."""
         return self.reason < 0

@@ -129,13 +129,7 @@ class _StepReader:
         for reading in readings:
             measurand, elsewhere = self._measurand(reading)
             reason = _reason(reading, trouble, elsewhere, attempt)
-            host = several or reading.node or attempt.host
-            draft.add(
-                measurand,
-                draft.nodes.setdefault(host, len(draft.nodes)),
-                reading.value,
-                -1 if reason is None else draft.reasons.setdefault(reason, len(draft.reasons)),
-            )
+            draft.add(measurand, several or reading.node or attempt.host, reading.value, reason)
 
     def _trouble(self, hosts: Sequence[str], attempt: Attempt) -> str:
         node = self._about.nodes.get(attempt.host)

@@ -88,8 +88,16 @@ def read_json(path: Path, model: type[Model]) -> Model:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all, also when the disk is full."""
+    with whole(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing that is there whole or not at all, also when the disk is full."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(text)
+    with new.open("w", encoding="utf-8") as file:
+        yield file
     new.rename(path)
 
 

@@ -67,20 +67,23 @@ class Seating:
 
     def __init__(self, step: Step, stand_ins: StandIns | None) -> None:
         self._step, self._stand_ins = step, stand_ins
-        self._right: set[tuple[bytes, ...]] = set()
+        self._right: set[bytes | tuple[bytes, ...] | None] = set()
 
     def trouble(self, hosts: Sequence[str], binding: bytes) -> str:
         """Return what sat elsewhere than asked on `hosts`, or an empty string."""
-        key = _anonymous(hosts, binding)
-        if key is not None and key in self._right:
+        plain = _anonymous(hosts, binding)
+        if plain in self._right:
+            return ""
+        key = None if plain is None else tuple(sorted(_entries(plain)))
+        if key in self._right:
             return ""
         try:
             found = read_binding(json.loads(binding))
         except UNREADABLE:
             return DAMAGED
         trouble = seat_trouble(self._step, hosts, *found, self._stand_ins)
-        if not trouble and key is not None and len(self._right) < _REMEMBERED:
-            self._right.add(key)
+        if not trouble and plain is not None and len(self._right) < _REMEMBERED:
+            self._right |= {plain, key}
         return trouble
 
 
@@ -88,17 +91,18 @@ _REMEMBERED = 1000
 
 
 def _entries(content: bytes) -> list[bytes]:
-    """Return the entries of a ``binding.json`` as step.sh writes it; else all of it as one."""
+    """Return how many hosts, and the entries as step.sh writes them; else all of it as one."""
     head, tail = b"[\n{", b"}\n]\n"
+    hosts, content = content[:1], content[1:]
     between = content.count(b"\n") - 3
     plain = content.startswith(head) and content.endswith(tail) and b"[" not in content[1:]
     if not plain or content.count(b"}\n,{") != between:
-        return [content]
-    return content[len(head) : -len(tail)].split(b"}\n,{")
+        return [hosts, content]
+    return [hosts, *content[len(head) : -len(tail)].split(b"}\n,{")]
 
 
-def _anonymous(hosts: Sequence[str], binding: bytes) -> tuple[bytes, ...] | None:
-    """Return the entries with hosts by number; None where a name stands elsewhere as well."""
+def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
+    """Return a binding with hosts by number; None where a name stands elsewhere as well."""
     if b"@" in binding or len(hosts) > 2:
         return None
     names = [host.partition(".")[0].encode() for host in hosts]
@@ -106,7 +110,7 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> tuple[bytes, ...] | None
         binding = binding.replace(b'"%s"' % name, b'"@%d"' % number)
     if any(name in binding for name in names):
         return None
-    return (b"%d" % len(hosts), *sorted(_entries(binding)))
+    return b"%d%s" % (len(hosts), binding)
 
 
 def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records
+from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records, table
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Standing:
     def __len__(self) -> int:
         return len(self.first)
 
-    @property
+    @cached_property
     def valid(self) -> NDArray[np.bool_]:
         """Tell of each figure whether all its records are."""
         return self.invalid < 0
@@ -53,6 +55,12 @@ class Standing:
         """Return the numbers of the records of a figure."""
         first = int(self.first[figure])
         return self.order[first : first + int(self.count[figure])]
+
+    def sound_steps(self) -> set[str]:
+        """Return the steps of the records that count and are valid."""
+        sound = self.order[self.records.valid[self.order]]
+        every = self.records.executions
+        return {every[number].step for number in np.unique(self.records.execution[sound])}
 
     def executions(self, figure: int) -> list[Execution]:
         """Return where a figure was measured."""
@@ -65,9 +73,26 @@ class Standing:
         values = self.records.value[members]
         return tuple(values[self.records.valid[members] & ~np.isnan(values)].tolist())
 
-    def measurand(self, figure: int) -> int:
-        """Return the number of a figure's measurand."""
-        return int(self.records.measurand[self.order[self.first[figure]]])
+    @cached_property
+    def measurand(self) -> Numbers:
+        """The number of each figure's measurand: that of its first record."""
+        return self.records.measurand[self.order[self.first]]
+
+    def about(self, wanted: Callable[[Record], bool]) -> NDArray[np.bool_]:
+        """Tell of each figure whether it is wanted, by what it is: not by its node or value."""
+        execution = Execution("", 1, 1)
+        every = range(len(self.records.measurands))
+        chosen = [wanted(self.records.record(each, "", execution, None)) for each in every]
+        found: NDArray[np.bool_] = np.array(chosen, dtype=bool)[self.measurand]
+        return found
+
+    @cached_property
+    def ranges(self) -> tuple[Floats, Floats]:
+        """The least and the greatest value of each figure; NaN where one is missing."""
+        values = self.records.value[self.order]
+        if not len(self):
+            return values, values
+        return np.minimum.reduceat(values, self.first), np.maximum.reduceat(values, self.first)
 
     def measuring(self, case: str, metric: str) -> Iterator[Record]:
         """Yield the records of a metric that count."""
@@ -79,6 +104,21 @@ class Standing:
         ]
         for place in np.flatnonzero(np.isin(self.records.measurand[self.order], chosen)):
             yield self.records[int(self.order[place])]
+
+    def table(self) -> pl.DataFrame:
+        """Return the valid figures as one tidy table, each with its median."""
+        sound = np.flatnonzero(self.valid)
+        first = self.order[self.first[sound]]
+        return table(
+            replace(
+                self.records,
+                execution=self.records.execution[first],
+                measurand=self.records.measurand[first],
+                node=self.records.node[first],
+                value=self.median[sound],
+                reason=self.records.reason[first],
+            )
+        )
 
     def record(self, figure: int) -> Record:
         """Return a figure's first record with the median, or its first invalid one."""

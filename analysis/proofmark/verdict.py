@@ -6,11 +6,13 @@ UNJUDGED: no reference applies. All four are counted; none is silent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofmark.cases import Benchmarks, Reference
 from proofmark.columns import Numbers, Record, Records
@@ -85,6 +87,24 @@ class Results(Sequence[Result]):
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
         return _settled(Result(record, values, "", "", answers, interval(values), steps=steps))
 
+    @cached_property
+    def plain(self) -> NDArray[np.bool_]:
+        """Tell of each result whether no more than its fellows speak about it, and well of it."""
+        plain: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
+        plain[list(self.answers)] = False
+        plain &= self.fleet.of >= 0
+        return plain
+
+    def judgements(self) -> int:
+        """Return how many answers of references there are."""
+        own = sum(len(each) for each in self.answers.values())
+        return own + int((self.fleet.of >= 0).sum())
+
+    def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
+        """Yield the results that are wanted, by what they are: not by their node or value."""
+        for figure in np.flatnonzero(self.standing.about(wanted)):
+            yield self[int(figure)]
+
     def of(self, words: Collection[str]) -> Iterator[Result]:
         """Yield the results with these verdicts."""
         wanted = [WORDS.index(word) for word in words]
@@ -121,12 +141,32 @@ class Verdict:
             return self.results.of(words)
         return (result for result in self.results if result.verdict in words)
 
+    def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
+        """Yield the results that are wanted, by what they are: not by their node or value."""
+        if isinstance(self.results, Results):
+            return self.results.about(wanted)
+        return (result for result in self.results if wanted(result.record))
+
     def measured(self) -> set[str]:
         """Return the nodes and pairs of nodes that there are results of, as records have them."""
         if isinstance(self.results, Results):
             standing = self.results.standing
             return {standing.records.nodes[node] for node in set(standing.node.tolist())}
         return {result.record.node for result in self.results}
+
+    def judgements(self) -> int:
+        """Return how many answers of references there are."""
+        if isinstance(self.results, Results):
+            return self.results.judgements()
+        return sum(len(result.references) for result in self.results)
+
+    def sound_steps(self) -> set[str]:
+        """Return the steps that gave a valid figure, on whatever node."""
+        if isinstance(self.results, Results):
+            names = self.results.standing.sound_steps()
+        else:
+            names = {result.record.step for result in self.results if result.values}
+        return {name.partition("/")[0] for name in names}
 
     def retest(self) -> tuple[str, ...]:
         """Return the steps to run again before what fails within its noise is believed."""
@@ -139,14 +179,17 @@ class Verdict:
         return f"proofmark rerun runs/{self.run} {' '.join(steps)}" if steps else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
+        """Return the form of ``verdict.json``, but for the claims."""
+        return {**self.head(), "results": [result_json(result) for result in self.results]}
+
+    def head(self) -> dict[str, Any]:
+        """Return what ``verdict.json`` says before the results."""
         return {
             "run": self.run,
             "counts": dict(self.counts),
             "coverage": vars(self.coverage),
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
-            "results": [result_json(result) for result in self.results],
         }
 
 
@@ -221,12 +264,11 @@ def _held(
     """Hold each valid figure against every reference that applies to it."""
     counterparts = Figures(figures)
     answers: dict[int, tuple[Judgement, ...]] = {}
-    measurand = figures.records.measurand[figures.order[figures.first]]
     for number, what in enumerate(figures.records.measurands):
         applying: Sequence[Reference] | None = None
         if (what.case, what.metric) not in references:
             continue
-        for figure in np.flatnonzero((measurand == number) & figures.valid).tolist():
+        for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
             if applying is None:  # the same for all the nodes
                 every = references[what.case, what.metric]

@@ -128,7 +128,8 @@ def bad_nodes(
         location: switches and rack by host.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
-    traits = traits_of(facts, location)
+    settings = {host: configuration(each) for host, each in facts.items()}
+    traits = traits_of(settings, location)
     by_node, by_pair = _failures(verdict.of("FAIL"))
     moved = {host: _counters(node) for host, node in nodes.items()}
     names = verdict.measured()
@@ -141,7 +142,6 @@ def bad_nodes(
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
     named = causes(by_node, known)
-    settings = {host: configuration(each) for host, each in facts.items()}
     counts = usual(settings)
     found = [
         BadNode(

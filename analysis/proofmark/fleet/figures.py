@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,19 @@ class FleetFigure:
     better: str
     yardstick: Yardstick
     flagged: tuple[str, ...]
+
+    @cached_property
+    def told(self) -> tuple[str, str, tuple[float | None, float | None]]:
+        """What the answer to every node says: source, what it is held against, and the limits."""
+        stick = self.yardstick
+        source = f"{stick.nodes} like nodes"
+        if stick.limit is None:
+            return source, "", (None, None)
+        found = f"finds one {100 * stick.detectable:.2g} % off in 95 of 100 cases"
+        source = f"{source}, spread {100 * stick.spread:.2g} %; {found}"
+        name = f"the median of {stick.nodes} like nodes ({stick.centre:.6g} {self.record.unit})"
+        accepted = stick.limit / stick.centre
+        return source, name, (accepted, None) if self.better == "higher" else (None, accepted)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -156,7 +169,7 @@ def _groups(figures: Standing, benchmarks: Benchmarks, kinds: _Kinds) -> Iterato
     borders = np.flatnonzero(np.diff(alike[by_group])) + 1
     groups = [sound[own] for own in np.split(by_group, borders) if len(own) > 1]
     for members in sorted(groups, key=lambda own: int(own[0])):
-        what = figures.records.measurands[figures.measurand(int(members[0]))]
+        what = figures.records.measurands[figures.measurand[members[0]]]
         if what.metric in benchmarks.case(what.case).metrics:
             yield members  # else nobody says which direction is good
 
@@ -187,19 +200,12 @@ def hosts_of(node: str) -> tuple[str, ...]:
 def _judgement(figure: FleetFigure, value: float) -> Judgement:
     """Hold one node's value against those of its fellows."""
     stick, better = figure.yardstick, figure.better
+    source, name, bounds = figure.told
     if stick.limit is None:
-        source = f"{stick.nodes} like nodes"
         return Judgement(
             "fleet", source, "UNJUDGED", stick.powerless, stick.centre or None, None, None, None
         )
-    accepted = stick.limit / stick.centre
-    bounds = (accepted, None) if better == "higher" else (None, accepted)
-    source = (
-        f"{stick.nodes} like nodes, spread {100 * stick.spread:.2g} %; "
-        f"finds one {100 * stick.detectable:.2g} % off in 95 of 100 cases"
-    )
     ratio = value / stick.centre
-    name = f"the median of {stick.nodes} like nodes ({stick.centre:.6g} {figure.record.unit})"
     reason = f"{ratio:.3g} × {name}"
     bad = value < stick.limit if better == "higher" else value > stick.limit
     if bad:

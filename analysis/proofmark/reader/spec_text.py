@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from pydantic import model_validator
 
 from proofmark.reader.spec_types import Block, Pattern, known
-from proofmark.reader.values import shorten
+from proofmark.reader.values import Parameter, shorten
 
 
 class Column(Block):
@@ -131,6 +131,7 @@ class Layout:
         names: place and metrics by the printed word.
         values: place and metric; None for the one that the row names.
         accepted: place and the word that must stand there.
+        known: parameters of rows that were read before, by their words.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Layout:
         self.parameters = [(place, each.parameter) for place, each in placed if each.parameter]
         self.names = [(place, each.names) for place, each in placed if each.names]
         self.values = [(place, each.metric) for place, each in placed if each.unit]
+        self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
         self.accepted = [(place, each.accept) for place, each in placed if each.accept]
 
 
@@ -304,7 +306,12 @@ class TextSpec(Block):
         """The metric of a reading that has none of its own."""
         return next(self.yields())[0]
 
-    @property
+    @cached_property
+    def strays(self) -> tuple[Table, ...]:
+        """The tables that know their rows where they do not belong."""
+        return tuple(table for table in self.tables if table.stray)
+
+    @cached_property
     def expected(self) -> Iterable[str]:
         """The metrics of which every run must give a value."""
         return dict(self.yields()) if self.expects == "all" else self.expects

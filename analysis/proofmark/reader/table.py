@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from proofmark.reader.draft import Notes, UnreadLines
-from proofmark.reader.spec_text import Table
-from proofmark.reader.values import shorten
+from proofmark.reader.spec_text import REMEMBERED, Table
+from proofmark.reader.values import Parameter, shorten
 
 
 class OpenTable:
@@ -31,9 +31,9 @@ class OpenTable:
     def take(self, line: str) -> None:
         """Take a line inside the table."""
         rule = self._rule
-        if not line or line.isspace() or (rule.skip and rule.skip.fullmatch(line)):
-            return
         words = line.split()
+        if not words or (rule.skip and rule.skip.fullmatch(line)):
+            return
         if self._given_up(line) or (len(words) == self._layout.width and self._row(words)):
             self._unread.end()
             self._empty = False
@@ -67,17 +67,31 @@ class OpenTable:
         layout, named = self._layout, None
         for place, names in layout.names:
             named = names.get(words[place])
-        metrics = [metric or named for _, metric in layout.values]
-        broken: list[str] = []
-        groups = {name: words[place] for place, name in layout.parameters}
-        parameters = self._notes.typed(groups, broken)
-        if broken or not metrics or None in metrics:
+        parameters = self._parameters(words)
+        if parameters is None or not layout.values:
+            return False
+        if not named and any(metric is None for _, metric in layout.values):
             return False
         problems = [
             f"{shorten(words[place], 40)} where {word!r} should stand"
             for place, word in layout.accepted
             if words[place] != word
         ]
-        for (place, _), metric in zip(layout.values, metrics, strict=True):
-            self._notes.measure(metric or "", words[place], parameters, problems)
+        for place, metric in layout.values:
+            self._notes.measure(metric or named or "", words[place], parameters, problems)
         return True
+
+    def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
+        """Return the parameters of a row; None if its words cannot be such."""
+        layout = self._layout
+        key = tuple([words[place] for place, _ in layout.parameters])
+        if key not in layout.known:
+            broken: list[str] = []
+            groups = dict(zip((name for _, name in layout.parameters), key, strict=True))
+            found = self._notes.typed(groups, broken)
+            if broken:
+                return None
+            if len(layout.known) >= REMEMBERED:
+                layout.known.clear()
+            layout.known[key] = found
+        return layout.known[key]

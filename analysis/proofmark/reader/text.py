@@ -33,7 +33,10 @@ def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[Run]:
     started = False
     for line in map(rules.look, lines):
         if not line.ruled:
-            current.plain(line)
+            if current.table:
+                current.table.take(line.text)
+            elif rules.strays and line.text:
+                current.stray(line.text)
             continue
         if line.starts:
             if started:
@@ -54,7 +57,7 @@ class _TextRun:
         self._rules = rules
         self._notes = Notes(spec.parameters)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
-        self._table: OpenTable | None = None
+        self.table: OpenTable | None = None
         self._strays = UnreadLines()
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
 
@@ -64,23 +67,20 @@ class _TextRun:
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
 
-    def plain(self, line: Line) -> None:
-        """Take a line that no rule names: a row of the open table, or nothing."""
-        if self._table:
-            self._table.take(line.text)
-        elif line.text:
-            for table in self._rules.tables:
-                if table.stray and table.stray.fullmatch(line.text):
-                    problem = f"a row outside of any table: {shorten(line.text)}"
-                    self._strays.line(problem, partial(self._notes.unread, table.first_metric))
+    def stray(self, line: str) -> None:
+        """Take a line that no rule names, outside of any table: if it looks like a row, say so."""
+        for table in self._rules.strays:
+            if table.stray and table.stray.fullmatch(line):
+                problem = f"a row outside of any table: {shorten(line)}"
+                self._strays.line(problem, partial(self._notes.unread, table.first_metric))
 
     def cut(self, line: str) -> None:
         """Take what stands after the last line end: nothing in it can be trusted."""
         if not line:
             return
         problem = f"the last line is cut: {shorten(line)}"
-        if self._table:
-            self._table.broken(line, problem)
+        if self.table:
+            self.table.broken(line, problem)
         for rows in self._rows:
             if rows.rule.begins.fullmatch(line):
                 rows.broken(problem)
@@ -102,7 +102,7 @@ class _TextRun:
             for metric in rules.expected:
                 if metric not in found:
                     self._notes.unread(metric, f"no value of {metric} found")
-        for draft in run.drafts:
+        for draft in run.drafts if rules.needs else ():
             known = {*run.facts, *draft.parameters}
             if draft.benchmark or self._benchmark_known:
                 known.add("benchmark")
@@ -128,15 +128,15 @@ class _TextRun:
     def _header(self, table: Table, match: Match) -> None:
         self._end_table()
         titles = match.groupdict().get("titles") or match.string
-        self._table = OpenTable(table, titles, self._notes)
+        self.table = OpenTable(table, titles, self._notes)
 
     def _ended(self, _: None, match: Match) -> None:
         self._end_table()
 
     def _end_table(self) -> None:
-        if self._table:
-            self._table.close()
-        self._table = None
+        if self.table:
+            self.table.close()
+        self.table = None
 
     def _key(self, keys: Keys, match: Match) -> None:
         if quantity := keys.quantity(match):

@@ -44,7 +44,8 @@ def kernels(material: Material) -> dict[str, str]:
 
 def block(material: Material) -> list[Block]:
     """Return the comparison of the choices; nothing where no step had one."""
-    compared = _compared(material.verdict.results)
+    chosen = material.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
+    compared = _compared(chosen)
     if not compared:
         return []
     used = kernels(material)
@@ -84,7 +85,7 @@ def _compared(
     compared: dict[tuple[str, str, str], dict[str, Result]] = {}
     for result in results:
         record = result.record
-        if BLAS_KERNEL not in record.parameters or not _BOUND_BY_BLAS.search(record.metric):
+        if not _BOUND_BY_BLAS.search(record.metric):
             continue
         if result.verdict == "INVALID" or gigaflops(record) is None:
             continue
