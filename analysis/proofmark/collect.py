@@ -21,6 +21,15 @@ class JobOnNode(Part):
     steps: tuple[str, ...]
     provenance: NodeProvenance
 
+    def covers(self, step: str, start: str, end: str) -> bool:
+        """Tell whether `step` was measured during this attempt.
+
+        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
+        """
+        told = self.provenance
+        begun = step in self.steps and told.before.date <= end
+        return begun and (told.after is None or start <= told.after.date)
+
 
 class Node(Part):
     """One node over all jobs of a run, oldest first."""
@@ -32,20 +41,6 @@ class Node(Part):
     def newest(self) -> NodeFacts:
         """Return what the node was at the begin of its newest job."""
         return self.jobs[-1].provenance.facts
-
-    def trouble(self, step: str, start: str, end: str) -> str:
-        """Return why what `step` measured here from `start` to `end` cannot be trusted, or nothing.
-
-        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
-        """
-        return "; ".join(
-            job.provenance.invalid
-            for job in self.jobs
-            if step in job.steps
-            and job.provenance.invalid
-            and job.provenance.before.date <= end
-            and (job.provenance.after is None or start <= job.provenance.after.date)
-        )
 
 
 def collect_nodes(run: Run) -> list[Path]:

@@ -15,6 +15,7 @@ from proofmark.columns import SCHEMA as SCHEMA
 from proofmark.columns import Draft, Execution, Measurand, Records, Scalar
 from proofmark.columns import Record as Record
 from proofmark.columns import table as table
+from proofmark.conditions import Conditions
 from proofmark.copies import apart, spread
 from proofmark.node.software import Software
 from proofmark.nodesets import folded
@@ -81,7 +82,8 @@ class _Reader:
         nodes: Mapping[str, Node],
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
-        self.nodes, self.partition = nodes, site.partition
+        self.partition = site.partition
+        self.conditions = Conditions(run, site, nodes)
 
     def read(self, mode: str, step: Step, instances: Instances) -> Draft:
         """Return what all executions of `step` give in these folders."""
@@ -118,12 +120,12 @@ class _StepReader:
         except FileNotFoundError:
             content = b""
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
-        trouble = self._trouble(hosts, attempt)
+        there = hosts or sorted({bound.host for bound in attempt.ranks})
+        trouble = self._trouble(hosts, there, attempt)
         if case.together and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
-        there = hosts or sorted({bound.host for bound in attempt.ranks})
         several = folded(there) if len(there) > 1 else ""
         draft.executions.append(Execution(name, attempt.number, step.repeat))
         for reading in readings:
@@ -131,12 +133,13 @@ class _StepReader:
             reason = _reason(reading, trouble, elsewhere, attempt)
             draft.add(measurand, several or reading.node or attempt.host, reading.value, reason)
 
-    def _trouble(self, hosts: Sequence[str], attempt: Attempt) -> str:
-        node = self._about.nodes.get(attempt.host)
+    def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
+        conditions, when = self._about.conditions, (attempt.start, attempt.end)
+        nodes = dict.fromkeys([attempt.host, *there])
         return (
             end_trouble(self._step, attempt)
             or self._seating.trouble(hosts or self._step.nodes, attempt.binding)
-            or (node.trouble(self._step.id, attempt.start, attempt.end) if node else "")
+            or conditions.trouble(self._step, self._mode, nodes, *when)
             or _misplaced(hosts, attempt)
         )
 
