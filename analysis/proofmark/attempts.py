@@ -8,12 +8,14 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from proofmark.declared import StandIns
 from proofmark.plan import Step
-from proofmark.seats import Bound, Thread, read_binding, seat_trouble
+from proofmark.seats import DAMAGED, UNREADABLE, Bound, Seating, Thread, read_binding
 
+_AT_ONCE = 1 << 16
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
@@ -23,63 +25,92 @@ class Attempt:
 
     Attributes:
         number: 1 for the step's own folder, then 2, 3, … for ``again-1``, ``again-2``, …
-        rc: the exit code.
+        path: its folder.
+        rc: the exit code; less than 0 if one of its files is damaged.
         host: the node that ran the command.
         start: UTC in ISO 8601, as is `end`.
         timed_out: whether the watchdog stopped it.
-        ranks: where each rank ran, as it noted itself.
-        threads: where each thread ran, as OpenMP told.
+        binding: where ranks and threads ran, as they noted it themselves.
     """
 
     number: int
-    folder: Path
+    path: str
     rc: int
     host: str
     start: str
     end: str
     timed_out: bool
     seconds: float
-    ranks: Sequence[Bound]
-    threads: Sequence[Thread]
+    binding: bytes
+
+    @property
+    def folder(self) -> Path:
+        """Return its folder."""
+        return Path(self.path)
+
+    @property
+    def ranks(self) -> Sequence[Bound]:
+        """Return where each rank ran, as it noted itself; nothing if that is damaged."""
+        return self._seats[0] if self._seats else []
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        """Return where each thread ran, as OpenMP told; nothing if that is damaged."""
+        return self._seats[1] if self._seats else []
+
+    @cached_property
+    def _seats(self) -> tuple[list[Bound], list[Thread]] | None:
+        try:
+            return read_binding(json.loads(self.binding))
+        except UNREADABLE:
+            return None
 
 
-def attempts(folder: Path) -> list[Attempt]:
+def attempts(folder: Path | str) -> list[Attempt]:
     """Return the finished executions of the step in `folder`, oldest first."""
+    where = os.fspath(folder)
     try:
-        names = os.listdir(folder)  # noqa: PTH208 (as in _content)
+        names = os.listdir(where)  # noqa: PTH208 (as in content_of)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [_attempt(folder, 1)] if "rc" in names else []
+    found = [_attempt(where, 1)] if "rc" in names else []
     numbered = {
-        1 + int(number): folder / name
+        1 + int(number): f"{where}/{name}"
         for name in names
         if name.startswith("again-") and (number := name.removeprefix("again-")).isdecimal()
     }
     found += [
         _attempt(path, number)
         for number, path in sorted(numbered.items())
-        if (path / "rc").exists()
+        if os.path.exists(f"{path}/rc")  # noqa: PTH110
     ]
     return found
 
 
-def _attempt(folder: Path, number: int) -> Attempt:
+def _attempt(path: str, number: int) -> Attempt:
     try:
-        when = json.loads(_content(folder, "when.json"))
-        ranks, threads = read_binding(json.loads(_content(folder, "binding.json")))
-        rc = int(_content(folder, "rc"))
-        host, start, end = (str(when[key]) for key in ("host", "start", "end"))
+        when = json.loads(content_of(f"{path}/when.json"))
+        binding = content_of(f"{path}/binding.json")
+        rc = int(content_of(f"{path}/rc"))
+        host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, *UNREADABLE):
         # The loop writes these files before rc: what is damaged now was damaged afterwards.
-        return Attempt(number, folder, -1, "", "", "", False, 0.0, [], [])
-    return Attempt(number, folder, rc, host, start, end, late, seconds, ranks, threads)
+        return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
+    return Attempt(number, path, rc, host, start, end, late, seconds, binding)
 
 
-def _content(folder: Path, name: str) -> bytes:
-    """Read a small file; there are some hundred thousand of them, and every call counts."""
-    with open(os.path.join(folder, name), "rb") as file:  # noqa: PTH118, PTH123
-        return file.read()
+def content_of(path: str) -> bytes:
+    """Read a small file; a run has some hundred thousand of them, and every call counts."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        content = os.read(file, _AT_ONCE)
+        if len(content) == _AT_ONCE:
+            with open(file, "rb", closefd=False) as rest:
+                content += rest.read()
+        return content
+    finally:
+        os.close(file)
 
 
 def step_trouble(
@@ -90,10 +121,16 @@ def step_trouble(
     The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
     the nodes of an instance, if the step has such.
     """
+    seating = Seating(step, stand_ins)
+    return end_trouble(step, attempt) or seating.trouble(hosts or step.nodes, attempt.binding)
+
+
+def end_trouble(step: Step, attempt: Attempt) -> str:
+    """Return what the exit code and the watchdog say against it, or an empty string."""
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
     if attempt.rc < 0:
-        return "when.json, binding.json or rc is damaged"
+        return DAMAGED
     if attempt.rc - 128 in _SIGNALS:
         return f"killed by {_SIGNALS[attempt.rc - 128]}"
     if attempt.rc:
@@ -101,7 +138,7 @@ def step_trouble(
         what = f" ({step.program} {meaning})" if meaning else ""
         said = last_words(attempt.folder / "stderr")
         return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
-    return seat_trouble(step, hosts or step.nodes, attempt.ranks, attempt.threads, stand_ins)
+    return ""
 
 
 def last_words(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -20,6 +21,15 @@ class JobOnNode(Part):
     steps: tuple[str, ...]
     provenance: NodeProvenance
 
+    def covers(self, step: str, start: str, end: str) -> bool:
+        """Tell whether `step` was measured during this attempt.
+
+        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
+        """
+        told = self.provenance
+        begun = step in self.steps and told.before.date <= end
+        return begun and (told.after is None or start <= told.after.date)
+
 
 class Node(Part):
     """One node over all jobs of a run, oldest first."""
@@ -31,20 +41,6 @@ class Node(Part):
     def newest(self) -> NodeFacts:
         """Return what the node was at the begin of its newest job."""
         return self.jobs[-1].provenance.facts
-
-    def trouble(self, step: str, start: str, end: str) -> str:
-        """Return why what `step` measured here from `start` to `end` cannot be trusted, or nothing.
-
-        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
-        """
-        return "; ".join(
-            job.provenance.invalid
-            for job in self.jobs
-            if step in job.steps
-            and job.provenance.invalid
-            and job.provenance.before.date <= end
-            and (job.provenance.after is None or start <= job.provenance.after.date)
-        )
 
 
 def collect_nodes(run: Run) -> list[Path]:
@@ -67,7 +63,15 @@ def collect_nodes(run: Run) -> list[Path]:
 
 def nodes_of(run: Run) -> dict[str, Node]:
     """Return the nodes that were collected, by host name."""
-    nodes = (read_json(path, Node) for path in sorted((run.folder / "nodes").glob("*.json")))
+    paths = sorted((run.folder / "nodes").glob("*.json"))
+    stats = [path.stat() for path in paths]
+    return _nodes(tuple(paths), tuple((each.st_mtime_ns, each.st_size) for each in stats))
+
+
+@lru_cache(maxsize=1)
+def _nodes(paths: tuple[Path, ...], state: object) -> dict[str, Node]:
+    """Read them once for judging and for the report; `state` tells whether they still are so."""
+    nodes = (read_json(path, Node) for path in paths)
     return {node.host: node for node in nodes}
 
 

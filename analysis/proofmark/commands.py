@@ -42,6 +42,8 @@ from proofmark.site import choose_inventory, load_site, load_sites
 from proofmark.stage import write_steps
 from proofmark.switches import fabric_levels
 from proofmark.validate import validate as check_site
+from proofmark.verdict import WORDS
+from proofmark.written import write_verdict
 
 INVALID = 2
 
@@ -246,7 +248,7 @@ def read(options: argparse.Namespace) -> int:
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
         found += read_output(case.reader(), options.case, text)
-    rows = [asdict(reading) for reading in found]
+    rows = [reading._asdict() for reading in found]
     if options.format == "json":
         _print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
     elif options.format == "csv":
@@ -298,18 +300,14 @@ def verdict(options: argparse.Namespace) -> int:
     """Judge a run and print the answer."""
     from proofmark.acceptance import judged
     from proofmark.claims.run import answers_of
-    from proofmark.verdict import WORDS
 
     run = open_run(options.folder)
     answer = judged(run)
     if options.json:
-        told = [each.as_json() for each in answers_of([(run, answer)])]
-        _print_json({**answer.as_json(), "claims": told})
+        write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
     else:
         table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)
-        for result in answer.results:
-            if result.verdict == "UNJUDGED":
-                continue
+        for result in answer.of("FAIL", "INVALID", "PASS"):
             record = result.record
             parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
             figure = " ".join(filter(None, (record.benchmark, record.metric, parameters)))

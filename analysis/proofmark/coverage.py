@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from proofmark.nodesets import folded
@@ -29,17 +28,16 @@ class Coverage:
 
 
 def coverage(
-    plan: Plan, figures: Iterable[tuple[str, int, object]], stopped: Sequence[str] = ()
+    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[str] = ()
 ) -> Coverage:
-    """Count what was read, and the figures that one execution gave twice.
+    """Hold what was read against what was planned.
 
     Args:
         plan: of the run.
-        figures: of each record its step, its attempt, and what it is a figure of.
+        seen: the steps that gave anything, as records name them.
+        duplicate: figures that one execution gave twice.
         stopped: jobs that ended early; passed on.
     """
-    times = Counter(figures)
-    seen = {step for step, _, _ in times}
     expected = measured = 0
     missing: list[str] = []
     for step in plan.steps_to_run():
@@ -60,5 +58,4 @@ def coverage(
         for job in group.jobs
         for step in job.steps
     )
-    duplicate = sum(times.values()) - len(times)
     return Coverage(expected, measured, duplicate, tuple(missing), not_run, tuple(stopped))

@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.acceptance import figure_name, junit
 from proofmark.records import Record, table
-from proofmark.runs import Run
+from proofmark.runs import Run, whole
 from proofmark.verdict import Result, Verdict
+from proofmark.written import figure_name, write_junit
 
 Records = Sequence[Record]
 
@@ -39,7 +39,8 @@ def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list
 
 def _junit(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / "junit.xml"
-    junit(verdict).write(path, encoding="utf-8", xml_declaration=True)
+    with whole(path) as file:
+        write_junit(file, verdict)
     return [path]
 
 

@@ -3,63 +3,71 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
-import polars as pl
-
-from proofmark.attempts import Attempt, attempts, step_trouble
+from proofmark.attempts import Attempt, attempts, content_of, end_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.columns import SCHEMA as SCHEMA
+from proofmark.columns import Draft, Execution, Measurand, Records, Scalar
+from proofmark.columns import Record as Record
+from proofmark.columns import table as table
+from proofmark.conditions import Conditions
 from proofmark.copies import apart, spread
 from proofmark.node.software import Software
 from proofmark.nodesets import folded
 from proofmark.plan import Step
 from proofmark.reader.engine import Reading, read_output
 from proofmark.runs import Run
+from proofmark.seats import Seating
 from proofmark.site import Site
 
-Scalar = str | int | float
+SLICE = 1000
+"""Measurements of a step that one process reads at a time."""
+ALONE = 2000
+"""Measurements of a run up to which a second process is not worth its start."""
 
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One number (contract, "Record"); `attempt` counts the times its step was run, from 1."""
-
-    run: str
-    step: str
-    attempt: int
-    system: str
-    partition: str
-    node: str
-    origin: str
-    case: str
-    benchmark: str
-    metric: str
-    value: float | None
-    unit: str
-    repeat: int
-    mode: str
-    placement: str
-    parameters: Mapping[str, Scalar]
-    environment_hash: str
-    valid: bool
-    reason: str
+Instances = Sequence[tuple[str, Sequence[str]]]
+"""Folders of a step's measurements below its own, each with its nodes."""
 
 
 def read_run(
     run: Run, benchmarks: Benchmarks, site: Site, software: Software, nodes: Mapping[str, Node]
-) -> list[Record]:
-    """Read every finished step of `run`; `nodes` are those collected so far."""
+) -> Records:
+    """Read every finished step of `run`; `nodes` are those collected so far.
+
+    A large run is read by as many processes as there are processors.
+    """
     reader = _Reader(run, benchmarks, site, software, nodes)
-    return [
-        record
-        for group in run.plan.groups
-        for job in group.jobs
-        for step in job.steps
-        for record in reader.step(group.mode, step)
-    ]
+    tasks = list(_tasks(run))
+    processors = len(os.sched_getaffinity(0))
+    if processors < 2 or sum(len(own) for _, _, own in tasks) <= ALONE:
+        return Records.joined(run.id, (reader.read(*task) for task in tasks))
+    global _READER
+    _READER = reader  # the other processes are forks of this one: nothing is sent to them
+    with ProcessPoolExecutor(processors, get_context("fork")) as pool:
+        parts = pool.map(_read, tasks)
+        return Records.joined(run.id, parts)
+
+
+def _tasks(run: Run) -> Iterator[tuple[str, Step, Instances]]:
+    for group in run.plan.groups:
+        for job in group.jobs:
+            for step in job.steps:
+                every = list(step.instances().items()) or [("", [])]
+                for first in range(0, len(every), SLICE):
+                    yield group.mode, step, every[first : first + SLICE]
+
+
+_READER: _Reader | None = None
+
+
+def _read(task: tuple[str, Step, Instances]) -> Draft:
+    assert _READER is not None
+    return _READER.read(*task)
 
 
 class _Reader:
@@ -73,75 +81,90 @@ class _Reader:
         software: Software,
         nodes: Mapping[str, Node],
     ) -> None:
-        self._run, self._benchmarks, self._software = run, benchmarks, software
-        self._nodes, self._partition = nodes, site.partition
-        self._folded: dict[tuple[str, ...], str] = {}
+        self.run, self.benchmarks, self.software = run, benchmarks, software
+        self.partition = site.partition
+        self.conditions = Conditions(run, site, nodes)
 
-    def step(self, mode: str, step: Step) -> Iterator[Record]:
-        """Yield what all executions of `step` give, on all its nodes."""
-        asked = {**step.parameters, **step.derived, "ranks": step.ranks, "threads": step.threads}
-        for folder, hosts in (step.instances() or {"": []}).items():
-            where = self._run.folder / "steps" / step.id / folder
-            for attempt in attempts(where):
-                yield from self._attempt(mode, step, asked, folder, hosts, attempt)
+    def read(self, mode: str, step: Step, instances: Instances) -> Draft:
+        """Return what all executions of `step` give in these folders."""
+        reader = _StepReader(self, mode, step)
+        where = os.path.join(self.run.folder, "steps", step.id)  # noqa: PTH118 (as content_of)
+        for folder, hosts in instances:
+            name = f"{step.id}/{folder}" if folder else step.id
+            for attempt in attempts(f"{where}/{folder}" if folder else where):
+                reader.take(name, hosts, attempt)
+        return reader.draft
 
-    def _attempt(
-        self,
-        mode: str,
-        step: Step,
-        asked: Mapping[str, Scalar],
-        folder: str,
-        hosts: Sequence[str],
-        attempt: Attempt,
-    ) -> Iterator[Record]:
-        case = self._benchmarks.case(step.case)
+
+class _StepReader:
+    """Reads executions of one step into a draft."""
+
+    def __init__(self, about: _Reader, mode: str, step: Step) -> None:
+        self.draft = Draft()
+        self._about, self._mode, self._step = about, mode, step
+        self._case = about.benchmarks.case(step.case)
+        self._asked = {
+            **step.parameters,
+            **step.derived,
+            "ranks": step.ranks,
+            "threads": step.threads,
+        }
+        self._seating = Seating(step, about.partition.stand_ins)
+        self._known: dict[tuple[object, ...], tuple[int, str]] = {}
+
+    def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
+        """Add what one execution gave, in the folder `name`, for `hosts`."""
+        step, case, draft = self._step, self._case, self.draft
         try:
-            text = (attempt.folder / step.output).read_bytes().decode("utf-8", errors="replace")
+            content = content_of(f"{attempt.path}/{step.output}")
         except FileNotFoundError:
-            text = ""
-        node = self._nodes.get(attempt.host)
-        trouble = (
-            step_trouble(step, attempt, hosts, self._partition.stand_ins)
-            or (node.trouble(step.id, attempt.start, attempt.end) if node else "")
-            or _misplaced(hosts, attempt)
-        )
-        readings = read_output(case.reader(), step.case, text)
+            content = b""
+        readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
+        there = hosts or sorted({bound.host for bound in attempt.ranks})
+        trouble = self._trouble(hosts, there, attempt)
         if case.together and step.copies > 1:
-            file = f"{self._benchmarks.folder / step.case}.yml"
+            file = f"{self._about.benchmarks.folder / step.case}.yml"
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
-        there = tuple(hosts) or tuple(sorted({bound.host for bound in attempt.ranks}))
-        several = self._name_of(there) if len(there) > 1 else ""
-        name = f"{step.id}/{folder}" if folder else step.id
-        environment_hash = self._software.packages[step.package].environment_hash
+        several = folded(there) if len(there) > 1 else ""
+        draft.executions.append(Execution(name, attempt.number, step.repeat))
         for reading in readings:
-            checked = _checked(reading, asked, attempt, trouble)
-            yield Record(
-                run=self._run.id,
-                step=name,
-                attempt=attempt.number,
-                system=self._run.plan.system,
-                partition=self._run.plan.partition,
-                node=several or reading.node or attempt.host,
-                origin=self._partition.origin,
+            measurand, elsewhere = self._measurand(reading)
+            reason = _reason(reading, trouble, elsewhere, attempt)
+            draft.add(measurand, several or reading.node or attempt.host, reading.value, reason)
+
+    def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
+        conditions, when = self._about.conditions, (attempt.start, attempt.end)
+        nodes = dict.fromkeys([attempt.host, *there])
+        return (
+            end_trouble(self._step, attempt)
+            or self._seating.trouble(hosts or self._step.nodes, attempt.binding)
+            or conditions.trouble(self._step, self._mode, nodes, *when)
+            or _misplaced(hosts, attempt)
+        )
+
+    def _measurand(self, reading: Reading) -> tuple[int, str]:
+        """Return the number of what was measured, and where it is not what was asked for."""
+        key = (reading.benchmark, reading.metric, reading.unit, *reading.parameters.items())
+        found = self._known.get(key)
+        if found is None:
+            step, plan = self._step, self._about.run.plan
+            made = Measurand(
+                system=plan.system,
+                partition=plan.partition,
+                origin=self._about.partition.origin,
                 case=step.case,
                 benchmark=reading.benchmark,
                 metric=reading.metric,
-                value=reading.value,
                 unit=reading.unit,
-                repeat=step.repeat,
-                mode=mode,
+                mode=self._mode,
                 placement=step.placement,
-                parameters=_parameters(step, reading),
-                environment_hash=environment_hash,
-                valid=checked.valid,
-                reason=checked.reason,
+                environment_hash=self._about.software.packages[step.package].environment_hash,
+                parameters=json.dumps(_parameters(step, reading), sort_keys=True),
             )
-
-    def _name_of(self, hosts: tuple[str, ...]) -> str:
-        if hosts not in self._folded:
-            self._folded[hosts] = folded(hosts)
-        return self._folded[hosts]
+            number = self.draft.measurands.setdefault(made, len(self.draft.measurands))
+            found = self._known[key] = number, _elsewhere(self._asked, reading)
+        return found
 
 
 def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
@@ -158,27 +181,29 @@ def _short(host: str) -> str:
     return host.partition(".")[0]
 
 
-def _checked(
-    reading: Reading, asked: Mapping[str, Scalar], attempt: Attempt, trouble: str
-) -> Reading:
-    """Add to a reading's own validity what the step and the question tell."""
+def _reason(reading: Reading, trouble: str, elsewhere: str, attempt: Attempt) -> str | None:
+    """Return why a reading is INVALID; None of a valid one.
+
+    To a reading's own validity comes what the step and the question tell.
+    """
     if not reading.valid:
-        return replace(
-            reading, reason=f"{trouble}; {reading.reason}" if trouble else reading.reason
-        )
-    if trouble:
-        return replace(reading, valid=False, reason=trouble)
+        return f"{trouble}; {reading.reason}" if trouble else reading.reason
+    if trouble or elsewhere:
+        return trouble or elsewhere
+    if not reading.node or reading.node == attempt.host:
+        return None
+    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
+    if reading.node in hosts:
+        return None
+    return f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
+
+
+def _elsewhere(asked: Mapping[str, Scalar], reading: Reading) -> str:
+    """Return in what the output contradicts the question, or an empty string."""
     for name, printed in reading.parameters.items():
         if name in asked and not _same(asked[name], printed):
-            reason = f"asked for {name} {asked[name]}, the output says {printed}"
-            return replace(reading, valid=False, reason=reason)
-    if not reading.node or reading.node == attempt.host:
-        return reading
-    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
-    if reading.node not in hosts:
-        reason = f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
-        return replace(reading, valid=False, reason=reason)
-    return reading
+            return f"asked for {name} {asked[name]}, the output says {printed}"
+    return ""
 
 
 def _same(asked: Scalar, printed: Scalar) -> bool:
@@ -193,37 +218,4 @@ def _parameters(step: Step, reading: Reading) -> dict[str, Scalar]:
         own["ranks"] = step.ranks
     if step.threads > 1 or step.launch == "threads":
         own["threads"] = step.threads
-    return dict(sorted({**own, **reading.parameters}.items()))
-
-
-SCHEMA: Mapping[str, Any] = {
-    "run": pl.String,
-    "step": pl.String,
-    "attempt": pl.Int64,
-    "system": pl.String,
-    "partition": pl.String,
-    "node": pl.String,
-    "origin": pl.String,
-    "case": pl.String,
-    "benchmark": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "unit": pl.String,
-    "repeat": pl.Int64,
-    "mode": pl.String,
-    "placement": pl.String,
-    "parameters": pl.String,
-    "environment_hash": pl.String,
-    "valid": pl.Boolean,
-    "reason": pl.String,
-}
-"""Columns of records.parquet; ``parameters`` is JSON with sorted keys."""
-
-
-def table(records: Sequence[Record]) -> pl.DataFrame:
-    """Return the records as one tidy table (`SCHEMA`)."""
-    rows = [
-        {**asdict(record), "parameters": json.dumps(dict(record.parameters), sort_keys=True)}
-        for record in records
-    ]
-    return pl.DataFrame(rows, schema=dict(SCHEMA))
+    return own | dict(reading.parameters)

@@ -10,6 +10,9 @@ CONFIDENCE = 0.95
 ASSUMED_NOISE = 0.05
 """Of a figure that was measured once, as a part of it: nobody knows its noise."""
 
+WHOLE_RANGE = 5
+"""Repeats up to which even the extremes are plausible medians: more than 2.5 % of the resamples."""
+
 Interval = tuple[float, float]
 
 
@@ -26,6 +29,8 @@ def interval(values: Sequence[float]) -> Interval | None:
     """
     if len(values) < 2:
         return None
+    if len(values) <= WHOLE_RANGE:
+        return min(values), max(values)
     ordered = sorted(values)
     medians = sorted(
         ((ordered[low] + ordered[high]) / 2, weight)

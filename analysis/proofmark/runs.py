@@ -27,6 +27,8 @@ from proofmark.site import Site
 LATEST = "latest"
 ENTERED = "entered"
 """The file of a run's folder with the modes that it was allowed to enter, one a line."""
+INVENTORY = "inputs/inventory"
+"""What a run keeps of the inventory beside its site: the topologies that stand in files."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -92,9 +94,21 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         BadInput: it cannot be written.
     """
+    with whole(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing that is there whole or not at all, also when the disk is full.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
     new = path.with_name(f"{path.name}.new")
     try:
-        new.write_text(text)
+        with new.open("w", encoding="utf-8") as file:
+            yield file
         new.rename(path)
     except OSError as error:
         with suppress(OSError):
@@ -176,7 +190,20 @@ def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, 
         shutil.copyfile(path, copies / path.name)
     (folder / "inputs" / "site.json").write_text(site.model_dump_json(indent=1) + "\n")
     (folder / "inputs" / "facts.probe").write_text(probe)
+    _keep_topologies(folder / INVENTORY, site)
     write_whole(folder / "plan.json", json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+
+
+def _keep_topologies(folder: Path, site: Site) -> None:
+    partition = site.partition
+    told = [each.topology for each in partition.modes.values()]
+    if partition.hardware != "discovered":
+        told.append(partition.hardware.topology)
+    for name in dict.fromkeys(filter(None, told)):
+        if name.endswith(".xml") and (site.facts / name).is_file():
+            target = folder / "group_vars" / site.partition_name / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(site.facts / name, target)
 
 
 def _unfinished(root: Path, digest: str) -> Path | None:

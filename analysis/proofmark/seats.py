@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,11 @@ class Thread:
     cpus: str
 
 
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+"""What reading a damaged file of a step raises."""
+DAMAGED = "when.json, binding.json or rc is damaged"
+
+
 def read_binding(entries: Any) -> tuple[list[Bound], list[Thread]]:
     """Check the content of a ``binding.json``.
 
@@ -50,6 +56,61 @@ def read_binding(entries: Any) -> tuple[list[Bound], list[Thread]]:
         else:
             ranks.append(Bound(int(entry["rank"]), host, cpus, str(entry.get("memory", ""))))
     return ranks, threads
+
+
+class Seating:
+    """Whether ranks and threads of one step sat as asked, on one node after another.
+
+    Most nodes tell the same but for their names. What was right once is not looked at again: the
+    entries are compared with the hosts' own names taken out, in any order. What is wrong always is.
+    """
+
+    def __init__(self, step: Step, stand_ins: StandIns | None) -> None:
+        self._step, self._stand_ins = step, stand_ins
+        self._right: set[bytes | tuple[bytes, ...] | None] = set()
+
+    def trouble(self, hosts: Sequence[str], binding: bytes) -> str:
+        """Return what sat elsewhere than asked on `hosts`, or an empty string."""
+        plain = _anonymous(hosts, binding)
+        if plain in self._right:
+            return ""
+        key = None if plain is None else tuple(sorted(_entries(plain)))
+        if key in self._right:
+            return ""
+        try:
+            found = read_binding(json.loads(binding))
+        except UNREADABLE:
+            return DAMAGED
+        trouble = seat_trouble(self._step, hosts, *found, self._stand_ins)
+        if not trouble and plain is not None and len(self._right) < _REMEMBERED:
+            self._right |= {plain, key}
+        return trouble
+
+
+_REMEMBERED = 1000
+
+
+def _entries(content: bytes) -> list[bytes]:
+    """Return how many hosts, and the entries as step.sh writes them; else all of it as one."""
+    head, tail = b"[\n{", b"}\n]\n"
+    hosts, content = content[:1], content[1:]
+    between = content.count(b"\n") - 3
+    plain = content.startswith(head) and content.endswith(tail) and b"[" not in content[1:]
+    if not plain or content.count(b"}\n,{") != between:
+        return [hosts, content]
+    return [hosts, *content[len(head) : -len(tail)].split(b"}\n,{")]
+
+
+def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
+    """Return a binding with hosts by number; None where a name stands elsewhere as well."""
+    if b"@" in binding or len(hosts) > 2:
+        return None
+    names = [host.partition(".")[0].encode() for host in hosts]
+    for number, name in enumerate(names):
+        binding = binding.replace(b'"%s"' % name, b'"@%d"' % number)
+    if any(name in binding for name in names):
+        return None
+    return b"%d%s" % (len(hosts), binding)
 
 
 def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:

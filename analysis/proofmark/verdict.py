@@ -6,25 +6,27 @@ UNJUDGED: no reference applies. All four are counted; none is silent.
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from proofmark.cases import Benchmarks, Reference
+from proofmark.columns import Numbers, Record, Records
 from proofmark.coverage import Coverage as Coverage
 from proofmark.coverage import coverage
 from proofmark.fleet.bad import BadNodes
-from proofmark.fleet.figures import Fleet, Point, measure_fleet
+from proofmark.fleet.figures import Fleet, measure_fleet
 from proofmark.fleet.outliers import FAMILY_LEVEL
 from proofmark.plan import Plan
-from proofmark.records import Record
 from proofmark.references.hold import Figures, Nodes, applies, hold
 from proofmark.references.hold import Judgement as Judgement
 from proofmark.repeats import Interval, interval, noise
 from proofmark.site import Limit
+from proofmark.standing import Standing, standing
 
 WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
 
@@ -50,6 +52,66 @@ class Result:
     steps: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Results(Sequence[Result]):
+    """The results of a run; each is made when it is asked for.
+
+    Attributes:
+        standing: the figures, one a result.
+        verdict: the verdict on each, as its number in `WORDS`.
+        answers: those of references, by figure.
+        fleet: what like nodes say.
+    """
+
+    standing: Standing
+    verdict: Numbers
+    answers: Mapping[int, tuple[Judgement, ...]]
+    fleet: Fleet
+
+    def __len__(self) -> int:
+        return len(self.standing)
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Result]: ...
+    def __getitem__(self, index: int | slice) -> Result | list[Result]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        figure = range(len(self))[index]
+        record, values = self.standing.record(figure), self.standing.values(figure)
+        steps = tuple(dict.fromkeys(each.step for each in self.standing.executions(figure)))
+        if not record.valid:
+            return Result(record, values, "INVALID", record.reason, (), None, False, steps)
+        fleet = self.fleet.judge(figure)
+        answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
+        return _settled(Result(record, values, "", "", answers, interval(values), steps=steps))
+
+    @cached_property
+    def plain(self) -> NDArray[np.bool_]:
+        """Tell of each result whether no more than its fellows speak about it, and well of it."""
+        plain: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
+        plain[list(self.answers)] = False
+        plain &= self.fleet.of >= 0
+        return plain
+
+    def judgements(self) -> int:
+        """Return how many answers of references there are."""
+        own = sum(len(each) for each in self.answers.values())
+        return own + int((self.fleet.of >= 0).sum())
+
+    def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
+        """Yield the results that are wanted, by what they are: not by their node or value."""
+        for figure in np.flatnonzero(self.standing.about(wanted)):
+            yield self[int(figure)]
+
+    def of(self, words: Collection[str]) -> Iterator[Result]:
+        """Yield the results with these verdicts."""
+        wanted = [WORDS.index(word) for word in words]
+        for figure in np.flatnonzero(np.isin(self.verdict, wanted)):
+            yield self[int(figure)]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The answer of a run."""
@@ -57,7 +119,7 @@ class Verdict:
     run: str
     counts: Mapping[str, int]
     coverage: Coverage
-    results: tuple[Result, ...]
+    results: Sequence[Result]
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
 
@@ -73,9 +135,42 @@ class Verdict:
             return 4
         return 0
 
+    def of(self, *words: str) -> Iterator[Result]:
+        """Yield the results with these verdicts; of a large run no others are made."""
+        if isinstance(self.results, Results):
+            return self.results.of(words)
+        return (result for result in self.results if result.verdict in words)
+
+    def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
+        """Yield the results that are wanted, by what they are: not by their node or value."""
+        if isinstance(self.results, Results):
+            return self.results.about(wanted)
+        return (result for result in self.results if wanted(result.record))
+
+    def measured(self) -> set[str]:
+        """Return the nodes and pairs of nodes that there are results of, as records have them."""
+        if isinstance(self.results, Results):
+            standing = self.results.standing
+            return {standing.records.nodes[node] for node in set(standing.node.tolist())}
+        return {result.record.node for result in self.results}
+
+    def judgements(self) -> int:
+        """Return how many answers of references there are."""
+        if isinstance(self.results, Results):
+            return self.results.judgements()
+        return sum(len(result.references) for result in self.results)
+
+    def sound_steps(self) -> set[str]:
+        """Return the steps that gave a valid figure, on whatever node."""
+        if isinstance(self.results, Results):
+            names = self.results.standing.sound_steps()
+        else:
+            names = {result.record.step for result in self.results if result.values}
+        return {name.partition("/")[0] for name in names}
+
     def retest(self) -> tuple[str, ...]:
         """Return the steps to run again before what fails within its noise is believed."""
-        wanted = (step for result in self.results if result.retest for step in result.steps)
+        wanted = (step for result in self.of("FAIL") if result.retest for step in result.steps)
         return tuple(dict.fromkeys(wanted))
 
     def retest_command(self) -> str:
@@ -84,18 +179,22 @@ class Verdict:
         return f"proofmark rerun runs/{self.run} {' '.join(steps)}" if steps else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
+        """Return the form of ``verdict.json``, but for the claims."""
+        return {**self.head(), "results": [result_json(result) for result in self.results]}
+
+    def head(self) -> dict[str, Any]:
+        """Return what ``verdict.json`` says before the results."""
         return {
             "run": self.run,
             "counts": dict(self.counts),
             "coverage": vars(self.coverage),
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
-            "results": [_result_json(result) for result in self.results],
         }
 
 
-def _result_json(result: Result) -> dict[str, Any]:
+def result_json(result: Result) -> dict[str, Any]:
+    """Return a result as ``verdict.json`` has it."""
     return {
         **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
@@ -136,53 +235,15 @@ def judge(
         stopped: jobs that ended before their steps had, with the reason; listed in the coverage.
     """
     there = nodes or {}
-    records = sorted(records, key=lambda record: (record.step, record.attempt))
-    identities = _Identities()
-    standing = _standing(records)
-    groups: dict[tuple[str, ...], list[Record]] = {}
-    for record in standing:
-        groups.setdefault(identities.of(record), []).append(record)
-    figures = Figures(standing)
-    references = _references(benchmarks, limits)
-    drafts = [
-        _judge_one(alike, references.get((alike[0].case, alike[0].metric), ()), figures, there)
-        for alike in groups.values()
-    ]
-    points = [
-        Point(result.record, identity)
-        for result, identity in zip(drafts, groups, strict=True)
-        if result.verdict != "INVALID"
-    ]
-    fleet = measure_fleet(points, benchmarks, there, family_level)
-    results = [_settled(result, fleet.judge(result.record)) for result in drafts]
-    counted = Counter(result.verdict for result in results)
-    counts = {word: counted[word] for word in WORDS}
-    seen = ((record.step, record.attempt, identities.of(record)) for record in records)
-    return Verdict(run, counts, coverage(plan, seen, stopped), tuple(results), fleet)
-
-
-class _Identities:
-    """What tells a figure from others; the parameters' text is made once for each of them."""
-
-    def __init__(self) -> None:
-        self._texts: dict[tuple[tuple[str, object], ...], str] = {}
-
-    def of(self, record: Record) -> tuple[str, ...]:
-        items = tuple(record.parameters.items())
-        text = self._texts.get(items)
-        if text is None:
-            text = self._texts[items] = json.dumps(dict(items), sort_keys=True)
-        return (
-            record.case,
-            record.benchmark,
-            record.metric,
-            record.node,
-            record.origin,
-            record.mode,
-            record.placement,
-            record.environment_hash,
-            text,
-        )
+    columns = Records.of(records, run)
+    figures = standing(columns)
+    answers = _held(figures, _references(benchmarks, limits), there)
+    fleet = measure_fleet(figures, benchmarks, there, family_level)
+    words = _words(figures, answers, fleet)
+    counts = {word: int((words == place).sum()) for place, word in enumerate(WORDS)}
+    seen = {execution.step for execution in columns.executions}
+    covered = coverage(plan, seen, figures.duplicates, stopped)
+    return Verdict(run, counts, covered, Results(figures, words, answers, fleet), fleet)
 
 
 def _references(
@@ -197,47 +258,49 @@ def _references(
     return found
 
 
-def _standing(records: Sequence[Record]) -> list[Record]:
-    """Keep what counts of each step's executions.
-
-    Executions without anything invalid all count, so that repeating until it fits is of no use;
-    where there is none, the last one stands.
-    """
-    by_step: dict[str, dict[int, list[Record]]] = {}
-    for record in records:
-        by_step.setdefault(record.step, {}).setdefault(record.attempt, []).append(record)
-    kept: list[Record] = []
-    for executions in by_step.values():
-        clean = [group for group in executions.values() if all(item.valid for item in group)]
-        for group in clean or [executions[max(executions)]]:
-            kept += group
-    return kept
-
-
-def _judge_one(
-    alike: Sequence[Record], references: Sequence[Reference], figures: Figures, nodes: Nodes
-) -> Result:
-    """Judge one figure by everything but its fellows."""
-    invalid = [record for record in alike if not record.valid]
-    values = tuple(record.value for record in alike if record.valid and record.value is not None)
-    steps = tuple(dict.fromkeys(record.step for record in alike))
-    if invalid:
-        return Result(invalid[0], values, "INVALID", invalid[0].reason, (), None, False, steps)
-    middle = median(values)
-    merged = alike[0] if alike[0].value == middle else replace(alike[0], value=middle)
-    answers = tuple(
-        hold(merged, middle, reference, figures, nodes)
-        for reference in references
-        if applies(reference, merged)
-    )
-    return Result(merged, values, "UNJUDGED", "", answers, interval(values), False, steps)
+def _held(
+    figures: Standing, references: Mapping[tuple[str, str], Sequence[Reference]], nodes: Nodes
+) -> dict[int, tuple[Judgement, ...]]:
+    """Hold each valid figure against every reference that applies to it."""
+    counterparts = Figures(figures)
+    answers: dict[int, tuple[Judgement, ...]] = {}
+    for number, what in enumerate(figures.records.measurands):
+        applying: Sequence[Reference] | None = None
+        if (what.case, what.metric) not in references:
+            continue
+        for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
+            record = figures.record(figure)
+            if applying is None:  # the same for all the nodes
+                every = references[what.case, what.metric]
+                applying = [each for each in every if applies(each, record)]
+            if not applying:
+                break
+            value = float(figures.median[figure])
+            answers[figure] = tuple(
+                hold(record, value, reference, counterparts, nodes) for reference in applying
+            )
+    return answers
 
 
-def _settled(result: Result, fleet: Judgement | None) -> Result:
+def _words(figures: Standing, answers: Mapping[int, Sequence[Judgement]], fleet: Fleet) -> Numbers:
+    """Return the worst of all answers on each figure, as its number in `WORDS`."""
+    good, bad, invalid, unjudged = (WORDS.index(word) for word in WORDS)
+    words = np.full(len(figures), unjudged, dtype=np.int64)
+    words[fleet.passed] = good
+    for figure, own in answers.items():
+        if any(answer.outcome == "PASS" for answer in own):
+            words[figure] = good
+    for figure, own in answers.items():
+        if any(answer.outcome == "FAIL" for answer in own):
+            words[figure] = bad
+    words[fleet.failed] = bad
+    words[~figures.valid] = invalid
+    return words
+
+
+def _settled(result: Result) -> Result:
     """Let the worst of all answers stand."""
-    if result.verdict == "INVALID":
-        return result
-    answers = (*result.references, fleet) if fleet else result.references
+    answers = result.references
     outcomes = {answer.outcome for answer in answers}
     verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")
     if verdict == "UNJUDGED":
@@ -245,7 +308,7 @@ def _settled(result: Result, fleet: Judgement | None) -> Result:
     else:
         reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
     retest = verdict == "FAIL" and _within_noise(result, answers)
-    return replace(result, verdict=verdict, reason=reason, references=answers, retest=retest)
+    return replace(result, verdict=verdict, reason=reason, retest=retest)
 
 
 def _within_noise(result: Result, answers: Sequence[Judgement]) -> bool:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.unit.helpers import make_kit
 
 from proofmark.collect import collect_nodes
 from proofmark.declared import Fabric
 from proofmark.runs import Run, start_or_continue
+from proofmark.site import Partition
 
+BEGAN, ENDED = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
+"""Around the moment at which the probes were taken."""
 PROBES = Path(__file__).parents[1] / "data" / "probe"
 
 
@@ -22,6 +26,8 @@ def fleet_run(
     changes: Mapping[str, Mapping[str, str]] | None = None,
     after: Mapping[str, Mapping[str, str]] | None = None,
     rack: int = 10,
+    partition: Mapping[str, Any] | None = None,
+    writes: bool = False,
 ) -> Run:
     """Write a finished run of one figure on every node.
 
@@ -31,12 +37,20 @@ def fleet_run(
         changes: replacements in a host's probes, by host.
         after: further ones in its probe behind the job.
         rack: nodes of a rack.
+        partition: further facts of the partition.
+        writes: whether the figure is measured with a file in the scratch folder.
     """
     kit = make_kit(folder)
-    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    suites = {"quick": {"scope": "each-node", "sweep": {"size": 1}}}
+    kit.case(suites=suites, cost={"seconds": 1, "bytes": 1000 if writes else 0})
     site = kit.site(hosts=tuple(rates))
-    partition = site.partition.model_copy(update={"fabric": Fabric(rack=rack)})
-    site = site.model_copy(update={"partition": partition, "partition_hosts": list(rates)})
+    facts = {**site.partition.model_dump(), "fabric": Fabric(rack=rack), **(partition or {})}
+    site = site.model_copy(
+        update={
+            "partition": Partition.model_validate(facts),
+            "partition_hosts": list(rates),
+        }
+    )
     run, _ = start_or_continue(
         folder / "runs", kit.plan(site=site), kit.benchmarks(), site, "", run_id="fleet"
     )
@@ -77,7 +91,7 @@ def _changed(probe: str, changes: Mapping[str, str]) -> str:
 
 def _execution(folder: Path, host: str, rate: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    when = {"start": "", "end": "", "seconds": 1.0, "host": host, "timed_out": False}
+    when = {"start": BEGAN, "end": ENDED, "seconds": 1.0, "host": host, "timed_out": False}
     (folder / "when.json").write_text(json.dumps(when))
     (folder / "binding.json").write_text("[]")
     (folder / "stdout").write_text(f"size 1\nrate {rate}\nEND\n")

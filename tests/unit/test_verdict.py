@@ -6,21 +6,22 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from io import StringIO
 from statistics import median
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit
 
-from proofmark.acceptance import junit
 from proofmark.cases import Benchmarks, Reference
 from proofmark.plan import Plan
 from proofmark.records import Record
 from proofmark.site import Limit
 from proofmark.verdict import WORDS, Coverage, Verdict, judge
+from proofmark.written import write_junit
 
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 
@@ -328,15 +329,12 @@ class TestWhole:
         assert set(Record.__slots__) | {"verdict", "reason", "references"} <= result.keys()
         assert result["references"][0]["ratio"] == 1
 
-    def test_junit_counts_and_names_the_same(
-        self, known: tuple[Plan, Benchmarks], tmp_path: Path
-    ) -> None:
+    def test_junit_counts_and_names_the_same(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(1), record(2, value=1), invalid(3, reason='<&"'), record(4)]
         references = [reference(where={"size": 1}), reference(where={"size": 2})]
-        path = tmp_path / "junit.xml"
-        junit(judged(known, records, references)).write(path, encoding="utf-8")
-        suite = junit(judged(known, records, references)).getroot()
-        assert suite is not None
+        text = StringIO()
+        write_junit(text, judged(known, records, references))
+        suite = ElementTree.fromstring(text.getvalue().encode())
         assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
             "tests": "4",
             "failures": "1",

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from proofmark.claims import answers
 from proofmark.claims.model import PAPERS, Answer, Machine
+from proofmark.columns import table
 from proofmark.errors import BadInput
 from proofmark.machines import declared
 from proofmark.runs import Run, site_of
-from proofmark.verdict import Result, Verdict
-
-NAMES = ("origin", "system", "case", "benchmark", "metric", "value", "unit", "mode", "placement")
+from proofmark.verdict import Result, Results, Verdict
 
 
 def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
     """Answer every claim from the figures of `runs` together; INVALID ones do not count."""
-    results: list[Result] = []
+    tables: list[pl.DataFrame] = []
     machines: dict[str, Machine] = {}
     for run, verdict in runs:
-        results += verdict.results
+        tables.append(table_of(verdict.results))
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
-    return answers(table_of(results), machines)
+    return answers(pl.concat(tables), machines)
 
 
 def table_of(results: Sequence[Result]) -> pl.DataFrame:
     """Return figures, each the median of its repeats, as a table for `answers`."""
-    records = [result.record for result in results if result.verdict != "INVALID"]
-    columns = {name: [getattr(record, name) for record in records] for name in NAMES}
-    columns["environment_hash"] = [record.environment_hash for record in records]
-    columns["parameters"] = [
-        json.dumps(dict(record.parameters), sort_keys=True) for record in records
-    ]
-    text = {name: pl.Float64 if name == "value" else pl.String for name in columns}
-    return pl.DataFrame(columns, schema=text).with_columns(valid=pl.lit(True))
+    if isinstance(results, Results):
+        return results.standing.table()
+    return table([result.record for result in results if result.verdict != "INVALID"])
 
 
 def machine_of(run: Run) -> Machine | None:

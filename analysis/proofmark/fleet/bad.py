@@ -128,11 +128,13 @@ def bad_nodes(
         location: switches and rack by host.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
-    traits = traits_of(facts, location)
-    by_node, by_pair = _failures(verdict.results)
+    settings = {host: configuration(each) for host, each in facts.items()}
+    traits = traits_of(settings, location)
+    by_node, by_pair = _failures(verdict.of("FAIL"))
     moved = {host: _counters(node) for host, node in nodes.items()}
-    links = _shared_out(verdict.results, by_node, by_pair)
-    measured = _measured(verdict.results)
+    names = verdict.measured()
+    links = _shared_out(names, by_node, by_pair)
+    measured = {host for name in names for host in hosts_of(name)}
     if len(measured) < 2:
         return BadNodes(asked=len(measured))
     known = {host: own for host, own in traits.items() if host in measured}
@@ -140,7 +142,6 @@ def bad_nodes(
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
     named = causes(by_node, known)
-    settings = {host: configuration(each) for host, each in facts.items()}
     counts = usual(settings)
     found = [
         BadNode(
@@ -163,8 +164,6 @@ def _failures(
     by_node: dict[str, list[Slow]] = {}
     by_pair: dict[str, list[Slow]] = {}
     for result in results:
-        if result.verdict != "FAIL":
-            continue
         ratios = [
             each.ratio - 1
             for each in result.references
@@ -180,17 +179,17 @@ def _failures(
 
 
 def _shared_out(
-    results: Iterable[Result], by_node: dict[str, list[Slow]], by_pair: Mapping[str, list[Slow]]
+    names: Iterable[str], by_node: dict[str, list[Slow]], by_pair: Mapping[str, list[Slow]]
 ) -> tuple[tuple[str, Slow], ...]:
     """Lay the slow links of a node to its account where all its links are slow."""
     if not by_pair:
         return ()
     pairs: dict[str, set[str]] = {}
-    for result in results:
-        hosts = hosts_of(result.record.node)
+    for name in names:
+        hosts = hosts_of(name)
         if len(hosts) == 2:
             for host in hosts:
-                pairs.setdefault(host, set()).add(result.record.node)
+                pairs.setdefault(host, set()).add(name)
     guilty = {host for host, own in pairs.items() if len(own) > 1 and own <= by_pair.keys()}
     links = []
     for pair, slow in by_pair.items():
@@ -201,11 +200,6 @@ def _shared_out(
         if not to_blame:
             links.append((pair, max(slow, key=lambda each: abs(each.off))))
     return tuple(links)
-
-
-def _measured(results: Iterable[Result]) -> set[str]:
-    names = {result.record.node for result in results}
-    return {host for name in names for host in hosts_of(name)}
 
 
 def _odd(own: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int) -> tuple[str, ...]:

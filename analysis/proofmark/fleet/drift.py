@@ -41,11 +41,11 @@ def drift(nodes: Mapping[str, Traits], leave_out: Collection[str] = ()) -> tuple
         if len(counts) < 2 or trait in leave_out or len(counts) > max(2, len(nodes) // 2):
             continue
         (common, number), *_ = counts.most_common(1)
-        others = {
-            value: tuple(sorted(host for host, own in nodes.items() if own.get(trait) == value))
-            for value in counts
-            if value != common
-        }
-        ordered = sorted(others.items(), key=lambda item: (len(item[1]), item[0]))
+        others: dict[str, list[str]] = {}
+        for host in sorted(nodes):
+            if (value := nodes[host].get(trait, common)) != common:
+                others.setdefault(value, []).append(host)
+        told = ((value, tuple(hosts)) for value, hosts in others.items())
+        ordered = sorted(told, key=lambda item: (len(item[1]), item[0]))
         found.append(Drift(trait, common, number, tuple(ordered)))
     return tuple(found)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
 from ClusterShell.NodeSet import NodeSet
 
 from proofmark.cases import Benchmarks
+from proofmark.columns import Floats, Numbers, Record
 from proofmark.fleet.outliers import (
     DROPS,
     FAMILY_LEVEL,
@@ -18,19 +20,8 @@ from proofmark.fleet.outliers import (
     yardstick,
 )
 from proofmark.node.facts import NodeFacts
-from proofmark.records import Record
 from proofmark.references.hold import Judgement
-
-NODE = 3
-"""Where the node stands in the identity of a figure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One figure of one node, or of one pair of nodes; `record` holds the median."""
-
-    record: Record
-    identity: tuple[str, ...]
+from proofmark.standing import Standing
 
 
 @dataclass(frozen=True)
@@ -42,6 +33,19 @@ class FleetFigure:
     better: str
     yardstick: Yardstick
     flagged: tuple[str, ...]
+
+    @cached_property
+    def told(self) -> tuple[str, str, tuple[float | None, float | None]]:
+        """What the answer to every node says: source, what it is held against, and the limits."""
+        stick = self.yardstick
+        source = f"{stick.nodes} like nodes"
+        if stick.limit is None:
+            return source, "", (None, None)
+        found = f"finds one {100 * stick.detectable:.2g} % off in 95 of 100 cases"
+        source = f"{source}, spread {100 * stick.spread:.2g} %; {found}"
+        name = f"the median of {stick.nodes} like nodes ({stick.centre:.6g} {self.record.unit})"
+        accepted = stick.limit / stick.centre
+        return source, name, (accepted, None) if self.better == "higher" else (None, accepted)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -67,17 +71,31 @@ class FleetFigure:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fleet:
-    """All figures that several like nodes measured, and the answer for each."""
+    """All figures that several like nodes measured, and the answer for each.
+
+    Attributes:
+        level: probability that anything is flagged on a healthy machine.
+        figures: over like nodes.
+        passed, failed: the numbers of the results that do, as their fellows have it.
+        of: of each result its place in `figures`; -1 of one without fellows.
+        median: of each result.
+    """
 
     level: float = FAMILY_LEVEL
     figures: tuple[FleetFigure, ...] = ()
-    answers: Mapping[int, Judgement] = field(default_factory=dict, repr=False, compare=False)
+    passed: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    failed: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    of: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    median: Floats = field(default_factory=lambda: np.array([]), repr=False)
 
-    def judge(self, record: Record) -> Judgement | None:
-        """Return what its fellows say about this very figure; None where it has none."""
-        return self.answers.get(id(record))
+    def judge(self, result: int) -> Judgement | None:
+        """Return what its fellows say about a result; None where it has none."""
+        place = int(self.of[result])
+        if place < 0:
+            return None
+        return _judgement(self.figures[place], float(self.median[result]))
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -91,6 +109,9 @@ class Fleet:
         return (figure for figure in self.figures if figure.yardstick.limit is not None)
 
 
+_NONE: Numbers = np.array([], dtype=np.int64)
+
+
 def hardware_kind(facts: NodeFacts | None) -> str:
     """Return what makes nodes comparable; firmware and settings do not, they are what is sought."""
     if facts is None:
@@ -99,43 +120,58 @@ def hardware_kind(facts: NodeFacts | None) -> str:
 
 
 def measure_fleet(
-    points: Sequence[Point], benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
+    figures: Standing, benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
 ) -> Fleet:
     """Compare like nodes: figures that differ in nothing but the node, on like hardware.
 
     Args:
-        points: the valid figures of a run, one a node (or pair) each.
+        figures: of a run; the valid ones count, each of one node or pair.
         benchmarks: say which direction of a metric is good.
         nodes: hardware by host name.
         level: probability that anything at all is flagged on a healthy machine.
     """
     kinds = _Kinds(nodes)
-    groups: dict[tuple[object, ...], list[Point]] = {}
-    for point in points:
-        if point.record.metric not in benchmarks.case(point.record.case).metrics:
-            continue  # nobody says which direction is good
-        where = point.identity
-        key = (*where[:NODE], *where[NODE + 1 :], *kinds.of(point.record.node))
-        groups.setdefault(key, []).append(point)
-    several = [group for group in groups.values() if len(group) > 1]
+    several = list(_groups(figures, benchmarks, kinds))
     one = level_of_one(level, len(several))
-    figures: list[FleetFigure] = []
-    answers: dict[int, Judgement] = {}
-    for group in several:
-        first = group[0].record
-        metric = benchmarks.case(first.case).metrics[first.metric]
-        values = [point.record.value or 0.0 for point in group]
-        stick = yardstick(values, metric.better, one)
-        judgements = _judgements(values, metric.better, first.unit, stick)
-        answers |= {id(point.record): each for point, each in zip(group, judgements, strict=True)}
-        flagged = tuple(
-            point.record.node
-            for point, each in zip(group, judgements, strict=True)
-            if each.outcome == "FAIL"
-        )
-        kind = str(kinds.of(first.node)[0])
-        figures.append(FleetFigure(first, kind, metric.better, stick, flagged))
-    return Fleet(level, tuple(figures), answers)
+    made: list[FleetFigure] = []
+    passed: list[Numbers] = [_NONE]
+    failed: list[Numbers] = [_NONE]
+    of = np.full(len(figures), -1, dtype=np.int64)
+    for members in several:
+        first = figures.record(int(members[0]))
+        better = benchmarks.case(first.case).metrics[first.metric].better
+        values = figures.median[members]
+        stick = yardstick(values, better, one)
+        bad = np.zeros(len(members), dtype=bool)
+        if stick.limit is not None:
+            bad = values < stick.limit if better == "higher" else values > stick.limit
+            passed.append(members[~bad])
+            failed.append(members[bad])
+        of[members] = len(made)
+        flagged = tuple(figures.records.nodes[node] for node in figures.node[members[bad]])
+        kind, _ = kinds.of(first.node)
+        made.append(FleetFigure(first, kind, better, stick, flagged))
+    return Fleet(
+        level, tuple(made), np.concatenate(passed), np.concatenate(failed), of, figures.median
+    )
+
+
+def _groups(figures: Standing, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
+    """Yield the numbers of the figures that are alike, where several are."""
+    places: dict[tuple[str, int], int] = {}
+    kind = np.array(
+        [places.setdefault(kinds.of(node), len(places)) for node in figures.records.nodes],
+        dtype=np.int64,
+    )
+    sound = np.flatnonzero(figures.valid)
+    alike = figures.identity[sound] * max(1, len(places)) + kind[figures.node[sound]]
+    by_group = np.argsort(alike, kind="stable")
+    borders = np.flatnonzero(np.diff(alike[by_group])) + 1
+    groups = [sound[own] for own in np.split(by_group, borders) if len(own) > 1]
+    for members in sorted(groups, key=lambda own: int(own[0])):
+        what = figures.records.measurands[figures.measurand[members[0]]]
+        if what.metric in benchmarks.case(what.case).metrics:
+            yield members  # else nobody says which direction is good
 
 
 class _Kinds:
@@ -161,32 +197,20 @@ def hosts_of(node: str) -> tuple[str, ...]:
     return tuple(NodeSet(node))
 
 
-def _judgements(
-    values: Sequence[float], better: str, unit: str, stick: Yardstick
-) -> Iterable[Judgement]:
+def _judgement(figure: FleetFigure, value: float) -> Judgement:
+    """Hold one node's value against those of its fellows."""
+    stick, better = figure.yardstick, figure.better
+    source, name, bounds = figure.told
     if stick.limit is None:
-        source = f"{stick.nodes} like nodes"
-        nothing = Judgement(
+        return Judgement(
             "fleet", source, "UNJUDGED", stick.powerless, stick.centre or None, None, None, None
         )
-        return [nothing] * len(values)
-    ratio = stick.limit / stick.centre
-    bounds = (ratio, None) if better == "higher" else (None, ratio)
-    source = (
-        f"{stick.nodes} like nodes, spread {100 * stick.spread:.2g} %; "
-        f"finds one {100 * stick.detectable:.2g} % off in 95 of 100 cases"
-    )
-    name = f"the median of {stick.nodes} like nodes ({stick.centre:.6g} {unit})"
-    found = []
-    for value in values:
-        bad = value < stick.limit if better == "higher" else value > stick.limit
-        if bad:
-            off = stick.off(value)
-            far = "" if off == float("inf") else f", {off:.1f} spreads off"
-            reason = f"{value / stick.centre:.3g} × {name}{far}; {stick.critical:.1f} are accepted"
-        else:
-            reason = f"{value / stick.centre:.3g} × {name}"
-        outcome = "FAIL" if bad else "PASS"
-        ratio_now = value / stick.centre
-        found.append(Judgement("fleet", source, outcome, reason, stick.centre, ratio_now, *bounds))
-    return found
+    ratio = value / stick.centre
+    reason = f"{ratio:.3g} × {name}"
+    bad = value < stick.limit if better == "higher" else value > stick.limit
+    if bad:
+        off = stick.off(value)
+        far = "" if off == float("inf") else f", {off:.1f} spreads off"
+        reason = f"{reason}{far}; {stick.critical:.1f} are accepted"
+    outcome = "FAIL" if bad else "PASS"
+    return Judgement("fleet", source, outcome, reason, stick.centre, ratio, *bounds)

@@ -53,22 +53,16 @@ def _joined(values: Iterable[object]) -> str:
 
 
 def traits_of(
-    nodes: Mapping[str, NodeFacts], location: Mapping[str, Mapping[str, str]]
+    settings: Mapping[str, Traits], location: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
     """Return what might be the cause of a fault, by node: its place and its configuration.
 
     Args:
-        nodes: facts by host.
+        settings: `configuration` by host.
         location: switches and rack by host.
     """
-    hosts = dict.fromkeys([*nodes, *location])
-    return {
-        host: {
-            **location.get(host, {}),
-            **(configuration(nodes[host]) if host in nodes else {}),
-        }
-        for host in hosts
-    }
+    hosts = dict.fromkeys([*settings, *location])
+    return {host: {**location.get(host, {}), **settings.get(host, {})} for host in hosts}
 
 
 def usual(nodes: Mapping[str, Traits]) -> dict[str, Counter[str]]:

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from proofmark.reader.values import Parameter, measured, parameter
 
 
-@dataclass
+@dataclass(slots=True)
 class Draft:
-    """A reading before its run is over; it is valid as long as it has no problem."""
+    """A reading before its run is over; it is valid as long as it has no problem.
+
+    Rows may share their parameters.
+    """
 
     metric: str
     value: float | None
-    parameters: dict[str, Parameter]
+    parameters: Mapping[str, Parameter]
     problems: list[str] = field(default_factory=list)
     benchmark: str | None = None
 
@@ -61,8 +64,9 @@ class Notes:
     ) -> Draft:
         """Note what is printed as a value."""
         value, problem = measured(word)
-        found = [*problems, problem] if problem else list(problems)
-        draft = Draft(metric, value, {**self.sticky, **parameters}, found, self.benchmark)
+        found = [*problems, problem] if problem else [*problems]
+        known = {**self.sticky, **parameters} if self.sticky else parameters
+        draft = Draft(metric, value, known, found, self.benchmark)
         self.run.drafts.append(draft)
         return draft
 

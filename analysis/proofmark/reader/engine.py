@@ -7,8 +7,8 @@ on any text, and gives no number that does not stand in the output, in an intact
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from proofmark.reader.draft import Draft, Run
 from proofmark.reader.json_output import find_document, read_documents
@@ -19,8 +19,7 @@ from proofmark.reader.values import Parameter
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One number that a program printed, or the reason why there is none.
 
     Attributes:
@@ -81,16 +80,18 @@ def _readings(spec: ReadSpec, case: str, run: Run) -> list[Reading]:
 
 
 def _reading(spec: ReadSpec, case: str, run: Run, draft: Draft) -> Reading:
-    known = {**run.facts, **draft.parameters}
-    problems = dict.fromkeys([*draft.problems, *run.problems])
+    known = {**run.facts, **draft.parameters} if run.facts else draft.parameters
+    problems: Iterable[str] = ()
+    if draft.problems or run.problems:
+        problems = dict.fromkeys([*draft.problems, *run.problems])
     return Reading(
-        case=case,
-        benchmark=draft.benchmark or spec.benchmark or case,
-        metric=draft.metric,
-        value=draft.value,
-        unit=spec.metrics[draft.metric],
-        parameters={name: known[name] for name in spec.parameters if name in known},
-        valid=not problems,
-        reason="; ".join(problems),
-        node=run.node,
+        case,
+        draft.benchmark or spec.benchmark or case,
+        draft.metric,
+        draft.value,
+        spec.metrics[draft.metric],
+        {name: known[name] for name in spec.parameters if name in known},
+        not problems,
+        "; ".join(problems),
+        run.node,
     )

@@ -61,7 +61,7 @@ def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> Run:
         for draft in _drafts(spec, rules, item):
             if rules.numbered:
                 same = (draft.metric, *sorted(draft.parameters.items()))
-                draft.parameters[rules.numbered] = numbers[same]
+                draft.parameters = {**draft.parameters, rules.numbered: numbers[same]}
                 numbers[same] += 1
             run.drafts.append(draft)
     return run
@@ -99,7 +99,7 @@ def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Draft]:
             value, problem = measured(_printed(rule.value, scope))
         except ValueError as error:
             problem = str(error)
-        yield Draft(metric, value, dict(parameters), [*problems, *filter(None, [problem])])
+        yield Draft(metric, value, parameters, [*problems, *filter(None, [problem])])
 
 
 def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:

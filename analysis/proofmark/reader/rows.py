@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from proofmark.reader.draft import Draft, Notes
@@ -11,7 +10,6 @@ from proofmark.reader.spec_text import Row
 from proofmark.reader.values import shorten
 
 Match = re.Match[str]
-Action = Callable[[Match], None]
 
 
 @dataclass
@@ -24,18 +22,6 @@ class Rows:
     confirmed: bool = False
     seen: int = 0
     counted: int | None = None
-
-    def actions(self) -> Iterator[tuple[re.Pattern[str], Action]]:
-        """Give each pattern of the rule with what its line does."""
-        rule = self.rule
-        yield rule.begins, self._row
-        for pattern, action in (
-            (rule.confirm, self._confirm),
-            (rule.refuse, self._refuse),
-            (rule.count, self._count),
-        ):
-            if pattern:
-                yield pattern, action
 
     def broken(self, problem: str) -> None:
         """Note that a row cannot be read."""
@@ -58,7 +44,8 @@ class Rows:
                 draft.problems.append("the line that confirms it is missing")
         self.waiting, self.confirmed = [], False
 
-    def _row(self, begins: Match) -> None:
+    def row(self, begins: Match) -> None:
+        """Take a line that looks like a row."""
         self._settle()
         self.seen += 1
         match = self.rule.match.fullmatch(begins.string)
@@ -70,14 +57,17 @@ class Rows:
         for metric in self.rule.metrics:
             self.waiting.append(self.notes.measure(metric, match[metric], parameters, ()))
 
-    def _confirm(self, _: Match) -> None:
+    def confirm(self) -> None:
+        """Take the line that vouches for the last row."""
         self.confirmed = True
 
-    def _refuse(self, match: Match) -> None:
+    def refuse(self, match: Match) -> None:
+        """Take a line that speaks against the last row."""
         self.confirmed = True  # its check is there, and says no
         for draft in self.waiting:
             draft.problems.append(f"the output says {shorten(match.string)}")
 
-    def _count(self, match: Match) -> None:
+    def count(self, match: Match) -> None:
+        """Take a line that says how many rows there are."""
         # A count of more than nine digits is no count; nothing will equal it.
         self.counted = (self.counted or 0) + int(match["count"][:9])

@@ -6,13 +6,14 @@ Every pattern must match a whole line, trailing blanks removed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
 
 from pydantic import model_validator
 
 from proofmark.reader.spec_types import Block, Pattern, known
+from proofmark.reader.values import Parameter, shorten
 
 
 class Column(Block):
@@ -73,6 +74,23 @@ class Table(Block):
         return self
 
     @cached_property
+    def layout(self) -> Callable[[str], Layout]:
+        """Return what tells the columns of a header by its titles; headers are remembered."""
+        return lru_cache(maxsize=64)(self._layout)
+
+    def _layout(self, titles: str) -> Layout:
+        columns: list[Column] = []
+        problems: list[str] = []
+        place = 0
+        while match := self.title.match(titles, place):
+            place = match.end()
+            columns.append(self.columns[match["known"]] if match["known"] else Column())
+            if not match["known"]:
+                problems.append(f"unknown column title {shorten(match['unknown'], 40)}")
+        found = [column.metric for column in columns if column.metric]
+        return Layout(columns, found or [self.first_metric], problems)
+
+    @cached_property
     def title(self) -> re.Pattern[str]:
         """One known title, or else the words up to the next gap of two blanks."""
         known = sorted(self.columns, key=len, reverse=True)
@@ -100,6 +118,32 @@ class Table(Block):
         yield from (c.parameter for c in self.columns.values() if c.parameter)
         if self.gives_up:
             yield from self.gives_up.groupindex.keys() - {"reason"}
+
+
+class Layout:
+    """The columns of one header: at which places of a row its words are what.
+
+    Attributes:
+        width: how many words a row has.
+        metrics: those of a row; the first stands for a row that cannot be read.
+        problems: titles that nobody knows.
+        parameters: place and parameter.
+        names: place and metrics by the printed word.
+        values: place and metric; None for the one that the row names.
+        accepted: place and the word that must stand there.
+        known: parameters of rows that were read before, by their words.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], metrics: Sequence[str], problems: Sequence[str]
+    ) -> None:
+        self.width, self.metrics, self.problems = len(columns), metrics, problems
+        placed = list(enumerate(columns))
+        self.parameters = [(place, each.parameter) for place, each in placed if each.parameter]
+        self.names = [(place, each.names) for place, each in placed if each.names]
+        self.values = [(place, each.metric) for place, each in placed if each.unit]
+        self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
+        self.accepted = [(place, each.accept) for place, each in placed if each.accept]
 
 
 class Row(Block):
@@ -165,6 +209,50 @@ class Context(Block):
     resets: tuple[str, ...] = ()
 
 
+Role = Literal[
+    "fact",
+    "context",
+    "header",
+    "end",
+    "row",
+    "confirm",
+    "refuse",
+    "count",
+    "key",
+    "required",
+    "rejected",
+    "failed",
+]
+
+
+class Hit(NamedTuple):
+    """A rule that looks at a line; `subject` is the rule's table, row, name, … or None."""
+
+    role: Role
+    subject: object
+    match: re.Match[str]
+
+
+class Line(NamedTuple):
+    """What a line is to the rules, wherever it stands.
+
+    Attributes:
+        text: without trailing blanks.
+        ruled: some rule looks at it; else it is a row of the open table, or nothing.
+        starts: it begins a run of the program.
+        hits: what the rules find in it.
+    """
+
+    text: str
+    ruled: bool
+    starts: bool = False
+    hits: tuple[Hit, ...] = ()
+
+
+REMEMBERED = 4096
+"""Lines; a program's output has some hundred of them that are the same on every node."""
+
+
 class TextSpec(Block):
     """How printed text is read.
 
@@ -218,7 +306,12 @@ class TextSpec(Block):
         """The metric of a reading that has none of its own."""
         return next(self.yields())[0]
 
-    @property
+    @cached_property
+    def strays(self) -> tuple[Table, ...]:
+        """The tables that know their rows where they do not belong."""
+        return tuple(table for table in self.tables if table.stray)
+
+    @cached_property
     def expected(self) -> Iterable[str]:
         """The metrics of which every run must give a value."""
         return dict(self.yields()) if self.expects == "all" else self.expects
@@ -234,6 +327,44 @@ class TextSpec(Block):
         yield from (("tables", table.parameters()) for table in self.tables)
         yield from (("rows.match", row.match.groupindex.keys() - row.metrics) for row in self.rows)
         yield "needs", self.needs
+
+    @cached_property
+    def look(self) -> Callable[[str], Line]:
+        """Return what tells what a line is; of lines that came before it is remembered."""
+        return lru_cache(maxsize=REMEMBERED)(self._look)
+
+    def _look(self, raw: str) -> Line:
+        line = raw.rstrip()
+        if not self.gate.fullmatch(line):
+            return Line(line, False)
+        starts = bool(self.starts and self.starts.fullmatch(line))
+        return Line(line, True, starts, tuple(self._hits(line)))
+
+    def _hits(self, line: str) -> Iterator[Hit]:
+        for pattern, role, subject in self._rules:
+            if match := pattern.fullmatch(line):
+                yield Hit(role, subject, match)
+
+    @cached_property
+    def _rules(self) -> tuple[tuple[re.Pattern[str], Role, object], ...]:
+        return tuple((pattern, role, what) for pattern, role, what in self._every() if pattern)
+
+    def _every(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
+        """Give each pattern with what its line is, in the order in which they act on a line."""
+        yield from ((fact, "fact", None) for fact in self.facts)
+        yield from ((item.match, "context", item) for item in self.context)
+        for table in self.tables:
+            yield table.header, "header", table
+            yield table.ends, "end", None
+        for number, row in enumerate(self.rows):
+            yield row.begins, "row", number
+            yield row.confirm, "confirm", number
+            yield row.refuse, "refuse", number
+            yield row.count, "count", number
+        yield from ((keys.match, "key", keys) for keys in self.keys)
+        yield from ((pattern, "required", name) for name, pattern in self.require.items())
+        yield from ((pattern, "rejected", None) for pattern in self.reject)
+        yield from ((pattern, "failed", None) for pattern in self.fails)
 
     @cached_property
     def gate(self) -> re.Pattern[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from proofmark.reader.draft import Notes, UnreadLines
-from proofmark.reader.spec_text import Column, Table
-from proofmark.reader.values import shorten
+from proofmark.reader.spec_text import REMEMBERED, Table
+from proofmark.reader.values import Parameter, shorten
 
 
 class OpenTable:
@@ -24,29 +24,17 @@ class OpenTable:
         self._notes = notes
         self._empty = True
         self._unread = UnreadLines()
-        self._columns = self._layout()
-        found = [column.metric for column in self._columns if column.metric]
-        self._metrics = found or [rule.first_metric]
-
-    def _layout(self) -> list[Column]:
-        columns, place = [], 0
-        while match := self._rule.title.match(self._titles, place):
-            place = match.end()
-            if match["known"]:
-                columns.append(self._rule.columns[match["known"]])
-            else:
-                columns.append(Column())
-                problem = f"unknown column title {shorten(match['unknown'], 40)}"
-                self._notes.unread(self._rule.first_metric, problem)
-        return columns
+        self._layout = rule.layout(titles)
+        for problem in self._layout.problems:
+            notes.unread(rule.first_metric, problem)
 
     def take(self, line: str) -> None:
         """Take a line inside the table."""
         rule = self._rule
-        if not line or line.isspace() or (rule.skip and rule.skip.fullmatch(line)):
-            return
         words = line.split()
-        if self._given_up(line) or (len(words) == len(self._columns) and self._row(words)):
+        if not words or (rule.skip and rule.skip.fullmatch(line)):
+            return
+        if self._given_up(line) or (len(words) == self._layout.width and self._row(words)):
             self._unread.end()
             self._empty = False
         else:
@@ -55,46 +43,55 @@ class OpenTable:
     def broken(self, line: str, problem: str) -> None:
         """Take a line that stands where a row should, with what is wrong with it."""
         if not (self._rule.skip and self._rule.skip.fullmatch(line)):
-            self._unread.line(problem, partial(self._notes.unread, self._metrics[0]))
+            self._unread.line(problem, partial(self._notes.unread, self._layout.metrics[0]))
             self._empty = False
 
     def close(self) -> None:
         """End the table; one without rows is a result that is missing."""
         if self._empty:
-            self._notes.unread(self._metrics[0], f"no row under {shorten(self._titles)}")
+            self._notes.unread(self._layout.metrics[0], f"no row under {shorten(self._titles)}")
 
     def _given_up(self, line: str) -> bool:
         match = self._rule.gives_up and self._rule.gives_up.fullmatch(line)
         if not match:
             return False
-        own = {column.parameter for column in self._columns}
+        own = {name for _, name in self._layout.parameters}
         groups = {name: word for name, word in match.groupdict().items() if name in own}
         parameters = self._notes.typed(groups, [])
-        for metric in self._metrics:
+        for metric in self._layout.metrics:
             self._notes.unread(metric, f"the program gave up: {match['reason']}", parameters)
         return True
 
     def _row(self, words: list[str]) -> bool:
         """Note the words of a row; False if they cannot be one."""
-        groups: dict[str, str | None] = {}
-        printed: list[tuple[str | None, str]] = []
-        problems: list[str] = []
-        named = None
-        for column, word in zip(self._columns, words, strict=True):
-            if column.parameter:
-                groups[column.parameter] = word
-            elif column.names:
-                named = column.names.get(word)
-            elif column.unit:
-                printed.append((column.metric, word))
-            elif column.accept and word != column.accept:
-                problems.append(f"{shorten(word, 40)} where {column.accept!r} should stand")
-        broken: list[str] = []
-        parameters = self._notes.typed(groups, broken)
-        if broken or not printed:
+        layout, named = self._layout, None
+        for place, names in layout.names:
+            named = names.get(words[place])
+        parameters = self._parameters(words)
+        if parameters is None or not layout.values:
             return False
-        for metric, word in printed:
-            if not (metric or named):
-                return False
-            self._notes.measure(metric or named or "", word, parameters, problems)
+        if not named and any(metric is None for _, metric in layout.values):
+            return False
+        problems = [
+            f"{shorten(words[place], 40)} where {word!r} should stand"
+            for place, word in layout.accepted
+            if words[place] != word
+        ]
+        for place, metric in layout.values:
+            self._notes.measure(metric or named or "", words[place], parameters, problems)
         return True
+
+    def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
+        """Return the parameters of a row; None if its words cannot be such."""
+        layout = self._layout
+        key = tuple([words[place] for place, _ in layout.parameters])
+        if key not in layout.known:
+            broken: list[str] = []
+            groups = dict(zip((name for _, name in layout.parameters), key, strict=True))
+            found = self._notes.typed(groups, broken)
+            if broken:
+                return None
+            if len(layout.known) >= REMEMBERED:
+                layout.known.clear()
+            layout.known[key] = found
+        return layout.known[key]

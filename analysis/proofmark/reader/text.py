@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from proofmark.reader.draft import Notes, Run, UnreadLines
-from proofmark.reader.rows import Action, Match, Rows
+from proofmark.reader.rows import Match, Rows
 from proofmark.reader.spec import ReadSpec
-from proofmark.reader.spec_text import Context, Keys, Table, TextSpec
+from proofmark.reader.spec_text import Context, Keys, Line, Role, Table, TextSpec
 from proofmark.reader.table import OpenTable
 from proofmark.reader.values import shorten
 
@@ -28,16 +28,17 @@ _ABORTED = (
 def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[Run]:
     """Read printed text: one `Run` for each run of the program in it."""
     *lines, cut = text.split("\n")
-    gate = rules.gate.fullmatch
     current = _TextRun(spec, rules)
     runs = [current]
     started = False
-    for line in lines:
-        line = line.rstrip()
-        if not gate(line):
-            current.plain(line)
+    for line in map(rules.look, lines):
+        if not line.ruled:
+            if current.table:
+                current.table.take(line.text)
+            elif rules.strays and line.text:
+                current.stray(line.text)
             continue
-        if rules.starts and rules.starts.fullmatch(line):
+        if line.starts:
             if started:
                 current = _TextRun(spec, rules)
                 runs.append(current)
@@ -56,51 +57,30 @@ class _TextRun:
         self._rules = rules
         self._notes = Notes(spec.parameters)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
-        self._table: OpenTable | None = None
+        self.table: OpenTable | None = None
         self._strays = UnreadLines()
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
-        self._actions = list(self._dispatch())
 
-    def _dispatch(self) -> Iterator[tuple[re.Pattern[str], Action]]:
-        rules = self._rules
-        yield from ((fact, self._fact) for fact in rules.facts)
-        yield from ((item.match, partial(self._context, item)) for item in rules.context)
-        for table in rules.tables:
-            yield table.header, partial(self._header, table)
-            if table.ends:
-                yield table.ends, self._end_table
-        for rows in self._rows:
-            yield from rows.actions()
-        yield from ((keys.match, partial(self._key, keys)) for keys in rules.keys)
-        for name, pattern in rules.require.items():
-            yield pattern, partial(self._required, name)
-        yield from ((pattern, self._rejected) for pattern in rules.reject)
-        yield from ((pattern, self._failed) for pattern in rules.fails)
-
-    def ruled(self, line: str) -> None:
+    def ruled(self, line: Line) -> None:
         """Take a line that some rule looks at."""
         self._strays.end()
-        for pattern, act in self._actions:
-            if match := pattern.fullmatch(line):
-                act(match)
+        for role, subject, match in line.hits:
+            _ACTIONS[role](self, subject, match)
 
-    def plain(self, line: str) -> None:
-        """Take a line that no rule names: a row of the open table, or nothing."""
-        if self._table:
-            self._table.take(line)
-        elif line:
-            for table in self._rules.tables:
-                if table.stray and table.stray.fullmatch(line):
-                    problem = f"a row outside of any table: {shorten(line)}"
-                    self._strays.line(problem, partial(self._notes.unread, table.first_metric))
+    def stray(self, line: str) -> None:
+        """Take a line that no rule names, outside of any table: if it looks like a row, say so."""
+        for table in self._rules.strays:
+            if table.stray and table.stray.fullmatch(line):
+                problem = f"a row outside of any table: {shorten(line)}"
+                self._strays.line(problem, partial(self._notes.unread, table.first_metric))
 
     def cut(self, line: str) -> None:
         """Take what stands after the last line end: nothing in it can be trusted."""
         if not line:
             return
         problem = f"the last line is cut: {shorten(line)}"
-        if self._table:
-            self._table.broken(line, problem)
+        if self.table:
+            self.table.broken(line, problem)
         for rows in self._rows:
             if rows.rule.begins.fullmatch(line):
                 rows.broken(problem)
@@ -122,7 +102,7 @@ class _TextRun:
             for metric in rules.expected:
                 if metric not in found:
                     self._notes.unread(metric, f"no value of {metric} found")
-        for draft in run.drafts:
+        for draft in run.drafts if rules.needs else ():
             known = {*run.facts, *draft.parameters}
             if draft.benchmark or self._benchmark_known:
                 known.add("benchmark")
@@ -130,7 +110,7 @@ class _TextRun:
                 draft.problems += [f"no line says its {n}" for n in rules.needs if n not in known]
         return run
 
-    def _fact(self, match: Match) -> None:
+    def _fact(self, _: None, match: Match) -> None:
         run, groups = self._notes.run, match.groupdict()
         run.node = groups.get("node") or run.node
         for name, value in self._notes.typed(groups, run.problems).items():
@@ -148,12 +128,15 @@ class _TextRun:
     def _header(self, table: Table, match: Match) -> None:
         self._end_table()
         titles = match.groupdict().get("titles") or match.string
-        self._table = OpenTable(table, titles, self._notes)
+        self.table = OpenTable(table, titles, self._notes)
 
-    def _end_table(self, _: Match | None = None) -> None:
-        if self._table:
-            self._table.close()
-        self._table = None
+    def _ended(self, _: None, match: Match) -> None:
+        self._end_table()
+
+    def _end_table(self) -> None:
+        if self.table:
+            self.table.close()
+        self.table = None
 
     def _key(self, keys: Keys, match: Match) -> None:
         if quantity := keys.quantity(match):
@@ -164,13 +147,25 @@ class _TextRun:
     def _required(self, name: str, _: Match) -> None:
         self._seen.add(name)
 
-    def _rejected(self, match: Match) -> None:
+    def _row(self, number: int, match: Match) -> None:
+        self._rows[number].row(match)
+
+    def _confirm(self, number: int, match: Match) -> None:
+        self._rows[number].confirm()
+
+    def _refuse(self, number: int, match: Match) -> None:
+        self._rows[number].refuse(match)
+
+    def _count(self, number: int, match: Match) -> None:
+        self._rows[number].count(match)
+
+    def _rejected(self, _: None, match: Match) -> None:
         pattern = match.re.pattern
         if pattern not in self._seen:  # thousands of ranks may say the same
             self._seen.add(pattern)
             self._notes.run.problems.append(f"the output says {shorten(match.string)}")
 
-    def _failed(self, match: Match) -> None:
+    def _failed(self, _: None, match: Match) -> None:
         self._end_table()
         notes, groups = self._notes, match.groupdict()
         notes.benchmark = groups.get("benchmark") or notes.benchmark
@@ -178,3 +173,19 @@ class _TextRun:
         parameters = notes.typed(groups, [])
         problem = f"the output says {shorten(match.string)}"
         notes.unread(self._rules.first_metric, problem, parameters)
+
+
+_ACTIONS: Mapping[Role, Callable[[_TextRun, Any, Match], None]] = {
+    "fact": _TextRun._fact,
+    "context": _TextRun._context,
+    "header": _TextRun._header,
+    "end": _TextRun._ended,
+    "row": _TextRun._row,
+    "confirm": _TextRun._confirm,
+    "refuse": _TextRun._refuse,
+    "count": _TextRun._count,
+    "key": _TextRun._key,
+    "required": _TextRun._required,
+    "rejected": _TextRun._rejected,
+    "failed": _TextRun._failed,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 Parameter = str | int | float
 
@@ -43,6 +44,7 @@ def measured(word: str) -> tuple[float | None, str]:
     return value, ""
 
 
+@lru_cache(maxsize=4096)
 def parameter(kind: str, word: str) -> Parameter:
     """Turn `word` into a parameter of type `kind` (see `spec.ReadSpec.parameters`).
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from proofmark.cases import Against, Reference
+from proofmark.columns import Record
 from proofmark.expressions import render
 from proofmark.node.facts import NodeFacts
-from proofmark.records import Record
 from proofmark.references.derived import derive
 from proofmark.references.units import factor
+from proofmark.standing import Standing
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
@@ -45,12 +46,25 @@ class Judgement:
 class Figures:
     """The valid figures of a run, found again by what they are."""
 
-    def __init__(self, records: Iterable[Record]) -> None:
-        self._by_metric: dict[tuple[str, str, str, str], list[Record]] = {}
-        for record in records:
-            if record.valid and record.value is not None:
-                key = (record.case, record.metric, record.node, record.mode)
-                self._by_metric.setdefault(key, []).append(record)
+    def __init__(self, figures: Standing | Sequence[Record]) -> None:
+        self._figures = figures
+        self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
+
+    def _of(self, case: str, metric: str) -> dict[tuple[str, str], list[Record]]:
+        """Return the valid records of a metric by node and mode; they are sorted at first use."""
+        key = (case, metric)
+        if key not in self._by_metric:
+            found: dict[tuple[str, str], list[Record]] = {}
+            for record in self._records(case, metric):
+                if record.valid and record.value is not None:
+                    found.setdefault((record.node, record.mode), []).append(record)
+            self._by_metric[key] = found
+        return self._by_metric[key]
+
+    def _records(self, case: str, metric: str) -> Iterable[Record]:
+        if isinstance(self._figures, Standing):
+            return self._figures.measuring(case, metric)
+        return [each for each in self._figures if (each.case, each.metric) == (case, metric)]
 
     def counterpart(self, of: Record, against: Against) -> float | None:
         """Return the median of the figure that `against` names, for the node and mode of `of`.
@@ -59,7 +73,7 @@ class Figures:
         be equal.
         """
         case = against.case or of.case
-        found = self._by_metric.get((case, against.metric, of.node, of.mode), [])
+        found = self._of(case, against.metric).get((of.node, of.mode), [])
         wanted: Mapping[str, Scalar] = against.where
         if case == of.case:
             wanted = {**traits(of), **against.where}

@@ -43,10 +43,9 @@ def _failures(material: Material) -> Iterator[Block]:
     """Yield FAIL and INVALID results; those of one step with one reason are one row."""
     alike: dict[tuple[str, str, str], list[Result]] = {}
     for verdict in ("FAIL", "INVALID"):
-        for result in material.verdict.results:
-            if result.verdict == verdict:
-                key = (verdict, result.record.step, result.reason)
-                alike.setdefault(key, []).append(result)
+        for result in material.verdict.of(verdict):
+            key = (verdict, result.record.step, result.reason)
+            alike.setdefault(key, []).append(result)
     if not alike:
         return
     rows = [
@@ -74,7 +73,7 @@ def _failures(material: Material) -> Iterator[Block]:
 
 def _retest(material: Material) -> Iterator[Block]:
     if command := material.verdict.retest_command():
-        again = sum(result.retest for result in material.verdict.results)
+        again = sum(result.retest for result in material.verdict.of("FAIL"))
         why = (
             f"{count(again, 'figure')} outside the limits by less than the noise. Before they "
             "count against anything, measure again; what is measured then counts beside the first."

@@ -72,10 +72,10 @@ def _explained(material: Material) -> tuple[str, ...]:
 def _efficiencies(material: Material) -> list[Table]:
     rate = peak_of_run(material)
     rows = []
-    for result in material.verdict.results:
+    for result in material.verdict.about(lambda record: record.metric in HPL):
         factor = gigaflops(result.record)
         value = result.record.value
-        if result.record.metric in HPL and rate and factor and value is not None:
+        if rate and factor and value is not None:
             part = f"{100 * value * factor / rate:.1f} %"
             shown = f"{number(value * factor)} GFlop/s"
             rows.append((figure(result, material.benchmarks), shown, part))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from proofmark.node.blas import AS_INSTALLED, RIGHT
 from proofmark.node.software import BLAS_KERNEL, Package, Software
@@ -44,7 +44,8 @@ def kernels(material: Material) -> dict[str, str]:
 
 def block(material: Material) -> list[Block]:
     """Return the comparison of the choices; nothing where no step had one."""
-    compared = _compared(material.verdict.results)
+    chosen = material.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
+    compared = _compared(chosen)
     if not compared:
         return []
     used = kernels(material)
@@ -78,13 +79,13 @@ def block(material: Material) -> list[Block]:
 
 
 def _compared(
-    results: tuple[Result, ...],
+    results: Iterable[Result],
 ) -> dict[tuple[str, str, str], dict[str, Result]]:
     """Return results by choice, by figure, node and the other parameters."""
     compared: dict[tuple[str, str, str], dict[str, Result]] = {}
     for result in results:
         record = result.record
-        if BLAS_KERNEL not in record.parameters or not _BOUND_BY_BLAS.search(record.metric):
+        if not _BOUND_BY_BLAS.search(record.metric):
             continue
         if result.verdict == "INVALID" or gigaflops(record) is None:
             continue

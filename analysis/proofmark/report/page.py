@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import quote
 
 from proofmark.report.text import count
@@ -15,7 +16,7 @@ from proofmark.report.text import count
 TITLED = "titled"
 """Kind of a table whose caption repeats the title above it: it is read out, not shown."""
 
-LONGEST_TABLE = 2000
+LONGEST_TABLE = 1000
 """Rows of one table of a page; what is left out is said."""
 
 
@@ -140,13 +141,15 @@ def table(
     *,
     kind: str = "",
     rest: str = "",
+    total: int | None = None,
 ) -> Table:
     """Build a table from rows of cells; the first cell of a row is its head.
 
-    No table is longer than `LONGEST_TABLE`; `rest` says where the other rows are.
+    No table is longer than `LONGEST_TABLE`; `rest` says where the other rows are. With `total`, how
+    many there are, rows that are not shown are not made.
     """
     heads = tuple(each if isinstance(each, Column) else Column(each) for each in columns)
-    lines = list(rows)
+    lines = list(rows if total is None else islice(rows, LONGEST_TABLE))
     built = []
     for line in lines[:LONGEST_TABLE]:
         cells = [
@@ -156,7 +159,7 @@ def table(
             for column, given in zip(heads, line, strict=True)
         ]
         built.append(Row(cells[0], tuple(cells[1:])))
-    more = len(lines) - len(built)
+    more = (len(lines) if total is None else total) - len(built)
     notes = (f"{count(more, 'more row')} not shown here. {rest}".strip(),) if more > 0 else ()
     return Table(caption, heads, tuple(built), notes, kind)
 

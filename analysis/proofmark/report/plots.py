@@ -11,6 +11,7 @@ from pathlib import Path
 import matplotlib
 
 from proofmark.claims.run import machine_of
+from proofmark.columns import Record
 from proofmark.node.software import BLAS_KERNEL
 from proofmark.report import information, kernels
 from proofmark.report.figures import KINDS, p5_placements
@@ -38,7 +39,9 @@ def section(material: Material) -> tuple[Section, Files]:
         machine=machine_of(material.run),
         lacking=_lacking(material),
     )
-    points = points_of(material.verdict.results)
+    points = points_of(
+        material.verdict.results, lambda record: any(kind.wants(record) for kind in KINDS)
+    )
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
@@ -53,6 +56,10 @@ def section(material: Material) -> tuple[Section, Files]:
     if missing:
         blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
     return Section("plots", "Plots", tuple(blocks)), files
+
+
+def _drawn(record: Record) -> bool:
+    return any(kind.wants(record) for kind in KINDS)
 
 
 def _drawings(kind: Kind, points: list[Point], context: Context) -> Iterator[Drawing]:
@@ -119,8 +126,7 @@ def _table_2(points: list[Point], files: Files) -> list[Block]:
 
 def _lacking(material: Material) -> dict[str, tuple[int, int]]:
     """Return of each case how many of its planned steps have no valid figure, and of how many."""
-    results = material.verdict.results
-    sound = {result.record.step.partition("/")[0] for result in results if result.values}
+    sound = material.verdict.sound_steps()
     planned = [step for step in material.run.plan.steps() if step.repeat == 1]
     cases = dict.fromkeys(step.case for step in planned)
     steps = {case: [step.id for step in planned if step.case == case] for case in cases}
@@ -128,10 +134,7 @@ def _lacking(material: Material) -> dict[str, tuple[int, int]]:
 
 
 def _left_out(material: Material) -> tuple[str, ...]:
-    invalid = sum(
-        result.verdict == "INVALID" and any(kind.wants(result.record) for kind in KINDS)
-        for result in material.verdict.results
-    )
+    invalid = sum(_drawn(result.record) for result in material.verdict.of("INVALID"))
     if not invalid:
         return ()
     return (f"{count(invalid, 'INVALID figure')} left out of the plots below.",)

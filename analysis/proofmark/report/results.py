@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from proofmark.cases import Benchmarks
 from proofmark.report.material import Material
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
@@ -58,8 +56,7 @@ def repeats(result: Result) -> str:
 
 def judged_section(material: Material) -> Section:
     """Return the figures that a reference applies to."""
-    judged = [result for result in material.verdict.results if result.references]
-    if not judged:
+    if not material.verdict.judgements():
         nothing = "No reference applies to any figure of this run: all of them are UNJUDGED."
         return Section("judged", "Judged figures", (Block(paragraphs=(nothing,)),))
     explained = (
@@ -69,12 +66,17 @@ def judged_section(material: Material) -> Section:
     return Section(
         "judged",
         "Judged figures",
-        (Block(paragraphs=(explained,), tables=(_judged_table(judged, material),)),),
+        (Block(paragraphs=(explained,), tables=(_judged_table(material),)),),
     )
 
 
-def _judged_table(judged: Iterable[Result], material: Material) -> Table:
-    rows = [
+HOLDS = {"FAIL": ("FAIL",), "PASS": ("FAIL", "PASS"), "UNJUDGED": ("FAIL", "PASS", "UNJUDGED")}
+"""In which results an answer stands: the worst of a result's answers is its verdict."""
+
+
+def _judged_table(material: Material) -> Table:
+    verdict = material.verdict
+    rows = (
         (
             word(judgement.outcome),
             figure(result, material.benchmarks),
@@ -86,11 +88,11 @@ def _judged_table(judged: Iterable[Result], material: Material) -> Table:
             _limits(judgement),
             f"{judgement.kind}: {judgement.source}",
         )
-        for outcome in ("FAIL", "PASS", "UNJUDGED")
-        for result in judged
+        for outcome, words in HOLDS.items()
+        for result in verdict.of(*words)
         for judgement in result.references
         if judgement.outcome == outcome
-    ]
+    )
     columns = (
         "Verdict",
         "Figure",
@@ -102,7 +104,8 @@ def _judged_table(judged: Iterable[Result], material: Material) -> Table:
         "Limits",
         "Source",
     )
-    return table("Figures with a reference", columns, rows, rest="All stand in verdict.json.")
+    rest, total = "All stand in verdict.json.", verdict.judgements()
+    return table("Figures with a reference", columns, rows, rest=rest, total=total)
 
 
 def _reference(result: Result, judgement: Judgement) -> str:
@@ -119,7 +122,7 @@ def _limits(judgement: Judgement) -> str:
 def all_section(material: Material) -> Section:
     """Return every figure of the run, folded away."""
     results = material.verdict.results
-    rows = [
+    rows = (
         (
             word(result.verdict),
             name(result),
@@ -130,7 +133,7 @@ def all_section(material: Material) -> Section:
             Cell(result.reason, "reason"),
         )
         for result in results
-    ]
+    )
     columns = (
         "Verdict",
         "Figure",
@@ -140,8 +143,8 @@ def all_section(material: Material) -> Section:
         Column("Repeats", NUMBER),
         "Reason",
     )
-    every = table("All figures", columns, rows, kind="dense", rest=REST)
-    fold = Fold(f"Show {count(len(rows), 'figure')}", Block(tables=(every,)), "long")
+    every = table("All figures", columns, rows, kind="dense", rest=REST, total=len(results))
+    fold = Fold(f"Show {count(len(results), 'figure')}", Block(tables=(every,)), "long")
     links = (
         Link("records.parquet", "records.parquet"),
         Link("verdict.json", "verdict.json"),

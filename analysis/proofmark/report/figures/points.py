@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
-from proofmark.records import Record
+import numpy as np
+
+from proofmark.columns import Record
+from proofmark.nodesets import folded
 from proofmark.report.text import visible
-from proofmark.verdict import Result
+from proofmark.standing import Standing
+from proofmark.verdict import Result, Results
 
 Scalar = str | int | float
 
@@ -41,13 +45,43 @@ class Line:
     spots: tuple[Spot, ...]
 
 
-def points_of(results: Iterable[Result]) -> list[Point]:
+MANY = 64
+"""Nodes of which each is a point of its own; more of them are one point with their range."""
+
+
+def points_of(
+    results: Sequence[Result], wanted: Callable[[Record], bool] = lambda _: True
+) -> list[Point]:
     """Return what can be drawn: INVALID measures something else than it claims."""
+    if isinstance(results, Results):
+        return list(_points(results.standing, wanted))
     return [
         Point(result.record, result.record.value, min(result.values), max(result.values))
         for result in results
         if result.verdict != "INVALID" and result.record.value is not None and result.values
     ]
+
+
+def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Point]:
+    """Yield the points of the figures that are wanted; many like nodes are one."""
+    chosen = np.flatnonzero(standing.about(wanted) & standing.valid)
+    alike: dict[int, list[int]] = {}
+    for figure, what in zip(chosen.tolist(), standing.measurand[chosen].tolist(), strict=True):
+        alike.setdefault(what, []).append(figure)
+    low, high = standing.ranges
+    for figures in alike.values():
+        if len(figures) <= MANY:
+            for figure in figures:
+                record = standing.record(figure)
+                yield Point(
+                    record, float(standing.median[figure]), float(low[figure]), float(high[figure])
+                )
+            continue
+        values = standing.median[figures]
+        nodes = (standing.records.nodes[node] for node in standing.node[figures])
+        middle = float(np.median(values))
+        merged = replace(standing.record(figures[0]), node=folded(nodes), value=middle)
+        yield Point(merged, middle, float(low[figures].min()), float(high[figures].max()))
 
 
 def parameter(record: Record, name: str) -> float | None:

@@ -1,0 +1,299 @@
+"""Records in columns: what a run of thousands of nodes is read into, judged from and kept as.
+
+A node's figures differ from its fellows' in hardly more than their values. So what is measured is
+noted once, and each record refers to it by number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Scalar = str | int | float
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One number (contract, "Record"); `attempt` counts the times its step was run, from 1."""
+
+    run: str
+    step: str
+    attempt: int
+    system: str
+    partition: str
+    node: str
+    origin: str
+    case: str
+    benchmark: str
+    metric: str
+    value: float | None
+    unit: str
+    repeat: int
+    mode: str
+    placement: str
+    parameters: Mapping[str, Scalar]
+    environment_hash: str
+    valid: bool
+    reason: str
+
+
+class Measurand(NamedTuple):
+    """What is measured: all of a record that is the same on every node and in every repeat.
+
+    `parameters` is JSON with sorted keys.
+    """
+
+    system: str
+    partition: str
+    origin: str
+    case: str
+    benchmark: str
+    metric: str
+    unit: str
+    mode: str
+    placement: str
+    environment_hash: str
+    parameters: str
+
+
+class Execution(NamedTuple):
+    """One execution of a step."""
+
+    step: str
+    attempt: int
+    repeat: int
+
+
+@dataclass
+class Draft:
+    """Records while they are being read; the lists of numbers are as long as there are records."""
+
+    executions: list[Execution] = field(default_factory=list)
+    measurands: dict[Measurand, int] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    execution: list[int] = field(default_factory=list)
+    measurand: list[int] = field(default_factory=list)
+    node: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    reason: list[int] = field(default_factory=list)
+
+    def add(self, measurand: int, node: str, value: float | None, reason: str | None) -> None:
+        """Add a record of the last execution; without a reason it is valid."""
+        nodes, reasons = self.nodes, self.reasons
+        self.execution.append(len(self.executions) - 1)
+        self.measurand.append(measurand)
+        self.node.append(nodes.setdefault(node, len(nodes)))
+        self.value.append(_NOTHING if value is None else value)
+        self.reason.append(-1 if reason is None else reasons.setdefault(reason, len(reasons)))
+
+
+_NOTHING = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Records(Sequence[Record]):
+    """The records of a run; as a sequence they are made one by one when they are asked for.
+
+    Attributes:
+        run: its id.
+        executions, measurands, nodes, reasons: what the numbers below refer to.
+        execution, measurand, node: of each record.
+        value: NaN where there is none.
+        reason: why it is INVALID; -1 of a valid record.
+    """
+
+    run: str
+    executions: Sequence[Execution]
+    measurands: Sequence[Measurand]
+    nodes: Sequence[str]
+    reasons: Sequence[str]
+    execution: Numbers
+    measurand: Numbers
+    node: Numbers
+    value: Floats
+    reason: Numbers
+
+    @classmethod
+    def joined(cls, run: str, parts: Iterable[Draft]) -> Records:
+        """Return what several readers read, one part behind the other."""
+        executions: list[Execution] = []
+        whole = Draft()
+        columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        for part in parts:
+            measurands = _merged(whole.measurands, part.measurands)
+            nodes = _merged(whole.nodes, part.nodes)
+            reasons = np.append(_merged(whole.reasons, part.reasons), -1)  # the last: valid records
+            columns["execution"].append(_numbers(part.execution) + len(executions))
+            columns["measurand"].append(measurands[_numbers(part.measurand)])
+            columns["node"].append(nodes[_numbers(part.node)])
+            columns["value"].append(np.asarray(part.value, dtype=np.float64))
+            columns["reason"].append(reasons[_numbers(part.reason)])
+            executions += part.executions
+        arrays = {name: np.concatenate(own or [np.array([])]) for name, own in columns.items()}
+        return cls(
+            run,
+            executions,
+            list(whole.measurands),
+            list(whole.nodes),
+            list(whole.reasons),
+            value=arrays.pop("value"),
+            **{name: own.astype(np.int64) for name, own in arrays.items()},
+        )
+
+    @classmethod
+    def of(cls, records: Sequence[Record], run: str = "") -> Records:
+        """Return `records` in columns."""
+        if isinstance(records, Records):
+            return records
+        draft = Draft()
+        numbers: dict[Execution, int] = {}
+        for record in records:
+            execution = Execution(record.step, record.attempt, record.repeat)
+            if execution not in numbers:
+                numbers[execution] = len(numbers)
+                draft.executions.append(execution)
+            measurand = Measurand(
+                **{name: getattr(record, name) for name in Measurand._fields[:-1]},
+                parameters=json.dumps(dict(record.parameters), sort_keys=True),
+            )
+            number = draft.measurands.setdefault(measurand, len(draft.measurands))
+            draft.add(number, record.node, record.value, None if record.valid else record.reason)
+            draft.execution[-1] = numbers[execution]
+        return cls.joined(run or (records[0].run if records else ""), [draft])
+
+    @cached_property
+    def valid(self) -> NDArray[np.bool_]:
+        """Tell of each record whether it is."""
+        return self.reason < 0
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Record]: ...
+    def __getitem__(self, index: int | slice) -> Record | list[Record]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        value, reason = float(self.value[index]), int(self.reason[index])
+        execution = self.executions[self.execution[index]]
+        return self.record(
+            int(self.measurand[index]),
+            self.nodes[self.node[index]],
+            execution,
+            None if value != value else value,
+            "" if reason < 0 else self.reasons[reason],
+            valid=reason < 0,
+        )
+
+    def record(
+        self,
+        measurand: int,
+        node: str,
+        execution: Execution,
+        value: float | None,
+        reason: str = "",
+        *,
+        valid: bool = True,
+    ) -> Record:
+        """Make a record of one measurand."""
+        what = self.measurands[measurand]
+        return Record(
+            self.run,
+            execution.step,
+            execution.attempt,
+            what.system,
+            what.partition,
+            node,
+            what.origin,
+            what.case,
+            what.benchmark,
+            what.metric,
+            value,
+            what.unit,
+            execution.repeat,
+            what.mode,
+            what.placement,
+            self._parameters[measurand],
+            what.environment_hash,
+            valid,
+            reason,
+        )
+
+    @cached_property
+    def _parameters(self) -> list[dict[str, Scalar]]:
+        return [json.loads(each.parameters) for each in self.measurands]
+
+
+_COLUMNS = ("execution", "measurand", "node", "value", "reason")
+
+
+Word = TypeVar("Word")
+
+
+def _merged(every: dict[Word, int], own: Iterable[Word]) -> Numbers:
+    """Return what number each of `own` has in `every`, which grows by those that are new."""
+    return _numbers([every.setdefault(each, len(every)) for each in own])
+
+
+def _numbers(own: Sequence[int]) -> Numbers:
+    return np.asarray(own, dtype=np.int64)
+
+
+SCHEMA: Mapping[str, Any] = {
+    "run": pl.String,
+    "step": pl.String,
+    "attempt": pl.Int64,
+    "system": pl.String,
+    "partition": pl.String,
+    "node": pl.String,
+    "origin": pl.String,
+    "case": pl.String,
+    "benchmark": pl.String,
+    "metric": pl.String,
+    "value": pl.Float64,
+    "unit": pl.String,
+    "repeat": pl.Int64,
+    "mode": pl.String,
+    "placement": pl.String,
+    "parameters": pl.String,
+    "environment_hash": pl.String,
+    "valid": pl.Boolean,
+    "reason": pl.String,
+}
+"""Columns of records.parquet; ``parameters`` is JSON with sorted keys."""
+
+
+def table(records: Sequence[Record]) -> pl.DataFrame:
+    """Return the records as one tidy table (`SCHEMA`)."""
+    there = Records.of(records)
+
+    def taken(values: Sequence[Any], kind: Any, numbers: Numbers) -> pl.Series:
+        return pl.Series(values, dtype=kind).gather(numbers)
+
+    columns: dict[str, Any] = {
+        "run": pl.Series([there.run], dtype=pl.String).new_from_index(0, len(there)),
+        "node": taken(there.nodes, pl.String, there.node),
+        "value": pl.Series(there.value).fill_nan(None),
+        "valid": there.valid,
+        "reason": taken(["", *there.reasons], pl.String, there.reason + 1),
+    }
+    for place, name in enumerate(Execution._fields):
+        own = [each[place] for each in there.executions]
+        columns[name] = taken(own, SCHEMA[name], there.execution)
+    for place, name in enumerate(Measurand._fields):
+        columns[name] = taken(
+            [each[place] for each in there.measurands], pl.String, there.measurand
+        )
+    return pl.DataFrame({name: columns[name] for name in SCHEMA}, schema=dict(SCHEMA))
