@@ -8,10 +8,11 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .NOTPARALLEL:
-.PHONY: help acceptance test lint bench lock bundle clean relock .venv .venv-dev
+.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
+	@echo 'make rehearsal    the same on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo 'make test         lint and all the tests; ARGS="-k name"'
 	@echo 'make lint         what CI checks beside the tests'
 	@echo 'make bench        the costs of the kit itself'
@@ -23,6 +24,12 @@ help:
 
 acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
+
+# Root only: namespaces and mounts. `make rehearsal FAULT=` with no such id names those there are.
+rehearsal: SUITE = rehearsal
+rehearsal: .venv-rehearsal
+	python -m tests.rehearsal --suite=$(SUITE) $(if $(LIMIT),--limit=$(LIMIT)) \
+		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
 
 test: lint
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -58,7 +65,7 @@ COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 
 # ARGS=--upgrade takes the newest of what run.in and dev.in leave open.
 relock: .venv-dev
-	cd requirements && for lock in run dev impi spack; do \
+	cd requirements && for lock in run rehearsal dev impi spack; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 
@@ -68,6 +75,9 @@ clean:
 
 .venv:
 	@requirements/setup.sh run
+
+.venv-rehearsal:
+	@requirements/setup.sh rehearsal
 
 .venv-dev:
 	@requirements/setup.sh dev

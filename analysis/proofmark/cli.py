@@ -174,6 +174,7 @@ def parser() -> argparse.ArgumentParser:
         "provide runs/latest --probe hpcc.probe",
     )
     provide.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    provide.add_argument("--node", type=Path, metavar="FILE", help="what probe.sh facts said there")
     provide.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
     provide.add_argument("--installed", action="store_true", help="by the run's installed.json")
     verb_of_run("stage", commands.stage, "write a run's steps (for playbooks)", "stage runs/latest")

@@ -435,7 +435,14 @@ def provide(options: argparse.Namespace) -> int:
     run = open_run(options.folder)
     prefixes = dict(item.partition("=")[::2] for item in options.prefix)
     environments = kit_folder() / "environments"
-    provide_software(run, environments, prefixes, options.probe, by_installed=options.installed)
+    provide_software(
+        run,
+        environments,
+        prefixes,
+        options.probe,
+        by_installed=options.installed,
+        node=options.node,
+    )
     return 0
 
 

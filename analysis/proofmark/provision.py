@@ -191,17 +191,22 @@ def provide_software(
     probes: Sequence[Path],
     *,
     by_installed: bool = False,
+    node: Path | None = None,
 ) -> None:
     """Write ``software.json`` of `run`, and keep the probes it is made from.
 
     A probe's file is named after its package: ``hpcc.probe``. With `by_installed` the run's
-    ``installed.json`` says what was provided, else the ``system.yml`` of the environment.
+    ``installed.json`` says what was provided, else the ``system.yml`` of the environment. `node` is
+    what ``probe.sh`` printed on the node that was asked; None is the machine at hand, as the run
+    knows it.
 
     Raises:
         BadInput: a file is wrong or missing, or the run began with other programs.
     """
     texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in probes}
-    facts = parse_probe((run.folder / "inputs" / "facts.probe").read_text(), "inputs/facts.probe")
+    seen = node or run.folder / "inputs" / "facts.probe"
+    told = seen.read_text(encoding="utf-8", errors="replace")
+    facts = parse_probe(told, seen.name)
     programs = {name: parse_programs(text, f"{name}.probe") for name, text in texts.items()}
     if by_installed:
         installed = read_json(run.folder / "installed.json", Installed)
@@ -216,6 +221,7 @@ def provide_software(
     kept.mkdir(exist_ok=True)
     for name, text in texts.items():
         (kept / f"{name}.probe").write_text(text)
+    (kept / "node.facts").write_text(told)
     fresh = target.with_suffix(".new")
     fresh.write_text(software.model_dump_json(indent=1) + "\n")
     fresh.rename(target)

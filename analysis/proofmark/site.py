@@ -373,9 +373,13 @@ def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
         from ansible.errors import AnsibleError
         from ansible.inventory.manager import InventoryManager
         from ansible.parsing.dataloader import DataLoader
+        from ansible.plugins.loader import init_plugin_loader
         from ansible.template import Templar
+        from ansible.utils.collection_loader import AnsibleCollectionConfig
         from ansible.vars.manager import VariableManager
 
+        if AnsibleCollectionConfig.collection_finder is None:
+            init_plugin_loader()  # variables may hold lookups and filters
         loader = DataLoader()
         asked: dict[str, _Asked] = {}
         try:

@@ -69,6 +69,7 @@ def provided(found: Iterable[Mapping[str, Any]], probes: str, origin: str) -> di
     each = list(found)
     return {
         "probe": [f"{probes}/{need['package']}.probe" for need in each],
+        "node": f"{probes}/node.facts",
         "prefix": [f"{need['package']}={need['prefix']}" for need in each if need.get("prefix")],
         "installed": origin != "system",
     }

@@ -54,6 +54,21 @@ def skl(attributes: Mapping[str, Any]) -> list[Domain]:
     ]
 
 
+def notation(attributes: Mapping[str, Any], shape: str) -> str:
+    """Return the node as hwloc's synthetic notation; empty where that has no words for it."""
+    if shape == "skl":
+        snc = attributes["SubNumaCluster"] == "Enabled"
+        inside = "group:2 [numa(memory=48GiB)] l2:10" if snc else "[numa(memory=96GiB)] l2:20"
+        return f"pack:2 {inside}(size=1MiB) core:1 pu:1"
+    parts = len(DOMAINS.get(attributes["ClusterMode"], [68]))
+    if parts == 4:  # uneven
+        return ""
+    ddr, *mcdram = (round(d.memory_kb / SEEN_SHARE) for d in knl(attributes)[::parts])
+    memories = "".join(f"[numa(memory={size}KiB)] " for size in (ddr, *mcdram))
+    group = f"group:{parts} " if parts > 1 else ""
+    return f"pack:1 {group}{memories}l2:{34 // parts}(size=1MiB) core:2 pu:4(indexes=4*68:68*1)"
+
+
 def _kb(gib: float) -> int:
     return int(gib * GIB_KB * SEEN_SHARE)
 
@@ -84,11 +99,13 @@ def boot(folder: Path, attributes: Mapping[str, Any], shape: str) -> None:
     shutil.rmtree(nodes, ignore_errors=True)
     for number, domain in enumerate(shown):
         _write(nodes / f"node{number}/cpulist", _ranges(domain.cpus) + "\n")
-        line = f"Node {number} MemTotal:       {domain.memory_kb} kB\n"
-        _write(nodes / f"node{number}/meminfo", line)
+        sizes = {"MemTotal": domain.memory_kb, "MemFree": domain.memory_kb, "MemUsed": 0}
+        lines = (f"Node {number} {name}: {size:>13} kB\n" for name, size in sizes.items())
+        _write(nodes / f"node{number}/meminfo", "".join(lines))
     tables = folder / "sys/firmware/dmi/tables"
     tables.mkdir(parents=True, exist_ok=True)
     (tables / "DMI").write_bytes(smbios(attributes, knl_tables=shape == "knl"))
+    _write(folder / "topology", notation(attributes, shape) + "\n")
     _write(folder / "proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
     (folder / "down").unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ import secrets
 import ssl
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -58,7 +58,8 @@ class Emulator:
     """A context in which the machines of `names` have BMCs that answer.
 
     ``faults`` are by name of the node. ``folder/nodes/<name>`` is the node behind a BMC.
-    ``hook`` is a command that is told ``off NODE`` and ``on NODE``.
+    ``hook`` is a command, or a function that returns at once; it is told ``off NODE`` and
+    ``on NODE``.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class Emulator:
         network: int = 9,
         faults: Mapping[str, str] | None = None,
         timing: Timing | None = None,
-        hook: str = "",
+        hook: str | Callable[[str, str], object] = "",
     ) -> None:
         given = faults or {}
         self.timing = timing or Timing()
@@ -275,7 +276,11 @@ class Emulator:
         self._tell("on", machine)
 
     def _tell(self, what: str, machine: Machine) -> None:
-        if self._hook and machine.fault != "no-return":
+        if what == "on" and machine.fault == "no-return":
+            return
+        if callable(self._hook):
+            self._hook(what, machine.name)
+        elif self._hook:
             subprocess.Popen([self._hook, what, machine.name], stdin=subprocess.DEVNULL)
 
 

@@ -83,6 +83,7 @@ def test_provided_names_a_probe_each_and_the_prefixes_there_are() -> None:
     found = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
     assert provided(found, "/probes", "system") == {
         "probe": ["/probes/fio.probe", "/probes/imb.probe"],
+        "node": "/probes/node.facts",
         "prefix": ["imb=/p/impi"],
         "installed": False,
     }

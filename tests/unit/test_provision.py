@@ -212,6 +212,19 @@ def test_software_and_the_probes_it_is_made_from_are_kept(run: Run, tmp_path: Pa
     assert (run.folder / "software/fio.probe").read_text() == text
 
 
+def test_declared_hardware_takes_the_facts_of_the_node_that_was_asked(
+    run: Run, tmp_path: Path
+) -> None:
+    (run.folder / "inputs/facts.probe").write_text("")
+    probe, node = tmp_path / "fio.probe", tmp_path / "node"
+    probe.write_text(program("fio", "/usr/bin/fio"))
+    with pytest.raises(BadInput, match=r"facts\.probe"):
+        provide_software(run, tmp_path / "environments", {}, [probe])
+    node.write_text(FACTS)
+    provide_software(run, tmp_path / "environments", {}, [probe], node=node)
+    assert (run.folder / "software/node.facts").read_text() == FACTS
+
+
 def test_same_software_again_changes_no_file(run: Run, tmp_path: Path) -> None:
     text = program("fio", "/usr/bin/fio")
     provide(run, tmp_path, text)

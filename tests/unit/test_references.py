@@ -181,6 +181,15 @@ class TestKinds:
         assert hold(record(), 100.0, given, Figures([]), {}).outcome == "PASS"
 
     @pytest.mark.parametrize(
+        ("origin", "outcome"), [("measured", "FAIL"), ("emulated", "UNJUDGED")]
+    )
+    def test_how_fast_a_virtual_node_is_never_fails(self, origin: str, outcome: str) -> None:
+        found = hold(record(origin=origin), 10.0, reference(), Figures([]), {})
+        assert found.outcome == outcome
+        assert found.reason.endswith("is not at least 0.9")
+        assert hold(record(origin=origin), 100.0, reference(), Figures([]), {}).outcome == "PASS"
+
+    @pytest.mark.parametrize(
         "wrong",
         [
             {"rule": "rpeak_avx"},

@@ -96,7 +96,7 @@ def test_lock_is_pinned_hashed_and_without_address(lock: Path) -> None:
 
 
 @pytest.mark.lint
-@pytest.mark.parametrize("name", ["run", "dev", "impi"])
+@pytest.mark.parametrize("name", ["run", "rehearsal", "dev", "impi"])
 def test_lock_agrees_with_its_source(name: str) -> None:
     source = {dist: version for dist, (version, _) in sources(name).items()}
     assert source
@@ -105,12 +105,14 @@ def test_lock_agrees_with_its_source(name: str) -> None:
 
 @pytest.mark.lint
 def test_dev_lock_holds_the_run_lock() -> None:
-    """The two go into one .venv."""
-    assert pins(REQUIREMENTS / "run.txt").items() <= pins(REQUIREMENTS / "dev.txt").items()
+    """They go into one .venv."""
+    dev, rehearsal = pins(REQUIREMENTS / "dev.txt"), pins(REQUIREMENTS / "rehearsal.txt")
+    assert pins(REQUIREMENTS / "run.txt").items() <= dev.items()
+    assert rehearsal.items() <= dev.items()
 
 
 def test_every_requirement_is_imported_or_has_a_reason() -> None:
-    named = sources("run") | sources("dev")
+    named = sources("run") | sources("rehearsal") | sources("dev")
     unexplained = {dist for dist, (_, reason) in named.items() if not reason}
     assert unexplained - imported("analysis", "plugins", "tests") == set()
 
@@ -119,7 +121,9 @@ def test_every_import_is_a_requirement() -> None:
     """What works only because another package needs it breaks at the next `make relock`."""
     own = {"proofmark", "pydantic-core"}  # pydantic documents its core's types as its interface
     assert imported("analysis", "plugins") - own <= sources("run").keys()
-    assert imported("tests") - own <= (sources("run") | sources("dev")).keys()
+    assert (
+        imported("tests") - own <= (sources("run") | sources("rehearsal") | sources("dev")).keys()
+    )
 
 
 @pytest.mark.lint

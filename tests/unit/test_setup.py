@@ -17,6 +17,7 @@ def checkout(tmp_path: Path) -> Path:
     """Return a checkout whose .venv is up to date, and commands that play a Debian for a user."""
     shutil.copytree(REQUIREMENTS, tmp_path / "requirements")
     (tmp_path / "requirements/debian-run.txt").write_text("hwloc-nox|hwloc\npython3-venv\n")
+    (tmp_path / "requirements/debian-rehearsal.txt").write_text("")
     (tmp_path / "requirements/debian-dev.txt").write_text("busybox|busybox-static # a shell\n")
     (tmp_path / "galaxy.yml").touch()
     (tmp_path / "pyproject.toml").touch()

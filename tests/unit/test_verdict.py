@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.unit.helpers import make_kit
 
 from proofmark.cases import Benchmarks, Reference
+from proofmark.fleet.bad import bad_nodes
 from proofmark.plan import Plan
 from proofmark.records import Record
 from proofmark.site import Limit
@@ -345,3 +346,22 @@ class TestWhole:
         assert len(set(names)) == 4
         (error,) = suite.iter("error")
         assert error.get("message") == '<&"'
+
+
+@pytest.mark.fault("slow-link")
+@pytest.mark.parametrize("slow", [0, 3], ids=["control", "the third"])
+def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], slow: int) -> None:
+    """Eight emulated nodes in a ring, each link measured once, as in a rehearsal."""
+    records = [
+        record(
+            node=f"n{number},n{number % 8 + 1}",
+            value=40.0 if slow in (number, number % 8 + 1) else 100.0 + number / 10,
+            origin="emulated",
+        )
+        for number in range(1, 9)
+    ]
+    answer = judged(known, records)
+    found = bad_nodes(answer, {}, {})
+    assert [node.host for node in found.nodes] == ([f"n{slow}"] if slow else [])
+    assert answer.counts["FAIL"] == (2 if slow else 0)
+    assert found.links == ()

@@ -17,7 +17,7 @@ from typing import Self
 HERE = Path(__file__).parent
 HEAD = "head"
 HEAD_ADDRESS = "10.77.0.1"
-_SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Cluster:
@@ -27,14 +27,22 @@ class Cluster:
         folder: what the cluster keeps; every node sees it, as it sees all paths of `shared`. The
             rest of the file system is the host's, but for /tmp, /dev/shm and /run.
         bin: commands that run in the cluster's network, for the front of ``PATH``.
+        session: variables of whoever logs in to a node.
     """
 
     def __init__(
-        self, folder: Path, nodes: int = 4, *, prefix: str = "knl", shared: Iterable[Path] = ()
+        self,
+        folder: Path,
+        nodes: int = 4,
+        *,
+        prefix: str = "knl",
+        shared: Iterable[Path] = (),
+        session: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.bin = self.folder / "bin"
         self.names = [f"{prefix}{number:04d}" for number in range(1, nodes + 1)]
+        self.session = session or {}
         self._shared = [str(path.resolve()) for path in (self.folder, *shared)]
         self._head: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, subprocess.Popen[str]] = {}
@@ -118,8 +126,11 @@ class Cluster:
             self._expect(name, "up")
         links = []
         for name in names:
-            link = f"ve{self.names.index(name) + 1}"
-            links += [f"link add {link} type veth peer name eth0 netns {self.pid(name)}"]
+            number = self.names.index(name) + 1
+            link = f"ve{number}"
+            # The same hardware address at each boot: the others remember it.
+            own = f"eth0 address 02:77:00:00:{number // 256:02x}:{number % 256:02x}"
+            links += [f"link add {link} type veth peer name {own} netns {self.pid(name)}"]
             links += [f"link set {link} master br0 up"]
         self._ip("\n".join(links) + "\n")
         for name in names:
@@ -179,7 +190,7 @@ class Cluster:
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
         """Put a command into `bin` that runs `name` of the host as if on the head."""
-        program = shutil.which(name, path=_SAFE_PATH)
+        program = shutil.which(name, path=SAFE_PATH)
         assert program, f"{name} is not installed"
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
         script = self.bin / name
@@ -221,6 +232,8 @@ class Cluster:
             "UseDNS": "no",
             "Subsystem": "sftp internal-sftp",
         }
+        if self.session:
+            sshd["SetEnv"] = " ".join(f"{name}={value}" for name, value in self.session.items())
         ssh = {
             "IdentityFile": key,
             "IdentitiesOnly": "yes",
@@ -236,7 +249,7 @@ class Cluster:
 
 def clean_environment() -> dict[str, str]:
     """Return what a daemon finds at boot: nothing of the test that started it."""
-    return {"PATH": _SAFE_PATH, "LC_ALL": "C.UTF-8"}
+    return {"PATH": SAFE_PATH, "LC_ALL": "C.UTF-8"}
 
 
 def _settings(values: Mapping[str, object]) -> str:

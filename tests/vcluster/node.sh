@@ -29,11 +29,11 @@ exec 3>&1 >>"$folder/log/$name" 2>&1 </dev/null
 ip link set lo up
 ip addr add "$(awk -v name="$name" '$2 == name { print $1 }' "$folder/hosts")/16" dev eth0
 ip link set eth0 up
-/usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- &
 for script in "$folder"/boot.d/*.sh; do
 	# shellcheck disable=SC1090 # written by whatever service the cluster has
 	if [ -e "$script" ]; then NODE=$name . "$script" 3>&-; fi
 done
+/usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- & # who gets in finds a node that has booted
 set +e
 echo ready >&3
 exec 3>&-

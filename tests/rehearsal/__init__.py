@@ -1,0 +1,1 @@
+"""A rehearsal: the playbooks, unchanged, on a virtual machine room. See docs/rehearsal.md."""

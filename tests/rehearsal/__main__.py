@@ -1,0 +1,93 @@
+"""Rehearse an acceptance on a virtual machine room: make rehearsal [SUITE=…] [FAULT=…].
+
+Exit code: the playbooks' own; 5 where a fault was injected and they did not name it; 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FrameType
+
+from tests.rehearsal.faults import FAULTS, Fault
+from tests.rehearsal.play import Played, command, play
+from tests.rehearsal.room import Room
+from tests.rehearsal.shapes import SHAPES
+
+CHECKOUT = Path(__file__).parents[2]
+NOT_NAMED, STOPPED = 5, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit code."""
+    options = _parser().parse_args(arguments)
+    if os.geteuid() != 0:
+        print("only root can make namespaces and mounts; nothing was changed", file=sys.stderr)
+        return 3
+    fault = FAULTS[options.fault] if options.fault else None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        return _rehearse(options, fault)
+    except KeyboardInterrupt:
+        return STOPPED
+
+
+def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
+    began = time.monotonic()
+    with TemporaryDirectory(prefix="proofmark-rehearsal-") as folder:
+        shared = [options.checkout] if options.checkout.is_relative_to("/tmp") else []
+        made = Room(Path(folder), options.limit, options.nodes, fault, shared)
+        with made as room:
+            _say(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
+            if fault:
+                _say(f"fault {options.fault}: {fault.what.format(node=room.victim)}")
+            call = command(room, options.suite, modes=not options.one_mode, more=options.more)
+            _say(" ".join(call))
+            played = play(room, options.checkout, call, _say)
+    report = (options.checkout / "runs/latest").resolve() / "report.html"
+    _say(f"the virtual cluster is gone; {time.monotonic() - began:.0f} s in all")
+    if report.exists() and not played.stopped:
+        _say(f"the report: {report}")
+    return _answer(options.fault, fault, made.victim, played)
+
+
+def _answer(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
+    if played.stopped:
+        return STOPPED
+    if fault is None:
+        return played.code
+    words = fault.says.format(node=victim)
+    named = played.says(words) and (played.code == 0) == fault.ends_well
+    _say(f"fault {name}: {'' if named else 'NOT '}named: {words} (exit code {played.code})")
+    return played.code if named else NOT_NAMED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.rehearsal", description=__doc__)
+    parser.add_argument("--limit", choices=sorted(SHAPES), default="knl", help="which partition")
+    parser.add_argument("--suite", default="rehearsal")
+    parser.add_argument("--fault", choices=sorted(FAULTS))
+    parser.add_argument("--nodes", type=int, choices=range(2, 9), default=8, metavar="2…8")
+    parser.add_argument("--one-mode", action="store_true", help="without confirm_reboot=true")
+    parser.add_argument("--checkout", type=Path, default=CHECKOUT, help="whose playbooks")
+    parser.add_argument("more", nargs="*", help="further arguments of ansible-playbook, behind --")
+    return parser
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""The faults of tests/faults.yml that a rehearsal can inject: what is done, what must be said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.rehearsal.room import Room
+
+
+def _nothing(_: Room) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault; ``{node}`` in its texts is the node that has it.
+
+    Attributes:
+        what: is done, in few words.
+        says: must be in the output of the playbooks.
+        bmc: what is wrong with the node's BMC, a word of `tests.bmc.machine.FAULTS`.
+        rate: the speed of its link.
+        mount: lines of sh that its mount command runs first.
+        before: is done when all is up.
+        meanwhile: is done, in a thread, while a job runs.
+        ends_well: the run measures everything all the same, and the verdict is 0.
+    """
+
+    what: str
+    says: str
+    bmc: str = ""
+    rate: str = ""
+    mount: str = ""
+    before: Callable[[Room], None] = _nothing
+    meanwhile: Callable[[Room], None] | None = None
+    ends_well: bool = False
+
+
+def _bmc(word: str, what: str, outcome: str) -> Fault:
+    return Fault(what, f"{outcome}: 1 nodes ({{node}})", bmc=word)
+
+
+def _drain(room: Room) -> None:
+    reason = ("State=DRAIN", "Reason=a fan is broken")
+    room.slurm.ask("scontrol", "update", f"NodeName={room.victim}", *reason)
+
+
+def _restart_scheduler(room: Room) -> None:
+    room.slurm.stop_controller()
+    time.sleep(2)
+    room.slurm.start_controller()
+
+
+def _take_power(room: Room) -> None:
+    room.cluster.kill(room.victim)
+
+
+FAULTS = {
+    "bmc-unreachable": _bmc("unreachable", "no BMC at the address of {node}", "UNREACHABLE"),
+    "bmc-wrong-password": _bmc("wrong-password", "another password in the BMC of {node}", "DENIED"),
+    "bmc-expired-certificate": _bmc("expired", "an expired certificate", "BAD_CERTIFICATE"),
+    "bmc-hang": _bmc("hang", "a BMC that never answers", "NO_ANSWER"),
+    "bmc-503-storm": _bmc("busy", "a BMC that is always busy", "BUSY"),
+    "mode-foreign-pending": _bmc("foreign", "somebody else's change waits", "FOREIGN_PENDING"),
+    "mode-not-applied": _bmc("silent", "firmware that forgets its settings", "NOT_APPLIED"),
+    "mode-no-return": _bmc("no-return", "{node} does not come back", "NO_RETURN"),
+    "mode-other-mode": _bmc("other-mode", "{node} comes back in another mode", "OTHER_MODE"),
+    "mode-drained-by-admin": Fault(
+        "an administrator has drained {node}", "HELD: 1 nodes ({node})", before=_drain
+    ),
+    "mount-fails": Fault(
+        "the file system cannot be mounted on {node}",
+        "{node}: /run/pfs: the server does not answer",
+        mount="echo 'the server does not answer' >&2; exit 1",
+    ),
+    "another-file-system": Fault(
+        "{node} mounts another file system of the same name",
+        "{node}",
+        mount='set -- $(echo "$@" | sed "s|pfs\\.db|other.db|")',
+    ),
+    "node-dies": Fault("the power of {node} is gone in mid-job", "{node}", meanwhile=_take_power),
+    "scheduler-restarts": Fault(
+        "slurmctld is killed in mid-job and started again",
+        "0 FAIL, 0 INVALID",
+        meanwhile=_restart_scheduler,
+        ends_well=True,
+    ),
+    "slow-link": Fault("the link of {node} has a tenth of its speed", "{node}", rate="20mbit"),
+}
+"""By the id of tests/faults.yml."""

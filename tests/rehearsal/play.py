@@ -1,0 +1,119 @@
+"""Runs the playbooks of an acceptance against a virtual machine room, and watches them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from tests.rehearsal.room import Room
+
+INVENTORY = "inventory/rehearsal"
+GRACE_S = 40
+"""A stopped play first stops its jobs in order."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the playbooks said, how they ended, and whether somebody stopped them."""
+
+    code: int
+    output: str
+    stopped: bool
+
+    def says(self, words: str) -> bool:
+        """Tell whether `words` were printed, however Ansible broke the lines."""
+        return words in " ".join(self.output.split())
+
+
+def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) -> list[str]:
+    """Return the command of a real acceptance; nothing in it but the inventory is a rehearsal's."""
+    whole = {"rknl": "knl", "rskl": "skl"}[room.shape.prefix]
+    limit = whole if len(room.names) == 8 else ",".join(room.names)
+    confirmed = ["-e", "confirm_reboot=true"] if modes else []
+    chosen = ["-i", INVENTORY, "-l", limit, "-e", f"suite={suite}", *confirmed]
+    return ["ansible-playbook", "acceptance.yml", *chosen, *more]
+
+
+def play(room: Room, checkout: Path, call: Sequence[str], say: Callable[[str], None]) -> Played:
+    """Run `call` in `checkout`, say what it says, and inject the fault while a job runs."""
+    tools = Path(sys.executable).parent
+    environment = room.environment()
+    environment |= {
+        "PATH": f"{room.cluster.bin}:{tools}:{os.environ['PATH']}",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+    }
+    environment.pop("PROOFMARK_SITE", None)
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig=TERM", *call],
+        cwd=checkout,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    ended = threading.Event()
+    watch = threading.Thread(target=_meanwhile, args=(room, ended))
+    lines: list[str] = []
+    with _passed_on(process) as stopped:
+        watch.start()
+        assert process.stdout
+        for line in process.stdout:
+            lines.append(line)
+            say(line.rstrip("\n"))
+        code = process.wait()
+        ended.set()
+        watch.join()
+    return Played(code, "".join(lines), bool(stopped))
+
+
+@contextmanager
+def _passed_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
+    """Let the play end in order when we are told to end, and at once when we are told twice."""
+    received: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        _kill(process, signal.SIGINT if len(received) == 1 else signal.SIGKILL)
+        timer.start() if len(received) == 1 else timer.cancel()
+
+    timer = threading.Timer(GRACE_S, _kill, (process, signal.SIGKILL))
+    timer.daemon = True
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, end) for number in ends}
+    try:
+        yield received
+    finally:
+        timer.cancel()
+        _kill(process, signal.SIGKILL)  # whatever an interrupted play has left of its session
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _kill(process: subprocess.Popen[str], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        os.killpg(process.pid, number)
+
+
+def _meanwhile(room: Room, ended: threading.Event) -> None:
+    """Do what the fault does while a job runs on the node that has it."""
+    act = room.fault.meanwhile if room.fault else None
+    asked = ("squeue", "--noheader", "--states=running", f"--nodelist={room.victim}")
+    while act and not ended.wait(1):
+        if room.slurm.ask(*asked).strip():
+            time.sleep(2)  # the job has begun to measure
+            act(room)
+            return

@@ -1,0 +1,110 @@
+"""The rehearsal: the playbooks on a virtual machine room, of which nothing is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.rehearsal.faults import FAULTS
+from tests.roles.kit import NAP, ROOT, Kit
+from tests.unit.helpers import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+MODES = ["quadrant-flat", "quadrant-cache"]
+
+
+@pytest.fixture
+def rehearsal(kit: Kit) -> Iterator[Kit]:
+    """Give the kit the rehearsal's site, with two modes; afterwards nothing of it may be left."""
+    shutil.copytree(ROOT / "inventory/rehearsal", kit.folder / "inventory/rehearsal")
+    case = yaml.safe_load(NAP)
+    case["suites"] = {"rehearsal": {"modes": MODES, "sweep": {"seconds": 1}}}
+    (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+    (kit.folder / "benchmarks/suites.yml").write_text("suites: {rehearsal: {title: naps}}\n")
+    links = interfaces()
+    yield kit
+    assert left_behind(kit.folder.parent) == []
+    assert interfaces() == links
+
+
+def interfaces() -> list[str]:
+    return sorted(os.listdir("/sys/class/net"))  # noqa: PTH208
+
+
+def left_behind(top: Path) -> list[str]:
+    """Return what a rehearsal in `top` has left: folders, and processes or mounts that name one."""
+    word = re.compile(rb"proofmark-rehearsal-\w+")
+    found = [str(path) for path in top.glob("proofmark-rehearsal-*")]
+    for process in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ", "mountinfo"):
+            try:
+                content = (process / name).read_bytes()
+            except OSError:
+                continue  # it has just ended
+            if f"{top}".encode() in content and word.search(content):
+                found.append(f"{process.name} {name}")
+    return found
+
+
+def start(kit: Kit, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.rehearsal", f"--checkout={kit.folder}", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": f"{kit.folder.parent}", "COLUMNS": "200"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, _ = process.communicate(timeout=600)
+    return " ".join(output.split())
+
+
+def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) -> None:
+    process = start(rehearsal, "--nodes=2")
+    output = finish(process)
+    assert process.returncode == 0, output
+    results = rehearsal.verdict()["results"]
+    assert {result["mode"] for result in results} == set(MODES)
+    assert {result["origin"] for result in results} == {"emulated"}
+    assert rehearsal.verdict()["coverage"]["not_run"] == []
+    assert "-l rknl0001,rknl0002 -e suite=rehearsal -e confirm_reboot=true" in output
+    assert f"the report: {rehearsal.run()}/report.html" in output
+    (node,) = rehearsal.run().glob("nodes/*.json")
+    assert "Xeon Phi" in node.read_text()
+
+
+@pytest.mark.fault("bmc-wrong-password")
+def test_a_fault_is_named_with_its_node(rehearsal: Kit) -> None:
+    """The control is the test above."""
+    process = start(rehearsal, "--nodes=2", "--fault=bmc-wrong-password")
+    output = finish(process)
+    assert process.returncode == 2, output
+    assert "fault bmc-wrong-password: named: DENIED: 1 nodes (rknl0002)" in output
+    assert not list(rehearsal.run().glob("steps/*/rc"))
+
+
+def test_stopped_by_ctrl_c_it_leaves_nothing(rehearsal: Kit) -> None:
+    process = start(rehearsal, "--nodes=2", "--one-mode")
+    until(lambda: bool(list(rehearsal.folder.glob("runs/*/steps/*/started"))), 300)
+    os.killpg(process.pid, signal.SIGINT)
+    output = finish(process)
+    assert process.returncode == 130, output
+
+
+def test_every_fault_that_can_be_rehearsed_is_one_that_must_be_caught() -> None:
+    known = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
+    assert known.keys() >= FAULTS.keys()
