@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from proofmark.cases import Benchmarks, Case, Scope, SuiteUse, reference_mistakes
 from proofmark.declared import CURRENT
-from proofmark.errors import BadInput, bad_input
+from proofmark.errors import BadInput, Mistake, bad_input
 from proofmark.layout import Layouts
 from proofmark.nodesets import Nodes
 from proofmark.points import Sweep
@@ -117,10 +117,8 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
         BadInput: unknown suite, no case in it, a sweep that expands to nothing, a placement that
             the machine cannot hold, or a contract limit that can never judge.
     """
-    for index, limit in enumerate(site.partition.limits):
-        key = f"partition.limits.{index}"
-        if wrong := [*reference_mistakes(site.facts, key, limit, limit.case, benchmarks.cases)]:
-            raise BadInput(*wrong)
+    if wrong := limit_mistakes(benchmarks, site):
+        raise BadInput(*wrong)
     repeats = benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
     if not members:
@@ -166,6 +164,17 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
     decided = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
     digest = content_digest(decided)
     return draft_plan.model_copy(update={"digest": digest})
+
+
+def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[Mistake]:
+    """Return what is wrong with the contract limits of `site`: they would judge nothing."""
+    return [
+        mistake
+        for index, limit in enumerate(site.partition.limits)
+        for mistake in reference_mistakes(
+            site.facts, f"partition.limits.{index}", limit, limit.case, benchmarks.cases
+        )
+    ]
 
 
 def content_digest(content: Any) -> str:

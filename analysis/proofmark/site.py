@@ -291,15 +291,34 @@ def load_sites(
 
 
 def read_sites(
-    inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
+    inventory: Path,
+    limit: str,
+    overrides: Mapping[str, str | None] | None = None,
+    broken: list[Site] | None = None,
 ) -> tuple[list[Site], list[Mistake]]:
     """Return the partitions whose facts are right, and the mistakes of the others.
+
+    `broken` gets what can be read of the latter, for who looks for further mistakes.
 
     Raises:
         BadInput: Ansible cannot read the inventory.
     """
     sites: list[Site] = []
     mistakes: list[Mistake] = []
+
+    def site_of(name: str, asked: _Asked, partition: Partition) -> Site:
+        return Site(
+            name=inventory.name,
+            inventory=inventory,
+            limit=limit,
+            partition_name=name,
+            partition=partition,
+            hosts=asked.hosts,
+            connection=asked.variables.get("ansible_connection", "ssh"),
+            reach=_reach(asked.variables, partition.firmware),
+            partition_hosts=list(asked.all_hosts),
+        )
+
     for name, asked in _ask_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
         if "partition" not in asked.variables:
@@ -310,21 +329,30 @@ def read_sites(
             partition = Partition.model_validate(raw)
         except ValidationError as error:
             mistakes += (_mistake(file, item) for item in error.errors())
+            if broken is not None and (rest := _readable(raw, error)):
+                broken.append(site_of(name, asked, rest))
             continue
-        sites.append(
-            Site(
-                name=inventory.name,
-                inventory=inventory,
-                limit=limit,
-                partition_name=name,
-                partition=partition,
-                hosts=asked.hosts,
-                connection=asked.variables.get("ansible_connection", "ssh"),
-                reach=_reach(asked.variables, partition.firmware),
-                partition_hosts=list(asked.all_hosts),
-            )
-        )
+        sites.append(site_of(name, asked, partition))
     return sites, mistakes
+
+
+_HARMLESS: Mapping[str, Any] = {
+    "hardware": "discovered",
+    "environment": "local",
+    "scheduler": "none",
+    "provision_from": "system",
+    "scratch": {"path": "/"},
+}
+
+
+def _readable(raw: Any, error: ValidationError) -> Partition | None:
+    """Return a partition of those facts in which `error` sees nothing wrong, if they make one."""
+    wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
+    right = {key: value for key, value in raw.items() if key not in wrong} if wrong else {}
+    try:
+        return Partition.model_validate({**_HARMLESS, **right})
+    except ValidationError:
+        return None
 
 
 def variable_files(folder: Path) -> list[Path]:

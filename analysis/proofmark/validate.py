@@ -9,7 +9,7 @@ from proofmark import schedulers
 from proofmark.cases import Benchmarks
 from proofmark.errors import BadInput, Mistake, nearest
 from proofmark.machines import machines_of
-from proofmark.plan import Plan, make_plan
+from proofmark.plan import Plan, limit_mistakes, make_plan
 from proofmark.site import Site, read_sites, variable_files
 from proofmark.yamlfile import placed, repeated_keys
 
@@ -21,21 +21,29 @@ def validate(
     mistakes = [
         mistake for file in sorted(inventory.rglob("*.yml")) for mistake in repeated_keys(file)
     ]
+    broken: list[Site] = []
     try:
-        sites, wrong = read_sites(inventory, limit)
+        sites, wrong = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
         return [], [*mistakes, *error.mistakes]
     mistakes += wrong
     if not sites and not mistakes:
         mistakes.append(Mistake("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
-    for site in sites:
+    for site in [*sites, *broken]:
         mistakes += _unknown_names(site, environments)
         mistakes += _given_twice(site)
+        mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
+    for site in map(_without_limits, sites):  # those that judge nothing are told; go on
         planned, wrong = _planned(site, benchmarks)
         plans += planned
         mistakes += (_located(site, mistake) for mistake in wrong)
     return plans, list(dict.fromkeys(mistakes))
+
+
+def _without_limits(site: Site) -> Site:
+    partition = site.partition.model_copy(update={"limits": []})
+    return site.model_copy(update={"partition": partition})
 
 
 def _unknown_names(site: Site, environments: Path) -> Iterator[Mistake]:

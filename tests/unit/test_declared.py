@@ -197,10 +197,17 @@ def test_all_mistakes_are_named_in_one_go_with_file_and_line(tmp_path: Path) -> 
     assert any(line.startswith(f"{at('environment:')}: partition.environment") for line in found)
     assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome', did" in x for x in found)
     assert any("l3:one" in line for line in found)
-    broken = sound.replace("off_root: true", "of_root: true").replace("  limits: []\n", "")
+    # What cannot be read hides nothing of what can.
+    broken = sound.replace("off_root: true", "of_root: true").replace(": none", ": nome")
+    limit = "{metric: triad, value: 1, at_least: 0.9, source: annex, case: "
+    limits = f"limits: [{limit}streem}}, {limit}steam}}]"
+    broken = broken.replace("limits: []", limits)
     file.write_text(broken + "  limitz: []\n  modes: {}\n", encoding="utf-8")
     lines = broken.splitlines()
     found = check(inventory)
+    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome'" in line for line in found)
+    for case in ("streem", "steam"):
+        assert any(f"{at('limits:')}: " in line and f"{case!r}" in line for line in found)
     assert any(f"{at('of_root:')}: partition.scratch.of_root" in line for line in found)
     assert any(f"{file}:{len(lines) + 1}: partition.limitz" in line for line in found)
     assert any("partition.modes" in line for line in found)
