@@ -88,7 +88,7 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
     starting = SRUN if how == "srun" else SSH
     kit = make_kit(shared / f"kit-{how}")
     program = kit.program('echo "$@"')
-    plan, site = p5(starting, ranks=[6, 8, 16], collective="Bcast")
+    plan, site = p5(starting, ranks=[6, 16], collective="Bcast")
     steps = list(plan.steps())
     assert {step.placement for step in steps} == {"BD", "BA", "UD", "UA"}
     provided = software(program, "openmpi", "/usr", "openmpi")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -22,17 +23,22 @@ from proofmark.runs import Run, site_of
 pytestmark = pytest.mark.root
 
 
-@pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GridEngine]:
-    made = Cluster(tmp_path / "cluster", 2, shared=[tmp_path])
-    with made as cluster, GridEngine(cluster) as engine:
-        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+@pytest.fixture(scope="module")
+def booted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngine]:
+    shared = tmp_path_factory.mktemp("shared")
+    with Cluster(shared / "cluster", 2, shared=[shared]) as cluster, GridEngine(cluster) as engine:
         yield engine
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    made = make_kit(tmp_path)
+def engine(booted: GridEngine, monkeypatch: pytest.MonkeyPatch) -> GridEngine:
+    monkeypatch.setenv("PATH", f"{booted.cluster.bin}:{os.environ['PATH']}")
+    return booted
+
+
+@pytest.fixture
+def kit(booted: GridEngine, tmp_path: Path) -> Kit:
+    made = make_kit(booted.cluster.folder.parent / tmp_path.name)
     made.program(
         'echo "size $1"; while [ ! -e "$GO" ]; do sleep 0.05; done; echo "rate 100"; echo END'
     )
@@ -73,7 +79,9 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     thread.start()
     (step,) = steps_of(run)
     until(lambda: len(list(step.glob("*/started"))) == 2)
-    engine.ask("qdel", "1")
+    (ticket,) = (run.folder / "jobs").rglob("ticket.json")
+    until(lambda: json.loads(ticket.read_text())["id"] != "")
+    engine.ask("qdel", json.loads(ticket.read_text())["id"])
     thread.join(50)
     (line,) = judged(run).coverage.stopped
     # All that the accounts of this release tell; newer ones say who deleted it.

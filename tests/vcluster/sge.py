@@ -141,12 +141,14 @@ class GridEngine:
         given = self.root / "given"
         given.write_text(f"group_name @allhosts\nhostlist {' '.join(self.cluster.names)}\n")
         self.ask("qconf", "-Ahgrp", str(given))
-        # Both are made from a template that qconf shows to an editor: here one that sets values.
+        # All are made from a text that qconf shows to an editor: here one that sets values.
         pe = {"slots": "99999", "allocation_rule": "1", "control_slaves": "TRUE"}
         queue = {"pe_list": ENVIRONMENT, "slots": "1", "shell": "/bin/sh", "hostlist": "@allhosts"}
         queue["load_thresholds"] = "NONE"  # the load is the host's
-        for option, name, values in (("-ap", ENVIRONMENT, pe), ("-aq", QUEUE, queue)):
+        turns = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
+        made = ((["-msconf"], turns), (["-ap", ENVIRONMENT], pe), (["-aq", QUEUE], queue))
+        for arguments, values in made:
             changes = " ".join(f"-e 's|^{key} .*|{key} {new}|'" for key, new in values.items())
             self._editor.write_text(f'#!/bin/sh\nsleep 1.1\nsed -i {changes} "$1"\n')
             self._editor.chmod(0o755)
-            self.ask("qconf", option, name)
+            self.ask("qconf", *arguments)
