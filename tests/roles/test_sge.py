@@ -86,3 +86,21 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     (line,) = judged(run).coverage.stopped
     # All that the accounts of this release tell; newer ones say who deleted it.
     assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
+
+
+@pytest.mark.fault("scheduler-restarts")
+def test_the_qmaster_may_be_restarted_while_a_job_runs(kit: Kit, engine: GridEngine) -> None:
+    run = stage(kit, engine)
+    thread = Thread(target=watch, args=(run,))
+    thread.start()
+    (step,) = steps_of(run)
+    until(lambda: len(list(step.glob("*/started"))) == 2)
+    engine.stop_master()
+    time.sleep(1)
+    engine.start_master()
+    (kit.folder / "go").touch()
+    thread.join(60)
+    assert not thread.is_alive()
+    coverage = judged(run).coverage
+    assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
+    assert len(list(run.folder.rglob("attempt-*"))) == 1

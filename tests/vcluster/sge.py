@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Self
 
-from tests.vcluster.cluster import HEAD, Cluster
+from tests.vcluster.cluster import HEAD, Cluster, child
 
 COMMANDS = ("qsub", "qstat", "qdel", "qconf", "qacct", "qhost", "qrsh", "qhold", "qmod")
 DEBIAN = Path("/var/lib/gridengine")
@@ -60,14 +61,18 @@ class GridEngine:
 
     def __exit__(self, *_: object) -> None:
         """End the master; the rest ends with the cluster."""
-        if self._master and self._master.poll() is None:
-            self._master.kill()
-            self._master.wait()
+        self.stop_master()
 
     def start_master(self) -> None:
         """Start sge_qmaster with the state that the one before left."""
         settings = [f"{key}={value}" for key, value in self._environment.items()]
         self._master = self.cluster.daemon("env", *settings, "SGE_ND=1", "/usr/sbin/sge_qmaster")
+
+    def stop_master(self) -> None:
+        """Kill sge_qmaster."""
+        if self._master and self._master.poll() is None:
+            os.kill(child(self._master.pid), signal.SIGKILL)
+            self._master.wait()
 
     def ask(self, *command: str) -> str:
         """Run a command of Grid Engine and return what it prints.
