@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from proofmark.cases import Benchmarks, Case, Scope, SuiteUse, reference_mistakes
 from proofmark.declared import CURRENT
 from proofmark.errors import BadInput, Mistake, bad_input
+from proofmark.expressions import names_in
 from proofmark.layout import Layouts
 from proofmark.nodesets import Nodes
 from proofmark.points import Sweep
@@ -245,6 +246,13 @@ class _Expansion:
             "file_systems": list(partition.scratches),
             "fabric_levels": partition.fabric.names,
         }
+        asked = {**case.sweep, **use.sweep}.get("nodes")
+        most = partition.nodes_per_job
+        if most and most < symbols["nodes"]:
+            # What runs together is one job; what each node does by itself is cut into several.
+            symbols["nodes"] = most
+            if "nodes" in names_in(asked):
+                self._leave_out(f"{name}: more than {most} nodes together: nodes_per_job")
         layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
         file = f"{self._folder / name}.yml"
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.helpers import SOUND, Kit, make_kit
+from tests.unit.helpers import SOUND, SYMBOLS, Kit, make_kit, topology
 
 from proofmark.acceptance import judged
 from proofmark.batch import Refused, Request
 from proofmark.execute import execute
-from proofmark.plan import Plan, Step
+from proofmark.plan import Machine, Plan, Step, make_plan
 from proofmark.runs import Run, read_json
 
 HERE = os.uname().nodename.partition(".")[0]
@@ -112,6 +112,23 @@ def test_a_site_that_limits_jobs_gets_several_of_them(kit: Kit) -> None:
     made = kit.plan(site=site.model_copy(update={"partition": partition}))
     assert [len(job.nodes) for group in made.groups for job in group.jobs] == [3, 1]
     assert sorted(host for step in made.steps() for host in step.instances()) == sorted(HOSTS)
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(3, [1, 2]), (None, [1, 2, 4])])
+def test_no_job_of_nodes_that_work_together_is_larger_than_the_site_allows(
+    kit: Kit, most: int | None, sizes: list[int]
+) -> None:
+    kit.case(suites={"quick": {"sweep": {"size": 1, "nodes": "{doubling(1, nodes)}"}}})
+    kit.program()
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": most})
+    machine = Machine({**SYMBOLS, "nodes": 4}, topology())
+    made = make_plan(
+        kit.benchmarks(), "quick", site.model_copy(update={"partition": partition}), machine
+    )
+    assert [len(step.nodes) for step in made.steps()] == sizes
+    told = ["fake: more than 3 nodes together: nodes_per_job"]
+    assert made.left_out == (told if most else [])
 
 
 def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
