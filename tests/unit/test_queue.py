@@ -262,18 +262,18 @@ def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, scheduler = kit.run(), Scripted(Report(State.CANCELLED))
-    write = Path.write_text
+    opened = Path.open
     room = 1  # for the ticket before the job is submitted, not for the one with its id
 
-    def full(path: Path, text: str, *args: Any, **kwargs: Any) -> int:
+    def full(path: Path, *args: Any, **kwargs: Any) -> Any:
         nonlocal room
         if path.name == "ticket.json.new":
             room -= 1
             if room < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(path, text, *args, **kwargs)
+        return opened(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "open", full)
     with pytest.raises(BadInput, match=r"ticket\.json: found cannot be written: No space left"):
         watch(kit, scheduler, monkeypatch, run)
     assert scheduler.cancelled == ["1"]
