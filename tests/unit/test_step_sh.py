@@ -431,3 +431,13 @@ def stage_mpi(
 
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@pytest.mark.parametrize("variable", ["SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "MP_CHILD"])
+def test_the_rank_of_whoever_starts_it_on_every_node_is_none_of_the_programs(
+    tmp_path: Path, shell: str, variable: str
+) -> None:
+    step = stage(tmp_path, shell)
+    assert step.run(**{variable: "5"}) == 0
+    (bound,) = step.json("binding.json")
+    assert bound["rank"] == 0

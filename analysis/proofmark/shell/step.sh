@@ -30,6 +30,8 @@ where_bound() { # one JSON line: rank, host, CPUs allowed, memory policy
 
 case ${1-} in
 --launch)
+	# Of whoever started this step on every node: the program's own ranks begin anew.
+	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
 	if [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
 		mkdir -p "$SCRATCH" || exit 73
