@@ -65,13 +65,14 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
                     continue
                 missing = unproven(run, job.nodes, group.mode)
                 rest = _rest(job, missing)
+                rest = rest if rest and not complete(run, rest) else None
                 if missing:
                     why = without[job.id] = f"{told(missing)} (mode {group.mode})"
                     say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {why}")
-                if not rest:
-                    JobFolder(run, job).not_run(scheduler_name, without[job.id])
-                elif not complete(run, rest):
+                if rest:
                     unfinished.append(rest)
+                else:
+                    JobFolder(run, job).not_run(scheduler_name, without[job.id])
             jobs = Jobs(run, unfinished, scheduler_name, queue, say, without=without)
             follow(jobs, _Speaker(run, jobs, say).look)
 
