@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.unit.helpers import make_kit, until
 
-from proofmark import scratch
+from proofmark import nodes, scratch
 from proofmark.errors import BadInput
 from proofmark.firmware import Firmware
 from proofmark.modes.journal import Journal, proven
@@ -414,7 +414,7 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
 def test_a_node_that_hangs_is_given_up(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(nodes, "TIMEOUT_S", 1.0)
     world.start(table=True)
     run = world.run(lustre(world), failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
