@@ -99,7 +99,7 @@ def make(folder: Path, nodes: int) -> Path:
         "provision_from": "preinstalled",
         "preinstalled": {
             "hpl": {**programs, "programs": {"xhpl": "/bin/true"}},
-            "stream": {**programs, "programs": {"stream_c.exe": "/bin/true"}},
+            "stream": {**programs, "programs": {"stream_c": "/bin/true"}},
             "ior": {**programs, "programs": {"ior": "/bin/true"}},
             "osu-micro-benchmarks": {**programs, "programs": {"osu_bw": "/bin/true"}},
         },
@@ -112,9 +112,8 @@ def make(folder: Path, nodes: int) -> Path:
     }
     group = kit / "inventory/many/group_vars/knl"
     group.mkdir(parents=True)
-    (group / "partition.yml").write_text(
-        yaml.safe_dump({"partition": facts, "ansible_connection": "local"})
-    )
+    told = {"partition": facts, "ansible_connection": "local"}
+    (group / "partition.yml").write_text(yaml.safe_dump(told))
     hosts = {"compute": {"children": {"knl": {"hosts": {f"knl[0001:{nodes:04d}]": None}}}}}
     (kit / "inventory/many/hosts.yml").write_text(yaml.safe_dump({"all": {"children": hosts}}))
     return _python(folder)

@@ -41,8 +41,8 @@ class Timing:
     """How slow the emulated world is, in seconds: each answer, being off, booting."""
 
     latency: float = 0.0
-    off: float = 0.05
-    boot: float = 0.1
+    off: float = 0.02
+    boot: float = 0.05
 
 
 @dataclass
