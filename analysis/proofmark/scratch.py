@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import secrets
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from proofmark.bmc.outcome import Failed
 from proofmark.checkout import arguments as run_arguments
 from proofmark.checkout import run_to_look_at
 from proofmark.errors import BadInput, bad_input
-from proofmark.guard import judge_scratch, read_scratch, refuse_scratch
+from proofmark.guard import ScratchFacts, judge_scratch, read_scratch, refuse_scratch
 from proofmark.modes.journal import Journal
 from proofmark.mounts import mount_commands
 from proofmark.nodes import Script, nodes_of, say, tell, within_budget
@@ -65,12 +66,26 @@ class Nodes:
     run: Run
     site: Site
     names: Sequence[str]
-    commands: Mapping[str, str]
+    demand: Scratch
+    block_bytes: int | None = None
+
+    @cached_property
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mount the file system, lay its files out, and tell how they are."""
+        return mount_commands(self.demand)
 
     @property
-    def demand(self) -> Scratch:
-        """What the site demands of the directory."""
-        return self.site.partition.scratch
+    def others(self) -> Iterator[Nodes]:
+        """The further file systems that the plan writes to, which the site has mounted.
+
+        Two block sizes of GPFS are two file systems: each is of the first one's type.
+        """
+        wanted = {step.file_system for step in self.run.plan.steps()}
+        for name, each in self.site.partition.scratches.items():
+            if name in wanted and each.path != self.site.partition.scratch.path:
+                kept = self.site.partition.scratch
+                demand = Scratch(path=each.path, type=kept.type, off_root=kept.off_root)
+                yield replace(self, demand=demand, block_bytes=each.block_bytes)
 
     def tell(
         self, names: Sequence[str], *scripts: Script
@@ -121,7 +136,9 @@ def _nodes_of(opened: Run, options: Namespace) -> Nodes:
         accepted = f"{demand.path}: the run was planned with it"
         raise bad_input("scratch_dir", "", asked, accepted)
     names = _waiting(opened, options.mode) if options.mode else nodes_of(opened.plan)
-    return Nodes(opened, site, names, mount_commands(demand))
+    scratches = site.partition.scratches.values()
+    block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
+    return Nodes(opened, site, names, demand, block)
 
 
 def _look(nodes: Nodes, options: Namespace) -> list[str]:
@@ -131,8 +148,12 @@ def _look(nodes: Nodes, options: Namespace) -> list[str]:
     would = _who_said(texts, "would mount")
     if not would:
         # Where nothing is mounted yet the directory below cannot be judged.
-        _refuse(nodes, texts.values(), may_create=not options.existing)
-        say(f"{nodes.demand.path}: nothing speaks against it; writing was not tried")
+        for each in (nodes, *nodes.others):
+            if each is not nodes:
+                texts, lost = _seen(each, options, "look")
+                each.lose(lost)
+            _refuse(each, texts.values(), may_create=not options.existing)
+            say(f"{each.demand.path}: nothing speaks against it; writing was not tried")
     return would
 
 
@@ -146,7 +167,31 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
     texts, lost = _seen(nodes, options, "mount")
     nodes.lose(lost)
     changed = _who_said(texts, "mounted")
+    proofs: list[str] = []
+    for each in (nodes, *nodes.others):
+        if each is not nodes:
+            texts, missing = _seen(each, options, "look")
+            lost |= missing
+            each.lose(lost)
+        changed += _prove_one(each, options, texts, lost, proofs)
+    write_whole(nodes.run.folder / PROBES, "".join(proofs))
+    _note(nodes, lost)
+    return changed
+
+
+def _prove_one(
+    nodes: Nodes,
+    options: Namespace,
+    texts: Mapping[str, str],
+    lost: dict[str, Failed],
+    proofs: list[str],
+) -> list[str]:
+    """Prove one directory on the nodes that have told of it in `texts`."""
     _refuse(nodes, texts.values(), may_create=not options.existing)
+    # GPFS tells its block size by the name of what is mounted, which the site need not say.
+    (source,) = {each.source for each in _facts(texts.values())}
+    demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source})
+    nodes = replace(nodes, demand=demand)
 
     # A name of this time only: of one that was there before a node may remember what is gone.
     first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
@@ -154,19 +199,19 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
     told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = () if options.existing else ("-c",)
     made, gone = nodes.tell([first], nodes.probe(options, *create, "-k", mark, *layout, *told))
-    changed += _who_said(made, "created") + _who_said(made, "set")
+    changed = _who_said(made, "created") + _who_said(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    proofs, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
-    changed += _who_said(proofs, "created")
+    written, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
+    changed += _who_said(written, "created")
     nodes.tell([first], nodes.probe(options, "-d", mark))
     lost |= gone | blind
     nodes.lose(lost)
-
-    file = nodes.run.folder / PROBES
-    write_whole(file, "".join(proofs.values()))
-    refuse_scratch(nodes.run, [file], len(proofs), mark)
-    _note(nodes, lost)
-    say(f"{nodes.demand.path}: proven on {len(proofs)} of {len(nodes.names)} nodes")
+    user = nodes.site.partition.run_user
+    refuse_scratch(
+        nodes.run, _facts(written.values()), demand, user, mark, block_bytes=nodes.block_bytes
+    )
+    proofs += written.values()
+    say(f"{demand.path}: proven on {len(written)} of {len(nodes.names)} nodes")
     return changed
 
 
@@ -210,14 +255,18 @@ def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
 
 
 def _refuse(nodes: Nodes, texts: Iterable[str], *, may_create: bool) -> None:
-    facts = [
+    peak = nodes.run.plan.totals.scratch_peak_bytes
+    if wrong := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
+        raise BadInput(*wrong)
+
+
+def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
+    """Read what nodes said of the directory, behind what they said of the mount."""
+    return [
         node
         for text in texts
         for node in read_scratch(text[text.index("proofmark-probe") :], "scratch-probe.sh")
     ]
-    peak = nodes.run.plan.totals.scratch_peak_bytes
-    if wrong := judge_scratch(facts, nodes.demand, peak, may_create=may_create):
-        raise BadInput(*wrong)
 
 
 def _note(nodes: Nodes, lost: Mapping[str, Failed]) -> None:

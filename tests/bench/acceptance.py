@@ -53,10 +53,14 @@ int main(int count, char **word) {
     return 0;
 }
 """
-PYTHON = """#!/bin/sh
+COMMAND = """#!/bin/sh
 [ "$1" != execute ] || exit 0
-exec {proofmark} "$@"
+{proofmark} "$@"
+code=$?
+{{ echo "$1 $2"; times | tail -n 1; }} >>{log}
+exit $code
 """
+"""Notes what each command took, its children too."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Cost:
     stub_s: float
     memory_mb: float
     last: str
+    commands: dict[str, float]
 
 
 def make(folder: Path, nodes: int) -> Path:
@@ -129,7 +134,7 @@ def _python(folder: Path) -> Path:
     python = where / "bin/python"
     python.symlink_to(Path(sys.executable).resolve())
     stub = where / "bin/proofmark"
-    stub.write_text(PYTHON.format(proofmark=own / "bin/proofmark"))
+    stub.write_text(COMMAND.format(proofmark=own / "bin/proofmark", log=folder / "commands"))
     stub.chmod(0o755)
     return python
 
@@ -155,10 +160,25 @@ def measure(nodes: int, log: Path | None = None) -> Cost:
         wall, cpu = time.monotonic() - start, _cpu_s() - before
         if log:
             log.write_text(done.stdout + done.stderr)
+        commands = _commands((folder / "commands").read_text())
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         stub = _stub_s(folder / "node", nodes)
+        calls = 4  # programs, scratch twice, mode
     said = [line for line in done.stdout.splitlines() if "knl0001" in line and "ok=" in line]
-    return Cost(nodes, wall, cpu, 3 * stub, memory, said[0].strip() if said else done.stdout[-500:])
+    last = said[0].strip() if said else done.stdout[-500:]
+    return Cost(nodes, wall, cpu, calls * stub, memory, last, commands)
+
+
+def _commands(text: str) -> dict[str, float]:
+    """Return the seconds of processor time of each command, from what the shell's `times` said."""
+    found: dict[str, float] = {}
+    for name, told in zip(text.splitlines()[::2], text.splitlines()[1::2], strict=True):
+        parts = [each.removesuffix("s").split("m") for each in told.split()]
+        words = name.split()
+        key = " ".join(words[:1] if words[1].startswith(("/", "-")) else words)
+        spent = sum(60 * float(minutes) + float(seconds) for minutes, seconds in parts)
+        found[key] = found.get(key, 0.0) + spent
+    return found
 
 
 def _stub_s(stub: Path, nodes: int) -> float:
@@ -188,7 +208,8 @@ def told(cost: Cost) -> str:
     return (
         f"acceptance.yml, {cost.nodes} nodes, run stage stubbed: {cost.cpu_s:.1f} s of CPU "
         f"({cost.stub_s:.1f} s of it in starting the stubs of nodes), {cost.wall_s:.1f} s, "
-        f"{cost.memory_mb:.0f} MB at most; {cost.last}"
+        f"{cost.memory_mb:.0f} MB at most; {cost.last}\n"
+        + ", ".join(f"{name} {spent:.1f} s" for name, spent in cost.commands.items())
     )
 
 
