@@ -57,7 +57,7 @@ COMMAND = """#!/bin/sh
 [ "$1" != execute ] || exit 0
 {proofmark} "$@"
 code=$?
-{{ echo "$1 $2"; times | tail -n 1; }} >>{log}
+{{ echo "$1 $2"; times; }} >>{log}
 exit $code
 """
 """Notes what each command took, its children too."""
@@ -172,7 +172,9 @@ def measure(nodes: int, log: Path | None = None) -> Cost:
 def _commands(text: str) -> dict[str, float]:
     """Return the seconds of processor time of each command, from what the shell's `times` said."""
     found: dict[str, float] = {}
-    for name, told in zip(text.splitlines()[::2], text.splitlines()[1::2], strict=True):
+    lines = text.splitlines()
+    # Of the two lines of `times` the second is of the children.
+    for name, told in zip(lines[::3], lines[2::3], strict=True):
         parts = [each.removesuffix("s").split("m") for each in told.split()]
         words = name.split()
         key = " ".join(words[:1] if words[1].startswith(("/", "-")) else words)

@@ -94,6 +94,11 @@ class Emulator:
         return address(list(self.machines).index(name), self._network)
 
     @property
+    def sessions(self) -> int:
+        """Return how many sessions have not been ended."""
+        return len(self._tokens)
+
+    @property
     def reach(self) -> list[str]:
         """Return the command that stands in for ssh."""
         return ["sh", str(Path(__file__).with_name("reach.sh")), str(self.nodes), "{node}"]
@@ -154,6 +159,7 @@ class Emulator:
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._writers.add(writer)
+        machine.connections += 1
         try:
             while request := await _request(reader):
                 machine.requests += 1
