@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from proofmark import __version__, commands, scratch
+from proofmark import __version__, commands, nodes, scratch
 from proofmark.checkout import kit_folder
 from proofmark.errors import BadInput
 from proofmark.execute import Stopped
@@ -212,6 +212,13 @@ def parser() -> argparse.ArgumentParser:
         "scratch look -i inventory/nurion -l knl --suite p1",
     )
     scratch.arguments(mounts)
+    programs = verb(
+        "programs",
+        nodes.programs,
+        "look on every node of a run for programs (for playbooks)",
+        "programs runs/latest --program /opt/hpl/bin/xhpl",
+    )
+    nodes.programs_arguments(programs)
     add_verbs(verb, kit_folder)
     return top
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -15,7 +15,7 @@ from proofmark.errors import BadInput, Mistake, bad_input
 from proofmark.node.hardware import read_mounts
 from proofmark.node.probe_text import Stream, read_streams
 from proofmark.progress import size
-from proofmark.runs import Run, site_of
+from proofmark.runs import Run
 from proofmark.site import Scratch
 
 MARGIN_PERCENT = 5
@@ -196,26 +196,24 @@ def _without_name(node: ScratchFacts) -> str:
     return " ".join(word for word in words if ".proofmark-" not in word)
 
 
-def refuse_scratch(run: Run, probes: Sequence[Path], nodes_asked: int, mark: str) -> None:
-    """Judge the scratch of `run` by its nodes' probes, in which writing has been tried.
+def refuse_scratch(
+    run: Run,
+    facts: Sequence[ScratchFacts],
+    demand: Scratch,
+    user: str | None,
+    mark: str,
+    *,
+    block_bytes: int | None = None,
+) -> None:
+    """Judge a scratch of `run` by its nodes, in which `user` has tried to write.
 
-    `nodes_asked` is how many have to have answered, `mark` what one of them wrote for all to read.
+    `mark` is what one of them wrote for all to read. `block_bytes` is the block size for which the
+    plan takes this file system: it is looked for in what the file system's own tool told.
 
     Raises:
         BadInput: the run must not start; every reason is named.
     """
-    site = site_of(run)
-    demand, user = site.partition.scratch, site.partition.run_user
-    facts = [
-        node
-        for path in probes
-        for node in read_scratch(path.read_text(encoding="utf-8"), f"{path}")
-    ]
-    nodes = NodeSet.fromlist(node.node for node in facts)
     mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
-    if len(facts) != nodes_asked:
-        found = f"{len(facts)} probes ({nodes})"
-        mistakes.append(Mistake(demand.path, "", found, f"one of each of {nodes_asked} nodes"))
     if any(node.written is None for node in facts):
         mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
@@ -226,6 +224,13 @@ def refuse_scratch(run: Run, probes: Sequence[Path], nodes_asked: int, mark: str
     ).items():
         accepted = "what another node of the run wrote there: one file system on all nodes"
         mistakes.append(Mistake(demand.path, f"on {blind}", found, accepted))
+    for found, those in _nodes_by(
+        (node for node in facts if block_bytes and node.layout),
+        lambda node: " / ".join(node.layout),
+    ).items():
+        if f"{block_bytes}" not in found.split():
+            accepted = f"a block size of {block_bytes}, for which the plan takes it"
+            mistakes.append(Mistake(demand.path, f"on {those}", found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
 

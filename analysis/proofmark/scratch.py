@@ -1,43 +1,33 @@
 """The scratch directory on all the nodes of a run at once: mounted, proven, taken away.
 
-One process speaks to every node: a task of Ansible a node costs ten times as much. What is demanded
-of the directory is judged in `proofmark.guard`, how a type is mounted stands in `proofmark.mounts`.
+What is demanded of it is judged in `proofmark.guard`, how a type is mounted stands in
+`proofmark.mounts`, how nodes are spoken to in `proofmark.nodes`.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-import shlex
-import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from proofmark.bmc.fanout import fan_out, split
 from proofmark.bmc.outcome import Failed
 from proofmark.checkout import arguments as run_arguments
 from proofmark.checkout import run_to_look_at
-from proofmark.errors import BadInput, Mistake, bad_input
-from proofmark.guard import judge_scratch, read_scratch, refuse_scratch
+from proofmark.errors import BadInput, bad_input
+from proofmark.guard import ScratchFacts, judge_scratch, read_scratch, refuse_scratch
 from proofmark.modes.journal import Journal
-from proofmark.modes.shell import Reach
 from proofmark.mounts import mount_commands
+from proofmark.nodes import Script, nodes_of, say, tell, within_budget
 from proofmark.nodesets import fold, folded, unfold
-from proofmark.plan import Plan
 from proofmark.runs import Run, lock, open_run, site_of, write_whole
 from proofmark.site import Scratch, Site
 
 MOUNTED = "mounted.json"
 """The file of a run's folder with the nodes on which it mounts, written before it does."""
 PROBES = "scratch.probe"
-TIMEOUT_S = 120.0
-"""A file system that hangs must not hang the run."""
-AT_ONCE = 64
-"""Nodes that are spoken to at one time, where the site does not say."""
-SCRIPTS = files("proofmark.shell")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -76,38 +66,39 @@ class Nodes:
     run: Run
     site: Site
     names: Sequence[str]
-    commands: Mapping[str, str]
+    demand: Scratch
+    block_bytes: int | None = None
+
+    @cached_property
+    def commands(self) -> Mapping[str, str]:
+        """The commands that mount the file system, lay its files out, and tell how they are."""
+        return mount_commands(self.demand)
 
     @property
-    def demand(self) -> Scratch:
-        """What the site demands of the directory."""
-        return self.site.partition.scratch
+    def others(self) -> Iterator[Nodes]:
+        """The further file systems that the plan writes to, which the site has mounted.
 
-    @property
-    def budget(self) -> int:
-        """How many nodes may be lost before the whole is."""
-        firmware = self.site.partition.firmware
-        return firmware.failures if firmware else 0
+        Two block sizes of GPFS are two file systems: each is of the first one's type.
+        """
+        wanted = {step.file_system for step in self.run.plan.steps()}
+        for name, each in self.site.partition.scratches.items():
+            if name in wanted and each.path != self.site.partition.scratch.path:
+                kept = self.site.partition.scratch
+                demand = Scratch(path=each.path, type=kept.type, off_root=kept.off_root)
+                yield replace(self, demand=demand, block_bytes=each.block_bytes)
 
     def tell(
-        self, names: Sequence[str], *scripts: tuple[str, Iterable[str]]
+        self, names: Sequence[str], *scripts: Script
     ) -> tuple[dict[str, str], dict[str, Failed]]:
-        """Run `scripts`, each with its words, on `names`: what they printed, and who failed.
+        """Run `scripts` on `names`."""
+        return tell(self.site, names, *scripts)
 
-        Each is a compound of its own without input, which the shell has read to its end before
-        it begins: what is run inside cannot take the rest of the script for its input.
-        """
-        text = "".join(
-            f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"
-            ") </dev/null || exit\n"
-            for name, words in scripts
-        )
-        reach = Reach(self.site.reach, TIMEOUT_S)
-        firmware = self.site.partition.firmware
-        at_once = firmware.at_once if firmware else AT_ONCE
-        return split(fan_out(names, lambda node: reach(node, text), at_once))
+    def lose(self, lost: Mapping[str, Failed]) -> None:
+        """Name the nodes that are lost, as far as the budget goes."""
+        accepted = "a node that mounts it and answers"
+        within_budget(self.site, self.demand.path, len(self.names), lost, accepted)
 
-    def mount(self, verb: str) -> tuple[str, Iterable[str]]:
+    def mount(self, verb: str) -> Script:
         """Return the script that mounts, unmounts or looks, and its words."""
         mount = self.demand.mount
         assert mount is not None
@@ -116,24 +107,25 @@ class Nodes:
         words = (verb, mount.point.rstrip("/"), self.demand.type or "", source, command)
         return "scratch-mount.sh", words
 
-    def probe(self, options: Namespace, *words: str) -> tuple[str, Iterable[str]]:
+    def probe(self, options: Namespace, *words: str) -> Script:
         """Return the script that looks and writes, and its words."""
         user = self.site.partition.run_user or options.user
         told = [*(("-u", user) if user else ()), *words, self.demand.path]
         return "scratch-probe.sh", told
 
 
-def nodes_of(plan: Plan, run: Path, mode: str | None) -> list[str]:
-    """Return the nodes that `plan` uses; of one mode those that wait for it and stand in it."""
+def _waiting(run: Run, mode: str) -> list[str]:
+    """Return the nodes on which steps of `mode` wait, and which have not failed to enter it."""
+    steps = run.folder / "steps"
     found = dict.fromkeys(
         node
-        for group in plan.groups
-        if mode in (None, group.mode)
+        for group in run.plan.groups
+        if group.mode == mode
         for job in group.jobs
-        if mode is None or any(not (run / "steps" / step.id / "rc").exists() for step in job.steps)
+        if any(not (steps / step.id / "rc").exists() for step in job.steps)
         for node in job.nodes
     )
-    return [node for node in found if mode is None or not Journal(run, node).history().failed]
+    return [node for node in found if not Journal(run.folder, node).history().failed]
 
 
 def _nodes_of(opened: Run, options: Namespace) -> Nodes:
@@ -143,33 +135,63 @@ def _nodes_of(opened: Run, options: Namespace) -> Nodes:
     if asked != demand.path.rstrip("/"):
         accepted = f"{demand.path}: the run was planned with it"
         raise bad_input("scratch_dir", "", asked, accepted)
-    names = nodes_of(opened.plan, opened.folder, options.mode or None)
-    return Nodes(opened, site, names, mount_commands(demand))
+    names = _waiting(opened, options.mode) if options.mode else nodes_of(opened.plan)
+    scratches = site.partition.scratches.values()
+    block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
+    return Nodes(opened, site, names, demand, block)
 
 
 def _look(nodes: Nodes, options: Namespace) -> list[str]:
     """Say what would be mounted where, and what speaks against the directory; change nothing."""
     texts, lost = _seen(nodes, options, "look")
-    _within_budget(nodes, lost)
+    nodes.lose(lost)
     would = _who_said(texts, "would mount")
     if not would:
         # Where nothing is mounted yet the directory below cannot be judged.
-        _refuse(nodes, texts.values(), may_create=not options.existing)
-        _say(f"{nodes.demand.path}: nothing speaks against it; writing was not tried")
+        for each in (nodes, *nodes.others):
+            if each is not nodes:
+                texts, lost = _seen(each, options, "look")
+                each.lose(lost)
+            _refuse(each, texts.values(), may_create=not options.existing)
+            say(f"{each.demand.path}: nothing speaks against it; writing was not tried")
     return would
 
 
 def _prove(nodes: Nodes, options: Namespace) -> list[str]:
     """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
     if not nodes.names:
-        _say("no node waits for it")
+        say("no node waits for it")
         return []
     if nodes.demand.mount:
         _remember(nodes.run, [*_remembered(nodes.run), *nodes.names])
     texts, lost = _seen(nodes, options, "mount")
-    _within_budget(nodes, lost)
+    nodes.lose(lost)
     changed = _who_said(texts, "mounted")
+    proofs: list[str] = []
+    for each in (nodes, *nodes.others):
+        if each is not nodes:
+            texts, missing = _seen(each, options, "look")
+            lost |= missing
+            each.lose(lost)
+        changed += _prove_one(each, options, texts, lost, proofs)
+    write_whole(nodes.run.folder / PROBES, "".join(proofs))
+    _note(nodes, lost)
+    return changed
+
+
+def _prove_one(
+    nodes: Nodes,
+    options: Namespace,
+    texts: Mapping[str, str],
+    lost: dict[str, Failed],
+    proofs: list[str],
+) -> list[str]:
+    """Prove one directory on the nodes that have told of it in `texts`."""
     _refuse(nodes, texts.values(), may_create=not options.existing)
+    # GPFS tells its block size by the name of what is mounted, which the site need not say.
+    (source,) = {each.source for each in _facts(texts.values())}
+    demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source})
+    nodes = replace(nodes, demand=demand)
 
     # A name of this time only: of one that was there before a node may remember what is gone.
     first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
@@ -177,19 +199,19 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
     told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = () if options.existing else ("-c",)
     made, gone = nodes.tell([first], nodes.probe(options, *create, "-k", mark, *layout, *told))
-    changed += _who_said(made, "created") + _who_said(made, "set")
+    changed = _who_said(made, "created") + _who_said(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    proofs, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
-    changed += _who_said(proofs, "created")
+    written, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
+    changed += _who_said(written, "created")
     nodes.tell([first], nodes.probe(options, "-d", mark))
     lost |= gone | blind
-    _within_budget(nodes, lost)
-
-    file = nodes.run.folder / PROBES
-    write_whole(file, "".join(proofs.values()))
-    refuse_scratch(nodes.run, [file], len(proofs), mark)
-    _note(nodes, lost)
-    _say(f"{nodes.demand.path}: proven on {len(proofs)} of {len(nodes.names)} nodes")
+    nodes.lose(lost)
+    user = nodes.site.partition.run_user
+    refuse_scratch(
+        nodes.run, _facts(written.values()), demand, user, mark, block_bytes=nodes.block_bytes
+    )
+    proofs += written.values()
+    say(f"{demand.path}: proven on {len(written)} of {len(nodes.names)} nodes")
     return changed
 
 
@@ -200,7 +222,7 @@ def _unmount(nodes: Nodes, options: Namespace) -> list[str]:
         return []
     texts, lost = nodes.tell(names, nodes.mount("unmount"))
     _remember(nodes.run, lost)
-    _within_budget(nodes, lost)
+    nodes.lose(lost)
     return _who_said(texts, "unmounted")
 
 
@@ -228,35 +250,23 @@ def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
             if line.startswith(f"| {word}: "):
                 said.setdefault(line.removeprefix("| "), []).append(node)
     for line, those in said.items():
-        _say(f"{folded(those)}: {line}")
+        say(f"{folded(those)}: {line}")
     return sorted({node for those in said.values() for node in those})
 
 
 def _refuse(nodes: Nodes, texts: Iterable[str], *, may_create: bool) -> None:
-    facts = [
+    peak = nodes.run.plan.totals.scratch_peak_bytes
+    if wrong := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
+        raise BadInput(*wrong)
+
+
+def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
+    """Read what nodes said of the directory, behind what they said of the mount."""
+    return [
         node
         for text in texts
         for node in read_scratch(text[text.index("proofmark-probe") :], "scratch-probe.sh")
     ]
-    peak = nodes.run.plan.totals.scratch_peak_bytes
-    if wrong := judge_scratch(facts, nodes.demand, peak, may_create=may_create):
-        raise BadInput(*wrong)
-
-
-def _within_budget(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
-    """Name the nodes that are lost; more than the budget, or all, are the end."""
-    reasons: dict[str, list[str]] = {}
-    for node, failed in lost.items():
-        why = failed.text.replace(f"{node}: ", "")
-        reasons.setdefault(f"{failed.outcome}: {why}", []).append(node)
-    if lost and (len(lost) > nodes.budget or len(lost) == len(nodes.names)):
-        accepted = f"a node that mounts it and answers; at most {nodes.budget} without"
-        path = nodes.demand.path
-        raise BadInput(
-            *(Mistake(path, f"on {folded(those)}", why, accepted) for why, those in reasons.items())
-        )
-    for why, those in reasons.items():
-        _say(f"proofmark: {folded(those)}: left out, {why}")
 
 
 def _note(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
@@ -279,7 +289,3 @@ def _remembered(opened: Run) -> list[str]:
 
 def _remember(opened: Run, names: Iterable[str]) -> None:
     write_whole(opened.folder / MOUNTED, json.dumps(fold(dict.fromkeys(names))) + "\n")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

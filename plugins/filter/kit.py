@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 from proofmark.errors import BadInput
 from proofmark.node.blas import candidate_kernels
 from proofmark.node.facts import parse_probe
+from proofmark.nodesets import unfold
 from proofmark.progress import duration, size
 from proofmark.provision import system_needs
 
@@ -44,6 +45,13 @@ def packages(plan: Mapping[str, Any]) -> list[str]:
     """Return the packages that the steps of `plan` need, sorted."""
     jobs = (job for group in plan["groups"] for job in group["jobs"])
     return sorted({str(step["package"]) for job in jobs for step in job["steps"]})
+
+
+def nodes(plan: Mapping[str, Any]) -> int:
+    """Return how many nodes `plan` uses."""
+    return len(
+        {n for group in plan["groups"] for job in group["jobs"] for n in unfold(job["nodes"])}
+    )
 
 
 def cost(plan: Mapping[str, Any]) -> str:
@@ -101,6 +109,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "packages": packages,
+            "nodes": nodes,
             "cost": cost,
             "needs": needs,
             "provided": provided,

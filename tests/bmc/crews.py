@@ -125,7 +125,7 @@ class World:
             "smbios": "knl",
             "reach": self.emulator.reach,
             "poll_s": 0.02,
-            "settle_s": 0.4,
+            "settle_s": 0.2,
             "boot_limit_s": 1.5,
             "drain_limit_s": 0.5,
             "timeout_s": 2,

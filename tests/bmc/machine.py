@@ -90,6 +90,7 @@ class Machine:
     resets: int = 0
     patches: int = 0
     requests: int = 0
+    connections: int = 0
     version: int = 0
 
     def __post_init__(self) -> None:

@@ -41,8 +41,8 @@ class Timing:
     """How slow the emulated world is, in seconds: each answer, being off, booting."""
 
     latency: float = 0.0
-    off: float = 0.05
-    boot: float = 0.1
+    off: float = 0.02
+    boot: float = 0.05
 
 
 @dataclass
@@ -92,6 +92,11 @@ class Emulator:
     def address(self, name: str) -> str:
         """Return the address of the BMC of the node `name`."""
         return address(list(self.machines).index(name), self._network)
+
+    @property
+    def sessions(self) -> int:
+        """Return how many sessions have not been ended."""
+        return len(self._tokens)
 
     @property
     def reach(self) -> list[str]:
@@ -154,6 +159,7 @@ class Emulator:
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._writers.add(writer)
+        machine.connections += 1
         try:
             while request := await _request(reader):
                 machine.requests += 1

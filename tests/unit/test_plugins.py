@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from plugins.action.cli import _spelt
-from plugins.filter.kit import answer, cost, needs, packages, provided
+from plugins.filter.kit import answer, cost, needs, nodes, packages, provided
 from plugins.modules import cli as documentation
 
 ROOT = Path(__file__).parents[2]
@@ -64,6 +64,11 @@ def test_packages_of_a_plan_are_named_once() -> None:
     steps = [{"package": name} for name in ("hpcc", "fio", "hpcc")]
     plan = {"groups": [{"jobs": [{"steps": steps}]}, {"jobs": [{"steps": steps[:1]}]}]}
     assert packages(plan) == ["fio", "hpcc"]
+
+
+def test_nodes_of_a_plan_count_once() -> None:
+    jobs = [{"nodes": ["knl[0001-0004]"]}, {"nodes": ["knl0003", "knl0009"]}]
+    assert nodes({"groups": [{"jobs": jobs[:1]}, {"jobs": jobs}]}) == 5
 
 
 def test_cost_of_a_plan_is_one_line() -> None:

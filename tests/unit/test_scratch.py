@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.unit.helpers import make_kit, until
 
-from proofmark import scratch
+from proofmark import nodes, scratch
+from proofmark.declared import FileSystem
 from proofmark.errors import BadInput
 from proofmark.firmware import Firmware
 from proofmark.modes.journal import Journal, proven
@@ -75,9 +76,16 @@ class World:
         holder.kill()
         holder.communicate()
 
-    def run(self, demand: Mapping[str, Any], *, failures: int = 0, **facts: Any) -> Run:
+    def run(
+        self,
+        demand: Mapping[str, Any],
+        sweep: Mapping[str, Any] | None = None,
+        *,
+        failures: int = 0,
+        **facts: Any,
+    ) -> Run:
         kit = make_kit(self.folder / "kit")
-        sweep = {"size": [1], "nodes": 3}
+        sweep = {"size": [1], "nodes": 3, **(sweep or {})}
         kit.case(suites={"quick": {"scope": "job", "sweep": sweep}})
         site = kit.site(hosts=NODES)
         changes = {
@@ -314,27 +322,37 @@ def test_without_a_budget_a_dead_node_ends_it(
     assert not (world.folder / "scratch").exists()
 
 
-def test_gpfs_tells_its_block_size(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """The block size belongs to the file system; each value is a file system of its own."""
+@pytest.mark.fault("another-block-size")
+@pytest.mark.parametrize("real", [524288, 262144])
+def test_two_block_sizes_of_gpfs_are_two_file_systems(
+    world: World, capsys: pytest.CaptureFixture[str], real: int
+) -> None:
+    """As P4 takes them: the plan's steps name both, and each has the size that they say."""
     world.start(table=True)
+    small, large = (f"{world.folder}/{name}" for name in ("small", "large"))
+    Path(small).mkdir()
+    for node in NODES:
+        table = world.folder / f"{node}.mounts"
+        table.write_text(table.read_text() + f"fs2 {small} gpfs rw 0 0\n")
     world.tool("mmmount", 'echo "$1 $2 gpfs rw 0 0" >>"$PROOFMARK_MOUNTS"')
-    world.tool("mmumount", f"set -- {world.folder}/gpfs\n{UMOUNT}")
-    world.tool(
-        "mmlsfs",
-        'echo "flag                value        description"\n'
-        'echo " -B                 1048576      Block size"',
-    )
-    demand = {
-        "path": f"{world.folder}/gpfs/runs",
-        "type": "gpfs",
-        "source": "fs1",
-        "mount": {"point": f"{world.folder}/gpfs"},
-    }
-    run = world.run(demand)
-    assert act("prove", run, capsys) == ["n[1-3]"]
-    told = (run.folder / scratch.PROBES).read_text()
-    assert told.count("1048576      Block size") == 3
-    assert act("unmount", run, capsys) == ["n[1-3]"]
+    world.tool("mmumount", f"set -- {large}\n{UMOUNT}")
+    size = f"case $1 in fs1) echo ' -B 1048576 Block size' ;; fs2) echo ' -B {real} x' ;; esac"
+    world.tool("mmlsfs", f'[ "$2" = -B ] || exit 1\necho "flag value description"\n{size}')
+    demand = {"path": f"{large}/runs", "type": "gpfs", "source": "fs1", "mount": {"point": large}}
+    systems = [
+        FileSystem(name="gpfs-1m", path=f"{large}/runs", block_bytes=1048576),
+        FileSystem(name="gpfs-512k", path=f"{small}/runs", block_bytes=524288),
+    ]
+    run = world.run(demand, {"file_system": "{file_systems}"}, file_systems=systems)
+    told = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
+    assert told == {1048576, 524288}
+    if real == 524288:
+        assert act("prove", run, capsys) == ["n[1-3]"]
+        assert (run.folder / scratch.PROBES).read_text().count("-B 1048576") == 3
+        assert act("unmount", run, capsys) == ["n[1-3]"], "the other one is the site's"
+    else:
+        text = refusal(run, capsys)
+        assert "-B 262144" in text and "accepted: a block size of 524288" in text
 
 
 GLUSTER = """
@@ -414,7 +432,7 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
 def test_a_node_that_hangs_is_given_up(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scratch, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(nodes, "TIMEOUT_S", 1.0)
     world.start(table=True)
     run = world.run(lustre(world), failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')

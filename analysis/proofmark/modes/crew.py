@@ -82,7 +82,7 @@ class Crew:
         def one(node: str) -> Checked:
             past = Journal(self.run, node).history()
             goal = goals(past)
-            if node in standing and (held := self._held_by(standing[node])):
+            if node in standing and (held := self._held_by(standing[node], past)):
                 raise Failed(Outcome.HELD, f"out of service already: {held}")
             reading, seen = self.passage.check(self.hosts[node], past, goal)
             return Checked(past, goal, reading, seen)
@@ -132,11 +132,12 @@ class Crew:
     def _files(self) -> list[Path]:
         return sorted((self.run / "journal").glob("*.jsonl"))
 
-    def _held_by(self, standing: Standing) -> str:
+    def _held_by(self, standing: Standing, past: History) -> str:
         """Return who else has taken a node out of service, if anybody."""
-        if not standing.out or not standing.reason or standing.reason.startswith(self.tag):
+        if not standing.out or standing.reason.startswith(self.tag):
             return ""
-        return standing.reason
+        # Ours has a reason; without one it is an administrator's, or a mark that a reset took.
+        return standing.reason or ("" if past.drained else "no reason is told")
 
     def _move(self, nodes: Sequence[str], goals: Goals, last: str) -> dict[str, Result]:
         good, results = self.check(nodes, goals)

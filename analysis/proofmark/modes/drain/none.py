@@ -9,7 +9,7 @@ from proofmark.modes.drain import Standing
 
 def look(nodes: Sequence[str]) -> dict[str, Standing]:
     """Return that every node is at our disposal."""
-    return {node: Standing(out=True, idle=True) for node in nodes}
+    return {node: Standing(out=False, idle=True) for node in nodes}
 
 
 def drain(nodes: Sequence[str], reason: str) -> None:

@@ -14,7 +14,7 @@ TIMEOUT_S = 60
 OUT = {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "MAINT"}
 OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
 FIELD = re.compile(r"(?:^| )(NodeName|State|Reason)=")
-MARK = re.compile(r" \[[^\]]*@[^\]]*\]$")
+MARK = re.compile(r"(?:^| )\[[^\]]*@[^\]]*\]$")
 """Of a reason's end: who gave it and when."""
 
 

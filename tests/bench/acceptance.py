@@ -1,0 +1,219 @@
+"""The controller's cost of a whole acceptance for thousands of nodes, without what they measure.
+
+  python -m tests.bench.acceptance --nodes 8437
+
+The playbooks, roles and commands are the real ones. Stubbed are the nodes, by a small program in
+the place of ssh that answers as a node would, and the run stage: ``execute`` and, with it, the
+results. The processor time is that of all processes, the stub's too, which is told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from tests.roles.kit import ROOT, SHARED
+
+NODE = r"""
+#include <stdio.h>
+#include <string.h>
+static char text[1 << 20];
+/* node NAME: reads a script, and prints what it would print on a node. */
+int main(int count, char **word) {
+    size_t size = fread(text, 1, sizeof text - 1, stdin);
+    text[size] = 0;
+    if (count < 2) return 1;
+    if (strstr(text, "proofmark-probe 1 mode")) {
+        puts("proofmark-probe 1 mode\n=== boot\n| id: 1\n| clock: 1\n=== numa");
+        puts("| node0 cpus: 0-271\n| node0 memory_kb: 98563072");
+        puts("| node1 cpus: \n| node1 memory_kb: 16777216");
+        puts("=== smbios\n! smbios: a stub\n=== end");
+        return 0;
+    }
+    if (!strstr(text, "proofmark-probe 1 scratch")) return 0;
+    char mark[256] = "", *at = strstr(text, " -r ");
+    if (!at || at > strchr(text, '#')) at = 0;
+    if (at) sscanf(at + 4, "%255s", mark);
+    printf("proofmark-probe 1 scratch\n=== host\n| hostname: %s\n| user: root\n", word[1]);
+    puts("=== directory\n| path: /PFS/proofmark\n| nearest: /PFS/proofmark\n| device: 77");
+    puts("| root_device: 1\n| available: 9000000000000 4096\n=== mount");
+    puts("| mgs@o2ib:/fs /PFS lustre rw,flock 0 0\n=== quota\n! quota: no such tool: quota");
+    puts(at ? "=== write\n| result: ok" : "=== write\n! write: not tried");
+    if (at) printf("=== layout\n| stripe_count: 1\n=== shared\n| %s\n", mark);
+    puts("=== end");
+    return 0;
+}
+"""
+COMMAND = """#!/bin/sh
+[ "$1" != execute ] || exit 0
+{proofmark} "$@"
+code=$?
+{{ echo "$1 $2"; times; }} >>{log}
+exit $code
+"""
+"""Notes what each command took, its children too."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a whole acceptance; `stub_s` is the part of the stubs for nodes."""
+
+    nodes: int
+    wall_s: float
+    cpu_s: float
+    stub_s: float
+    memory_mb: float
+    last: str
+    commands: dict[str, float]
+
+
+def make(folder: Path, nodes: int) -> Path:
+    """Make a checkout whose only site has so many Xeon Phi nodes; return its Python."""
+    kit = folder / "kit"
+    for name in (*SHARED, "benchmarks", "environments"):
+        source = ROOT / name
+        kit.mkdir(exist_ok=True)
+        (kit / name).symlink_to(source)
+    for name in ("roles", "playbooks", "plugins", "galaxy.yml"):
+        (kit / name).unlink()
+        where = ROOT / name
+        if where.is_dir():
+            shutil.copytree(where, kit / name)
+        else:
+            shutil.copy(where, kit / name)
+    link = kit / ".ansible/collections/ansible_collections/proofmark/kit"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(kit)
+    stub = folder / "node"
+    (folder / "node.c").write_text(NODE)
+    subprocess.run(["gcc", "-O1", "-o", stub, folder / "node.c"], check=True)
+    facts = yaml.safe_load(
+        (ROOT / "inventory/nurion/group_vars/knl/partition.yml").read_text(encoding="utf-8")
+    )["partition"]
+    programs = {"prefix": "/opt", "version": "1", "programs": {}}
+    facts |= {
+        "provision_from": "preinstalled",
+        "preinstalled": {
+            "hpl": {**programs, "programs": {"xhpl": "/bin/true"}},
+            "stream": {**programs, "programs": {"stream_c": "/bin/true"}},
+            "ior": {**programs, "programs": {"ior": "/bin/true"}},
+            "osu-micro-benchmarks": {**programs, "programs": {"osu_bw": "/bin/true"}},
+        },
+    }
+    facts["modes"] = {"quadrant-flat": facts["modes"]["quadrant-flat"]}
+    facts["firmware"] = {
+        "back_end": "record",
+        "attributes": {"cluster": "Cluster Mode", "memory": "Memory Mode"},
+        "reach": [str(stub), "{node}"],
+    }
+    group = kit / "inventory/many/group_vars/knl"
+    group.mkdir(parents=True)
+    told = {"partition": facts, "ansible_connection": "local"}
+    (group / "partition.yml").write_text(yaml.safe_dump(told))
+    hosts = {"compute": {"children": {"knl": {"hosts": {f"knl[0001:{nodes:04d}]": None}}}}}
+    (kit / "inventory/many/hosts.yml").write_text(yaml.safe_dump({"all": {"children": hosts}}))
+    return _python(folder)
+
+
+def _python(folder: Path) -> Path:
+    """Make a copy of this environment in which ``proofmark execute`` does nothing."""
+    own = Path(sys.prefix)
+    where = folder / "venv"
+    (where / "bin").mkdir(parents=True)
+    (where / "lib").symlink_to(own / "lib")
+    shutil.copy(own / "pyvenv.cfg", where / "pyvenv.cfg")
+    python = where / "bin/python"
+    python.symlink_to(Path(sys.executable).resolve())
+    stub = where / "bin/proofmark"
+    stub.write_text(COMMAND.format(proofmark=own / "bin/proofmark", log=folder / "commands"))
+    stub.chmod(0o755)
+    return python
+
+
+def measure(nodes: int, log: Path | None = None) -> Cost:
+    """Run ``acceptance.yml`` once."""
+    with tempfile.TemporaryDirectory(prefix="proofmark-many-") as name:
+        folder = Path(name)
+        python = make(folder, nodes)
+        command = [str(python), "-m", "ansible", "playbook", "acceptance.yml"]
+        call = [*command, "-i", "inventory/many", "-l", "knl", "-e", "suite=node"]
+        environment = {**os.environ, "LC_ALL": "C.UTF-8", "ANSIBLE_FORCE_COLOR": "0"}
+        environment.pop("PROOFMARK_SITE", None)
+        start, before = time.monotonic(), _cpu_s()
+        done = subprocess.run(
+            call,
+            cwd=folder / "kit",
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wall, cpu = time.monotonic() - start, _cpu_s() - before
+        if log:
+            log.write_text(done.stdout + done.stderr)
+        commands = _commands((folder / "commands").read_text())
+        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        stub = _stub_s(folder / "node", nodes)
+        calls = 4  # programs, scratch twice, mode
+    said = [line for line in done.stdout.splitlines() if "knl0001" in line and "ok=" in line]
+    last = said[0].strip() if said else done.stdout[-500:]
+    return Cost(nodes, wall, cpu, calls * stub, memory, last, commands)
+
+
+def _commands(text: str) -> dict[str, float]:
+    """Return the seconds of processor time of each command, from what the shell's `times` said."""
+    found: dict[str, float] = {}
+    lines = text.splitlines()
+    # Of the two lines of `times` the second is of the children.
+    for name, told in zip(lines[::3], lines[2::3], strict=True):
+        parts = [each.removesuffix("s").split("m") for each in told.split()]
+        words = name.split()
+        key = " ".join(words[:1] if words[1].startswith(("/", "-")) else words)
+        spent = sum(60 * float(minutes) + float(seconds) for minutes, seconds in parts)
+        found[key] = found.get(key, 0.0) + spent
+    return found
+
+
+def _stub_s(stub: Path, nodes: int) -> float:
+    """Return what the stub costs once a node, started by the shell."""
+    before = _cpu_s()
+    loop = f'n=0; while [ $n -lt {nodes} ]; do "$1" knl </dev/null; n=$((n + 1)); done'
+    subprocess.run(["sh", "-c", loop, "sh", stub], check=True)
+    return _cpu_s() - before
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--nodes", type=int, default=8437)
+    options.add_argument("--log", type=Path, help="keep what was printed here")
+    chosen = options.parse_args()
+    print(told(measure(chosen.nodes, chosen.log)))
+
+
+def told(cost: Cost) -> str:
+    """Return the cost in a sentence."""
+    return (
+        f"acceptance.yml, {cost.nodes} nodes, run stage stubbed: {cost.cpu_s:.1f} s of CPU "
+        f"({cost.stub_s:.1f} s of it in starting the stubs of nodes), {cost.wall_s:.1f} s, "
+        f"{cost.memory_mb:.0f} MB at most; {cost.last}\n"
+        + ", ".join(f"{name} {spent:.1f} s" for name, spent in cost.commands.items())
+    )
+
+
+if __name__ == "__main__":
+    main()

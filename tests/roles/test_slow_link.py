@@ -1,0 +1,74 @@
+"""A link that tbf slows down: real ping-pong between virtual nodes, judged by the fleet."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.fleets import fleet_run
+from tests.vcluster import Cluster
+
+from proofmark.acceptance import judged
+
+pytestmark = [pytest.mark.slow, pytest.mark.root]
+
+NODES = 8
+SPEED, SLOW = "100mbit", "60mbit"
+"""All links are shaped, so that a busy host makes no difference between them."""
+PING_PONG = """
+import socket, sys, time
+SIZE, TIMES = 1 << 18, 4
+def take(line):
+    left = SIZE
+    while left and (got := line.recv(left)):
+        left -= len(got)
+    return not left
+if sys.argv[1] == "serve":
+    server = socket.create_server(("", 7777))
+    while True:
+        line, _ = server.accept()
+        with line:
+            while take(line):
+                line.sendall(bytes(SIZE))
+line = socket.create_connection((sys.argv[1], 7777), 20)
+line.sendall(bytes(SIZE)); take(line)
+start = time.monotonic()
+for _ in range(TIMES):
+    line.sendall(bytes(SIZE)); take(line)
+print(2 * TIMES * SIZE / (time.monotonic() - start) / 1e6)
+"""
+
+
+def shape(cluster: Cluster, node: str, rate: str) -> None:
+    words = f"qdisc replace dev eth0 root tbf rate {rate} burst 16kb limit 1mb"
+    cluster.on(node, "tc", *words.split())
+
+
+def rates(cluster: Cluster, program: Path) -> dict[str, float]:
+    """Return the best rate, in MB/s, of each node with its two neighbours in a ring."""
+    names = cluster.names
+    best = dict.fromkeys(names, 0.0)
+    for one, other in zip(names, [*names[1:], names[0]], strict=True):
+        said = cluster.on(one, sys.executable, str(program), cluster.address(other))
+        for node in (one, other):
+            best[node] = max(best[node], float(said))
+    return best
+
+
+@pytest.mark.fault("slow-link")
+def test_a_link_that_tbf_slows_is_a_slow_node(tmp_path: Path) -> None:
+    """The first round is the control: no node is accused."""
+    program = tmp_path / "ping-pong.py"
+    program.write_text(PING_PONG)
+    with Cluster(tmp_path / "cluster", NODES, shared=[tmp_path]) as cluster:
+        for node in cluster.names:
+            shape(cluster, node, SPEED)
+        cluster.service("pong", f"{sys.executable} {program} serve")
+        sound = rates(cluster, program)
+        shape(cluster, "knl0003", SLOW)
+        slowed = rates(cluster, program)
+    assert judged(fleet_run(tmp_path / "sound", sound)).counts["FAIL"] == 0
+    verdict = judged(fleet_run(tmp_path / "slowed", slowed))
+    assert verdict.counts["FAIL"] == 1
+    assert [node.host for node in verdict.bad.nodes] == ["knl0003"]

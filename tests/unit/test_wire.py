@@ -1,0 +1,166 @@
+"""HTTP as BMCs speak it, well and badly, and lines that are kept between verbs."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.bmc.certificates import Authority
+from tests.bmc.server import PASSWORD, USER, Emulator
+
+from proofmark.bmc import wire
+from proofmark.bmc.backends import Given, back_end
+from proofmark.bmc.credentials import Credentials
+from proofmark.bmc.http import Line, Lines, tls_context
+from proofmark.bmc.model import Host
+from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.bmc.wire import Nonsense, Wire
+from proofmark.firmware import Firmware
+from proofmark.modes.shell import Reach
+
+ADDRESS = "127.9.9.9"
+Answers = Callable[..., int]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def answers(authority: Authority) -> Iterator[Answers]:
+    """Serve: for each connection its answers, one a request, then hang up; return the port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority.certificate(ADDRESS), authority.key)
+    server = socket.create_server((ADDRESS, 0))
+    asked: list[bytes] = []
+
+    def serve(connections: list[list[bytes]]) -> None:
+        for each in connections:
+            bare, _ = server.accept()
+            with bare, context.wrap_socket(bare, server_side=True) as line:
+                for answer in each:
+                    request = line.recv(65536)
+                    asked.append(request)
+                    line.sendall(answer)
+
+    threads: list[threading.Thread] = []
+
+    def start(*connections: list[bytes]) -> int:
+        threads.append(threading.Thread(target=serve, args=[list(connections)], daemon=True))
+        threads[-1].start()
+        port: int = server.getsockname()[1]
+        return port
+
+    start.asked = asked  # type: ignore[attr-defined]
+    yield start
+    for thread in threads:
+        thread.join(10)
+    server.close()
+
+
+def line_to(port: int, authority: Authority) -> Wire:
+    return Wire(ADDRESS, port, tls_context(f"{authority.ca}", verify=True), 5)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        (OK, 200, b"{}"),
+        (CHUNKED + b'3;x=y\r\n{"a\r\n4\r\n":1}\r\n0\r\nTrailer: x\r\n\r\n', 200, b'{"a":1}'),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, 200, b"{}"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
+        (b"HTTP/1.0 200 OK\r\n\r\n{}", 200, b"{}"),
+        (b"HTTP/1.1 503\r\ncontent-LENGTH:0\r\nRetry-After: 3\r\n\r\n", 503, b""),
+    ],
+)
+def test_answers(
+    answers: Answers, authority: Authority, answer: bytes, status: int, body: bytes
+) -> None:
+    line = line_to(answers([answer]), authority)
+    got, headers, content = line.ask("GET", "/x", {"Accept": "*/*"}, None)
+    assert (got, content) == (status, body)
+    assert headers.get("retry-after") == ("3" if status == 503 else None)
+    line.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "SSH-2.0"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n", "99999999 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "-1 bytes"),
+        (CHUNKED + b"zz\r\n", "size of a chunk"),
+        (b"x" * (wire.LARGEST_HEAD + 2), "without an end"),
+    ],
+)
+def test_nonsense(answers: Answers, authority: Authority, answer: bytes, words: str) -> None:
+    line = line_to(answers([answer]), authority)
+    with pytest.raises(Nonsense, match=words):
+        line.ask("GET", "/x", {}, None)
+    line.close()
+
+
+def test_a_line_break_in_a_header_is_never_sent(answers: Answers, authority: Authority) -> None:
+    line = line_to(answers([OK]), authority)
+    with pytest.raises(Nonsense, match="line break"):
+        line.ask("GET", "/x\r\nHost: other", {}, None)
+    line.ask("GET", "/x", {}, None)
+    line.close()
+
+
+def lines(port: int, authority: Authority) -> Lines:
+    context = tls_context(f"{authority.ca}", verify=True)
+    return Lines(Line(context, port, Credentials(USER, PASSWORD), 5, 2))
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_a_line_that_was_hung_up_is_opened_again(
+    answers: Answers, authority: Authority, method: str
+) -> None:
+    """Also before a change: of that nothing has been sent yet."""
+    kept = lines(answers([OK], [OK]), authority)
+    with kept.to(ADDRESS) as bmc:
+        bmc.get("/x")
+    threading.Event().wait(0.2)  # the other side hangs up
+    with kept.to(ADDRESS) as bmc:
+        assert bmc.ask(method, "/x", {} if method == "PATCH" else None).status == 200
+
+
+def test_a_change_is_not_sent_twice(answers: Answers, authority: Authority) -> None:
+    """The line is cut where the answer should come: the change may have been done."""
+    port = answers([OK, b""], [OK])
+    kept = lines(port, authority)
+    with pytest.raises(Failed) as cut, kept.to(ADDRESS) as bmc:
+        bmc.get("/x")
+        bmc.ask("PATCH", "/x", {})
+    assert cut.value.outcome is Outcome.UNREACHABLE
+    with kept.to(ADDRESS) as bmc:
+        bmc.get("/x")
+    sent = [request[:5] for request in answers.asked]  # type: ignore[attr-defined]
+    assert sent.count(b"PATCH") == 1
+
+
+def test_one_line_for_all_verbs(tmp_path: Path) -> None:
+    """With sessions each verb has a line of its own, and logs out."""
+    wanted = {"ClusterMode": "SNC-4"}
+    for auth, connections in (("basic", 1), ("session", 3)):
+        with Emulator(["n1"], tmp_path / auth) as emulator:
+            facts = {"back_end": "redfish", "port": emulator.port, "ca": f"{emulator.ca}"}
+            firmware = Firmware.model_validate({**facts, "auth": auth})
+            given = Given(firmware, Credentials(USER, PASSWORD), Reach(["false"], 1))
+            end, host = back_end(given), Host("n1", emulator.address("n1"))
+            reading = end.read(host, wanted)
+            end.stage(host, reading, wanted)
+            end.reset(host, reading, wanted)
+            machine = emulator.machines["n1"]
+            assert (machine.connections, machine.resets) == (connections, 1)
+            assert emulator.sessions == 0
