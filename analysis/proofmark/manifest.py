@@ -8,14 +8,19 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, NotRequired
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
+from proofmark.attempts import content_of
 from proofmark.errors import bad_input
-from proofmark.runs import write_whole
+from proofmark.runs import whole
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "proofmark-run"
@@ -24,24 +29,42 @@ _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """The lock tells who works on a run now; it is no part of what the run found."""
 
 
-class Entry(BaseModel):
-    """One file; a symbolic link is its target's name, not what stands there."""
+@with_config(ConfigDict(extra="forbid"))
+class Listed(TypedDict):
+    """One file as ``manifest.json`` has it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    sha256: str
+    bytes: int
+    link: NotRequired[bool]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class Read(TypedDict):
+    """The form of ``manifest.json``."""
+
+    algorithm: Literal["sha256"]
+    run: str
+    files: dict[str, Listed]
+
+
+_READ = TypeAdapter(Read)
+
+
+class Entry(NamedTuple):
+    """One file; a symbolic link is its target's name, not what stands there."""
 
     sha256: str
     bytes: int
     link: bool = False
 
 
-class Manifest(BaseModel):
+@dataclass(frozen=True)
+class Manifest:
     """All files of a run by their path in it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     run: str
+    files: Mapping[str, Entry]
     algorithm: Literal["sha256"] = "sha256"
-    files: dict[str, Entry]
 
 
 @dataclass(frozen=True)
@@ -64,34 +87,83 @@ def manifest_of(folder: Path) -> Manifest:
 def write_manifest(folder: Path) -> Path:
     """Write ``manifest.json``; the same files give the same bytes."""
     path = folder / NAME
-    content = manifest_of(folder).model_dump(exclude_defaults=True)
-    write_whole(path, json.dumps({"algorithm": "sha256", **content}, indent=1) + "\n")
+    made = manifest_of(folder)
+    head = {"algorithm": made.algorithm, "run": made.run, "files": {}}
+    with whole(path) as file:
+        file.write(json.dumps(head, indent=1).removesuffix("{}\n}") + "{")
+        between = "\n"
+        for name, (sha256, size, link) in made.files.items():
+            told = ', "link": true' if link else ""
+            entry = f'{{"sha256": "{sha256}", "bytes": {size}{told}}}'
+            file.write(f"{between}  {json.dumps(name)}: {entry}")
+            between = ",\n"
+        file.write("\n }\n}\n")
     return path
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, Entry]]:
-    waiting = [str(folder)]
+    """Yield every file; the folders of many steps are read by as many processes as there are."""
+    root = os.fspath(folder)
+    found, folders = _listed(root, "")
+    deep: list[str] = []
+    for name in folders:
+        own, inner = _listed(root, name)
+        found += own
+        deep += inner
+    yield from found
+    processors = len(os.sched_getaffinity(0))
+    # A folder has a link of each one in it, where the file system counts them.
+    links = sum(os.stat(f"{root}/{name}").st_nlink for name in deep)  # noqa: PTH116
+    if processors < 2 or links < _ALONE:
+        for name in deep:
+            yield from _below(root, name)
+        return
+    with ProcessPoolExecutor(processors, get_context("fork")) as pool:
+        for own in pool.map(_below, repeat(root), deep):
+            yield from own
+
+
+_ALONE = 2000
+"""Folders up to which a second process is not worth its start."""
+
+Entries = list[tuple[str, Entry]]
+
+
+def _below(root: str, folder: str) -> Entries:
+    found: Entries = []
+    waiting = [folder]
     while waiting:
-        with os.scandir(waiting.pop()) as found:
-            for each in found:
-                name = os.path.relpath(each.path, folder)
-                if each.is_symlink():
-                    target = os.fsencode(os.readlink(each.path))  # noqa: PTH115
-                    yield _shown(name), _entry(target, link=True)
-                elif each.is_dir():
-                    waiting.append(each.path)
-                elif name in _NOT_LISTED:
-                    continue
-                elif each.is_file():
-                    with open(each.path, "rb") as file:  # noqa: PTH123 (a hundred thousand files)
-                        yield _shown(name), _entry(file.read())
-                else:
-                    raise bad_input(each.path, "", "no file and no folder", "files and folders")
+        own, folders = _listed(root, waiting.pop())
+        found += own
+        waiting += folders
+    return found
+
+
+def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
+    """Return the files in `folder`, and its folders, by their names from `root` on."""
+    entries: Entries = []
+    folders: list[str] = []
+    before = f"{folder}/" if folder else ""
+    with os.scandir(f"{root}/{folder}") as found:
+        for each in found:
+            name = f"{before}{each.name}"
+            if each.is_symlink():
+                target = os.fsencode(os.readlink(each.path))  # noqa: PTH115
+                entries.append((_shown(name), _entry(target, link=True)))
+            elif each.is_dir():
+                folders.append(name)
+            elif name in _NOT_LISTED:
+                continue
+            elif each.is_file():
+                entries.append((_shown(name), _entry(content_of(each.path))))
+            else:
+                raise bad_input(each.path, "", "no file and no folder", "files and folders")
+    return entries, folders
 
 
 def _shown(name: str) -> str:
     """Return a name that JSON can hold, also of a file whose name is no text."""
-    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
+    return name if name.isascii() else os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _entry(content: bytes, *, link: bool = False) -> Entry:
@@ -146,10 +218,11 @@ def verify(folder: Path, signers: Path) -> Checked:
         said = good.stderr.decode(errors="replace").strip()
         raise bad_input(signers, "", said or "not accepted", f"a signer of {NAMESPACE}")
     try:
-        listed = Manifest.model_validate_json(content)
+        listed = _READ.validate_json(content)
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a manifest") from None
-    return Checked(signer, tuple(_differences(listed.files, manifest_of(folder).files)))
+    files = {name: Entry(**entry) for name, entry in listed["files"].items()}
+    return Checked(signer, tuple(_differences(files, manifest_of(folder).files)))
 
 
 def _differences(listed: Mapping[str, Entry], there: Mapping[str, Entry]) -> Iterator[str]:
