@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
+from proofmark.fleet.bad import BadNodes
 from proofmark.progress import duration
 from proofmark.report.material import Material
 from proofmark.report.text import count, grouped, sentence, size
@@ -95,6 +96,7 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
             "Coverage",
             f"{coverage.measured} of {count(coverage.expected, 'step')} measured, {twice}",
         ),
+        *_bad(material.verdict.bad),
         ("Measured", _when(material)),
         ("Origin", _origin(material.site.partition.origin)),
         ("Run", material.run.id),
@@ -103,6 +105,23 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
             f"written {_minute(material.written)} by Proofmark {__version__}",
         ),
     )
+
+
+MOST_NAMED = 12
+"""Bad nodes that the head of a report names."""
+
+
+def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
+    """Return the bad nodes by name, the worst first; nothing of a run on a single node."""
+    if bad.asked < 2:
+        return ()
+    if not bad.nodes:
+        return (("Bad nodes", f"none of {grouped(bad.asked)}"),)
+    named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
+    more = len(bad.nodes) - MOST_NAMED
+    rest = f" and {grouped(more)} more" if more > 0 else ""
+    of = f"{grouped(len(bad.nodes))} of {grouped(bad.asked)}"
+    return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
 
 
 def _hosts(material: Material) -> set[str]:
