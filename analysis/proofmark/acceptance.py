@@ -12,6 +12,7 @@ from proofmark.fleet.rma import as_csv, rma
 from proofmark.node.software import Software
 from proofmark.records import read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of, whole
+from proofmark.several import without_collector
 from proofmark.tickets import stopped_jobs
 from proofmark.verdict import Verdict, judge
 from proofmark.written import write_junit, write_verdict
@@ -31,6 +32,11 @@ def conclude(run: Run) -> Verdict:
 
 def keep(run: Run, records: Records, verdict: Verdict) -> None:
     """Write the files that keep records and verdict."""
+    with without_collector():
+        _keep(run, records, verdict)
+
+
+def _keep(run: Run, records: Records, verdict: Verdict) -> None:
     table(records).write_parquet(run.folder / "records.parquet")
     with whole(run.folder / "verdict.json") as file:
         write_verdict(file, verdict, answers_of([(run, verdict)]))
@@ -42,6 +48,11 @@ def keep(run: Run, records: Records, verdict: Verdict) -> None:
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:
     """Return the records of `run` and what they come to; writes nothing."""
+    with without_collector():
+        return _read_and_judge(run)
+
+
+def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
     nodes = nodes_of(run)

@@ -96,6 +96,37 @@ class Draft:
         self.value.append(_NOTHING if value is None else value)
         self.reason.append(-1 if reason is None else reasons.setdefault(reason, len(reasons)))
 
+    def part(self) -> Part:
+        """Return them as columns."""
+        steps, attempts, repeats = (
+            zip(*self.executions, strict=True) if self.executions else ((),) * 3
+        )
+        return Part(
+            (list(steps), list(attempts), list(repeats)),
+            list(self.measurands),
+            list(self.nodes),
+            list(self.reasons),
+            _numbers(self.execution),
+            _numbers(self.measurand),
+            _numbers(self.node),
+            np.asarray(self.value, dtype=np.float64),
+            _numbers(self.reason),
+        )
+
+
+class Part(NamedTuple):
+    """Some of a run's records, as one process hands them to another; as `Records` has them."""
+
+    executions: tuple[list[str], list[int], list[int]]
+    measurands: list[Measurand]
+    nodes: list[str]
+    reasons: list[str]
+    execution: Numbers
+    measurand: Numbers
+    node: Numbers
+    value: Floats
+    reason: Numbers
+
 
 _NOTHING = float("nan")
 
@@ -124,30 +155,35 @@ class Records(Sequence[Record]):
     reason: Numbers
 
     @classmethod
-    def joined(cls, run: str, parts: Iterable[Draft]) -> Records:
+    def joined(cls, run: str, parts: Iterable[Part]) -> Records:
         """Return what several readers read, one part behind the other."""
         executions: list[Execution] = []
-        whole = Draft()
-        columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        measurands: dict[Measurand, int] = {}
+        nodes: dict[str, int] = {}
+        reasons: dict[str, int] = {}
+        placed: list[Part] = [Draft().part()]
         for part in parts:
-            measurands = _merged(whole.measurands, part.measurands)
-            nodes = _merged(whole.nodes, part.nodes)
-            reasons = np.append(_merged(whole.reasons, part.reasons), -1)  # the last: valid records
-            columns["execution"].append(_numbers(part.execution) + len(executions))
-            columns["measurand"].append(measurands[_numbers(part.measurand)])
-            columns["node"].append(nodes[_numbers(part.node)])
-            columns["value"].append(np.asarray(part.value, dtype=np.float64))
-            columns["reason"].append(reasons[_numbers(part.reason)])
-            executions += part.executions
-        arrays = {name: np.concatenate(own or [np.array([])]) for name, own in columns.items()}
+            why = np.append(_merged(reasons, part.reasons), -1)  # the last: of valid records
+            placed.append(
+                part._replace(
+                    execution=part.execution + len(executions),
+                    measurand=_merged(measurands, part.measurands)[part.measurand],
+                    node=_merged(nodes, part.nodes)[part.node],
+                    reason=why[part.reason],
+                )
+            )
+            executions += map(Execution, *part.executions)
         return cls(
             run,
             executions,
-            list(whole.measurands),
-            list(whole.nodes),
-            list(whole.reasons),
-            value=arrays.pop("value"),
-            **{name: own.astype(np.int64) for name, own in arrays.items()},
+            list(measurands),
+            list(nodes),
+            list(reasons),
+            np.concatenate([part.execution for part in placed]),
+            np.concatenate([part.measurand for part in placed]),
+            np.concatenate([part.node for part in placed]),
+            np.concatenate([part.value for part in placed]),
+            np.concatenate([part.reason for part in placed]),
         )
 
     @classmethod
@@ -169,7 +205,7 @@ class Records(Sequence[Record]):
             number = draft.measurands.setdefault(measurand, len(draft.measurands))
             draft.add(number, record.node, record.value, None if record.valid else record.reason)
             draft.execution[-1] = numbers[execution]
-        return cls.joined(run or (records[0].run if records else ""), [draft])
+        return cls.joined(run or (records[0].run if records else ""), [draft.part()])
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -234,9 +270,6 @@ class Records(Sequence[Record]):
     @cached_property
     def _parameters(self) -> list[dict[str, Scalar]]:
         return [json.loads(each.parameters) for each in self.measurands]
-
-
-_COLUMNS = ("execution", "measurand", "node", "value", "reason")
 
 
 Word = TypeVar("Word")

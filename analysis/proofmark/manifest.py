@@ -8,10 +8,8 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, NotRequired
 
@@ -21,6 +19,7 @@ from typing_extensions import TypedDict
 from proofmark.attempts import content_of
 from proofmark.errors import bad_input
 from proofmark.runs import whole
+from proofmark.several import shared_out
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "proofmark-run"
@@ -111,16 +110,10 @@ def _entries(folder: Path) -> Iterator[tuple[str, Entry]]:
         found += own
         deep += inner
     yield from found
-    processors = len(os.sched_getaffinity(0))
     # A folder has a link of each one in it, where the file system counts them.
-    links = sum(os.stat(f"{root}/{name}").st_nlink for name in deep)  # noqa: PTH116
-    if processors < 2 or links < _ALONE:
-        for name in deep:
-            yield from _below(root, name)
-        return
-    with ProcessPoolExecutor(processors, get_context("fork")) as pool:
-        for own in pool.map(_below, repeat(root), deep):
-            yield from own
+    large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ALONE  # noqa: PTH116
+    for own in shared_out(partial(_below, root), deep, large=large):
+        yield from own
 
 
 _ALONE = 2000

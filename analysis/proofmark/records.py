@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 from proofmark.attempts import Attempt, attempts, content_of, end_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
 from proofmark.columns import SCHEMA as SCHEMA
-from proofmark.columns import Draft, Execution, Measurand, Records, Scalar
+from proofmark.columns import Draft, Execution, Measurand, Part, Records, Scalar
 from proofmark.columns import Record as Record
 from proofmark.columns import table as table
 from proofmark.conditions import Conditions
@@ -23,6 +21,7 @@ from proofmark.plan import Step
 from proofmark.reader.engine import Reading, read_output
 from proofmark.runs import Run
 from proofmark.seats import Seating
+from proofmark.several import shared_out
 from proofmark.site import Site
 
 SLICE = 1000
@@ -43,31 +42,21 @@ def read_run(
     """
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
-    processors = len(os.sched_getaffinity(0))
-    if processors < 2 or sum(len(own) for _, _, own in tasks) <= ALONE:
-        return Records.joined(run.id, (reader.read(*task) for task in tasks))
-    global _READER
-    _READER = reader  # the other processes are forks of this one: nothing is sent to them
-    with ProcessPoolExecutor(processors, get_context("fork")) as pool:
-        parts = pool.map(_read, tasks)
-        return Records.joined(run.id, parts)
+    large = sum(len(instances) for _, _, instances in tasks) > ALONE
+    return Records.joined(run.id, shared_out(reader.read, tasks, large=large))
 
 
-def _tasks(run: Run) -> Iterator[tuple[str, Step, Instances]]:
+Task = tuple[str, Step, Instances]
+"""A mode, a step planned in it, and those of its measurements that are to be read."""
+
+
+def _tasks(run: Run) -> Iterator[Task]:
     for group in run.plan.groups:
         for job in group.jobs:
             for step in job.steps:
                 every = list(step.instances().items()) or [("", [])]
                 for first in range(0, len(every), SLICE):
                     yield group.mode, step, every[first : first + SLICE]
-
-
-_READER: _Reader | None = None
-
-
-def _read(task: tuple[str, Step, Instances]) -> Draft:
-    assert _READER is not None
-    return _READER.read(*task)
 
 
 class _Reader:
@@ -85,15 +74,16 @@ class _Reader:
         self.partition = site.partition
         self.conditions = Conditions(run, site, nodes)
 
-    def read(self, mode: str, step: Step, instances: Instances) -> Draft:
-        """Return what all executions of `step` give in these folders."""
+    def read(self, task: Task) -> Part:
+        """Return what all executions of a step give in these folders."""
+        mode, step, instances = task
         reader = _StepReader(self, mode, step)
         where = os.path.join(self.run.folder, "steps", step.id)  # noqa: PTH118 (as content_of)
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
             for attempt in attempts(f"{where}/{folder}" if folder else where):
                 reader.take(name, hosts, attempt)
-        return reader.draft
+        return reader.draft.part()
 
 
 class _StepReader:
