@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 Scalar = str | int | float
+Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -75,7 +76,10 @@ class Execution(NamedTuple):
 
 @dataclass
 class Draft:
-    """Records while they are being read; the lists of numbers are as long as there are records."""
+    """Records while they are being read; the lists of numbers are as long as there are records.
+
+    `execution` counts `executions`; a `reason` of -1 is none: the record is valid.
+    """
 
     executions: list[Execution] = field(default_factory=list)
     measurands: dict[Measurand, int] = field(default_factory=dict)
@@ -86,15 +90,6 @@ class Draft:
     node: list[int] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
-
-    def add(self, measurand: int, node: str, value: float | None, reason: str | None) -> None:
-        """Add a record of the last execution; without a reason it is valid."""
-        nodes, reasons = self.nodes, self.reasons
-        self.execution.append(len(self.executions) - 1)
-        self.measurand.append(measurand)
-        self.node.append(nodes.setdefault(node, len(nodes)))
-        self.value.append(_NOTHING if value is None else value)
-        self.reason.append(-1 if reason is None else reasons.setdefault(reason, len(reasons)))
 
     def part(self) -> Part:
         """Return them as columns."""
@@ -128,7 +123,13 @@ class Part(NamedTuple):
     reason: Numbers
 
 
-_NOTHING = float("nan")
+NOTHING = float("nan")
+"""Stands where there is no value."""
+
+
+def number(known: dict[Word, int], each: Word) -> int:
+    """Return the number of `each` in `known`, where a new one gets the next."""
+    return known.setdefault(each, len(known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +193,19 @@ class Records(Sequence[Record]):
         if isinstance(records, Records):
             return records
         draft = Draft()
-        numbers: dict[Execution, int] = {}
+        executions: dict[Execution, int] = {}
         for record in records:
-            execution = Execution(record.step, record.attempt, record.repeat)
-            if execution not in numbers:
-                numbers[execution] = len(numbers)
-                draft.executions.append(execution)
             measurand = Measurand(
                 **{name: getattr(record, name) for name in Measurand._fields[:-1]},
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
-            number = draft.measurands.setdefault(measurand, len(draft.measurands))
-            draft.add(number, record.node, record.value, None if record.valid else record.reason)
-            draft.execution[-1] = numbers[execution]
+            execution = Execution(record.step, record.attempt, record.repeat)
+            draft.execution.append(number(executions, execution))
+            draft.measurand.append(number(draft.measurands, measurand))
+            draft.node.append(number(draft.nodes, record.node))
+            draft.value.append(NOTHING if record.value is None else record.value)
+            draft.reason.append(-1 if record.valid else number(draft.reasons, record.reason))
+        draft.executions += executions
         return cls.joined(run or (records[0].run if records else ""), [draft.part()])
 
     @cached_property
@@ -272,12 +273,9 @@ class Records(Sequence[Record]):
         return [json.loads(each.parameters) for each in self.measurands]
 
 
-Word = TypeVar("Word")
-
-
 def _merged(every: dict[Word, int], own: Iterable[Word]) -> Numbers:
     """Return what number each of `own` has in `every`, which grows by those that are new."""
-    return _numbers([every.setdefault(each, len(every)) for each in own])
+    return _numbers([number(every, each) for each in own])
 
 
 def _numbers(own: Sequence[int]) -> Numbers:

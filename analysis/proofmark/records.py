@@ -5,12 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from proofmark.attempts import Attempt, attempts, content_of, end_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
+from proofmark.columns import (
+    NOTHING,
+    Draft,
+    Execution,
+    Measurand,
+    Part,
+    Records,
+    Scalar,
+    number,
+)
 from proofmark.columns import SCHEMA as SCHEMA
-from proofmark.columns import Draft, Execution, Measurand, Part, Records, Scalar
 from proofmark.columns import Record as Record
 from proofmark.columns import table as table
 from proofmark.conditions import Conditions
@@ -116,12 +126,18 @@ class _StepReader:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
-        several = folded(there) if len(there) > 1 else ""
+        several = _named(tuple(there)) if len(there) > 1 else ""
         draft.executions.append(Execution(name, attempt.number, step.repeat))
         for reading in readings:
             measurand, elsewhere = self._measurand(reading)
-            reason = _reason(reading, trouble, elsewhere, attempt)
-            draft.add(measurand, several or reading.node or attempt.host, reading.value, reason)
+            draft.measurand.append(measurand)
+            draft.value.append(NOTHING if reading.value is None else reading.value)
+            reason = None
+            if trouble or elsewhere or not reading.valid or reading.node:
+                reason = _reason(reading, trouble, elsewhere, attempt)
+            draft.reason.append(-1 if reason is None else number(draft.reasons, reason))
+            draft.node.append(number(draft.nodes, several or reading.node or attempt.host))
+        draft.execution += [len(draft.executions) - 1] * len(readings)
 
     def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
         conditions, when = self._about.conditions, (attempt.start, attempt.end)
@@ -152,9 +168,14 @@ class _StepReader:
                 environment_hash=self._about.software.packages[step.package].environment_hash,
                 parameters=json.dumps(_parameters(step, reading), sort_keys=True),
             )
-            number = self.draft.measurands.setdefault(made, len(self.draft.measurands))
-            found = self._known[key] = number, _elsewhere(self._asked, reading)
+            place = number(self.draft.measurands, made)
+            found = self._known[key] = place, _elsewhere(self._asked, reading)
         return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _named(hosts: tuple[str, ...]) -> str:
+    return folded(hosts)
 
 
 def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:

@@ -131,6 +131,7 @@ class Layout:
         names: place and metrics by the printed word.
         values: place and metric; None for the one that the row names.
         accepted: place and the word that must stand there.
+        plain: every value has its metric, whatever the row says.
         known: parameters of rows that were read before, by their words.
     """
 
@@ -142,6 +143,7 @@ class Layout:
         self.parameters = [(place, each.parameter) for place, each in placed if each.parameter]
         self.names = [(place, each.names) for place, each in placed if each.names]
         self.values = [(place, each.metric) for place, each in placed if each.unit]
+        self.plain = bool(self.values) and all(metric for _, metric in self.values)
         self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
         self.accepted = [(place, each.accept) for place, each in placed if each.accept]
 
