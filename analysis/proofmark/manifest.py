@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, NotRequired
+from typing import Literal, NamedTuple
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.attempts import content_of
 from proofmark.errors import bad_input
@@ -28,25 +27,24 @@ _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """The lock tells who works on a run now; it is no part of what the run found."""
 
 
-@with_config(ConfigDict(extra="forbid"))
-class Listed(TypedDict):
+class _Listed(BaseModel):
     """One file as ``manifest.json`` has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: str
     bytes: int
-    link: NotRequired[bool]
+    link: bool = False
 
 
-@with_config(ConfigDict(extra="forbid"))
-class Read(TypedDict):
+class _Signed(BaseModel):
     """The form of ``manifest.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     algorithm: Literal["sha256"]
     run: str
-    files: dict[str, Listed]
-
-
-_READ = TypeAdapter(Read)
+    files: dict[str, _Listed]
 
 
 class Entry(NamedTuple):
@@ -211,10 +209,10 @@ def verify(folder: Path, signers: Path) -> Checked:
         said = good.stderr.decode(errors="replace").strip()
         raise bad_input(signers, "", said or "not accepted", f"a signer of {NAMESPACE}")
     try:
-        listed = _READ.validate_json(content)
+        listed = _Signed.model_validate_json(content)
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a manifest") from None
-    files = {name: Entry(**entry) for name, entry in listed["files"].items()}
+    files = {name: Entry(each.sha256, each.bytes, each.link) for name, each in listed.files.items()}
     return Checked(signer, tuple(_differences(files, manifest_of(folder).files)))
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from proofmark import __version__
 from proofmark.fleet.bad import BadNodes
+from proofmark.fleet.figures import hosts_of
 from proofmark.progress import duration
 from proofmark.report.material import Material
 from proofmark.report.text import count, grouped, sentence, size
@@ -94,7 +95,8 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
         ("Suite", f"{plan.suite} – {suite.title}" if suite else plan.suite),
         (
             "Coverage",
-            f"{coverage.measured} of {count(coverage.expected, 'step')} measured, {twice}",
+            f"{_nodes(material)}{grouped(coverage.measured)} of "
+            f"{count(coverage.expected, 'step')} measured, {twice}",
         ),
         *_bad(material.verdict.bad),
         ("Measured", _when(material)),
@@ -122,6 +124,20 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
     rest = f" and {grouped(more)} more" if more > 0 else ""
     of = f"{grouped(len(bad.nodes))} of {grouped(bad.asked)}"
     return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
+
+
+def _nodes(material: Material) -> str:
+    """Return how many nodes were measured, of how many; nothing of a run on a single node."""
+    wanted = {_short(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
+    if len(wanted) < 2:
+        return ""
+    names = material.verdict.measured()
+    there = {_short(host) for name in names for host in hosts_of(name)} & wanted
+    return f"{grouped(len(there))} of {count(len(wanted), 'node')}, "
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
 
 
 def _hosts(material: Material) -> set[str]:
