@@ -20,9 +20,7 @@ from proofmark.columns import (
     Scalar,
     number,
 )
-from proofmark.columns import SCHEMA as SCHEMA
 from proofmark.columns import Record as Record
-from proofmark.columns import table as table
 from proofmark.conditions import Conditions
 from proofmark.copies import apart, spread
 from proofmark.node.software import Software
@@ -33,6 +31,8 @@ from proofmark.runs import Run
 from proofmark.seats import Seating
 from proofmark.several import shared_out
 from proofmark.site import Site
+from proofmark.tidy import SCHEMA as SCHEMA
+from proofmark.tidy import table as table
 
 SLICE = 1000
 """Measurements of a step that one process reads at a time."""

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records, table
+from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records
+from proofmark.tidy import table
 
 
 @dataclass(frozen=True, eq=False)

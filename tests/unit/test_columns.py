@@ -17,11 +17,12 @@ from tests.unit.test_seats import make_plan_of
 
 from proofmark import manifest, records
 from proofmark.acceptance import read_and_judge
-from proofmark.columns import Record, Records, table
+from proofmark.columns import Record, Records
 from proofmark.plan import Step
 from proofmark.runs import Run
 from proofmark.seats import Seating, read_binding, seat_trouble
 from proofmark.several import shared_out
+from proofmark.tidy import table
 from proofmark.verdict import WORDS, Results, Verdict, result_json
 from proofmark.written import write_junit, write_verdict
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from proofmark.reader.draft import Notes, UnreadLines
-from proofmark.reader.spec_text import REMEMBERED, Table
+from proofmark.reader.spec_table import Table
+from proofmark.reader.spec_types import REMEMBERED
 from proofmark.reader.values import Parameter, shorten
 
 

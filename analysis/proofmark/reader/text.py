@@ -9,7 +9,8 @@ from typing import Any
 from proofmark.reader.draft import Notes, Run, UnreadLines
 from proofmark.reader.rows import Match, Rows
 from proofmark.reader.spec import ReadSpec
-from proofmark.reader.spec_text import Context, Keys, Line, Role, Table, TextSpec
+from proofmark.reader.spec_table import Table
+from proofmark.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.reader.table import OpenTable
 from proofmark.reader.values import shorten
 
