@@ -116,7 +116,8 @@ def _proven(journal: Journal) -> dict[str, str]:
     """
     modes: dict[str, set[str]] = {}
     for line in journal.lines():
-        if line["state"] == "verified" and line["event"] == RESULT and line["mode"] != RESTORED:
-            if boot := line.get("seen", {}).get("boot_id"):
-                modes.setdefault(str(boot), set()).add(str(line["mode"]))
+        boot = line.get("seen", {}).get("boot_id")
+        done = line["state"] == "verified" and line["event"] == RESULT
+        if done and boot and line["mode"] != RESTORED:
+            modes.setdefault(str(boot), set()).add(str(line["mode"]))
     return {boot: next(iter(told)) for boot, told in modes.items() if len(told) == 1}
