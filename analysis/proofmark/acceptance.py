@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TextIO
 
 from proofmark.claims.run import answers_of
 from proofmark.collect import nodes_of
@@ -12,9 +14,13 @@ from proofmark.fleet.rma import as_csv, rma
 from proofmark.node.software import Software
 from proofmark.records import read_run, table
 from proofmark.runs import Run, benchmarks_of, read_json, site_of, whole
+from proofmark.several import shared_out, without_collector
 from proofmark.tickets import stopped_jobs
 from proofmark.verdict import Verdict, judge
 from proofmark.written import write_junit, write_verdict
+
+MANY = 20_000
+"""Results from which on their files are written by a process each."""
 
 
 def judged(run: Run) -> Verdict:
@@ -31,17 +37,35 @@ def conclude(run: Run) -> Verdict:
 
 def keep(run: Run, records: Records, verdict: Verdict) -> None:
     """Write the files that keep records and verdict."""
+    with without_collector():
+        _keep(run, records, verdict)
+
+
+def _keep(run: Run, records: Records, verdict: Verdict) -> None:
+    claims = answers_of([(run, verdict)])
+    files: dict[str, Callable[[TextIO], None]] = {
+        "verdict.json": lambda file: write_verdict(file, verdict, claims),
+        "junit.xml": lambda file: write_junit(file, verdict),
+    }
+
+    def write(name: str) -> None:
+        with whole(run.folder / name) as file:
+            files[name](file)
+
+    for _ in shared_out(write, files, large=len(verdict.results) > MANY):
+        pass
     table(records).write_parquet(run.folder / "records.parquet")
-    with whole(run.folder / "verdict.json") as file:
-        write_verdict(file, verdict, answers_of([(run, verdict)]))
-    with whole(run.folder / "junit.xml") as file:
-        write_junit(file, verdict)
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
     (run.folder / "rma.csv").write_text(as_csv(rma(verdict.bad.nodes, facts)))
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:
     """Return the records of `run` and what they come to; writes nothing."""
+    with without_collector():
+        return _read_and_judge(run)
+
+
+def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
     software = read_json(run.folder / "software.json", Software)
     nodes = nodes_of(run)

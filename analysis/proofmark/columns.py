@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 Scalar = str | int | float
+Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,10 @@ class Execution(NamedTuple):
 
 @dataclass
 class Draft:
-    """Records while they are being read; the lists of numbers are as long as there are records."""
+    """Records while they are being read; the lists of numbers are as long as there are records.
+
+    `execution` counts `executions`; a `reason` of -1 is none: the record is valid.
+    """
 
     executions: list[Execution] = field(default_factory=list)
     measurands: dict[Measurand, int] = field(default_factory=dict)
@@ -87,17 +90,45 @@ class Draft:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
-    def add(self, measurand: int, node: str, value: float | None, reason: str | None) -> None:
-        """Add a record of the last execution; without a reason it is valid."""
-        nodes, reasons = self.nodes, self.reasons
-        self.execution.append(len(self.executions) - 1)
-        self.measurand.append(measurand)
-        self.node.append(nodes.setdefault(node, len(nodes)))
-        self.value.append(_NOTHING if value is None else value)
-        self.reason.append(-1 if reason is None else reasons.setdefault(reason, len(reasons)))
+    def part(self) -> Part:
+        """Return them as columns."""
+        steps, attempts, repeats = (
+            zip(*self.executions, strict=True) if self.executions else ((),) * 3
+        )
+        return Part(
+            (list(steps), list(attempts), list(repeats)),
+            list(self.measurands),
+            list(self.nodes),
+            list(self.reasons),
+            _numbers(self.execution),
+            _numbers(self.measurand),
+            _numbers(self.node),
+            np.asarray(self.value, dtype=np.float64),
+            _numbers(self.reason),
+        )
 
 
-_NOTHING = float("nan")
+class Part(NamedTuple):
+    """Some of a run's records, as one process hands them to another; as `Records` has them."""
+
+    executions: tuple[list[str], list[int], list[int]]
+    measurands: list[Measurand]
+    nodes: list[str]
+    reasons: list[str]
+    execution: Numbers
+    measurand: Numbers
+    node: Numbers
+    value: Floats
+    reason: Numbers
+
+
+NOTHING = float("nan")
+"""Stands where there is no value."""
+
+
+def number(known: dict[Word, int], each: Word) -> int:
+    """Return the number of `each` in `known`, where a new one gets the next."""
+    return known.setdefault(each, len(known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,30 +155,35 @@ class Records(Sequence[Record]):
     reason: Numbers
 
     @classmethod
-    def joined(cls, run: str, parts: Iterable[Draft]) -> Records:
+    def joined(cls, run: str, parts: Iterable[Part]) -> Records:
         """Return what several readers read, one part behind the other."""
         executions: list[Execution] = []
-        whole = Draft()
-        columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        measurands: dict[Measurand, int] = {}
+        nodes: dict[str, int] = {}
+        reasons: dict[str, int] = {}
+        placed: list[Part] = [Draft().part()]
         for part in parts:
-            measurands = _merged(whole.measurands, part.measurands)
-            nodes = _merged(whole.nodes, part.nodes)
-            reasons = np.append(_merged(whole.reasons, part.reasons), -1)  # the last: valid records
-            columns["execution"].append(_numbers(part.execution) + len(executions))
-            columns["measurand"].append(measurands[_numbers(part.measurand)])
-            columns["node"].append(nodes[_numbers(part.node)])
-            columns["value"].append(np.asarray(part.value, dtype=np.float64))
-            columns["reason"].append(reasons[_numbers(part.reason)])
-            executions += part.executions
-        arrays = {name: np.concatenate(own or [np.array([])]) for name, own in columns.items()}
+            why = np.append(_merged(reasons, part.reasons), -1)  # the last: of valid records
+            placed.append(
+                part._replace(
+                    execution=part.execution + len(executions),
+                    measurand=_merged(measurands, part.measurands)[part.measurand],
+                    node=_merged(nodes, part.nodes)[part.node],
+                    reason=why[part.reason],
+                )
+            )
+            executions += map(Execution, *part.executions)
         return cls(
             run,
             executions,
-            list(whole.measurands),
-            list(whole.nodes),
-            list(whole.reasons),
-            value=arrays.pop("value"),
-            **{name: own.astype(np.int64) for name, own in arrays.items()},
+            list(measurands),
+            list(nodes),
+            list(reasons),
+            np.concatenate([part.execution for part in placed]),
+            np.concatenate([part.measurand for part in placed]),
+            np.concatenate([part.node for part in placed]),
+            np.concatenate([part.value for part in placed]),
+            np.concatenate([part.reason for part in placed]),
         )
 
     @classmethod
@@ -156,20 +192,20 @@ class Records(Sequence[Record]):
         if isinstance(records, Records):
             return records
         draft = Draft()
-        numbers: dict[Execution, int] = {}
+        executions: dict[Execution, int] = {}
         for record in records:
-            execution = Execution(record.step, record.attempt, record.repeat)
-            if execution not in numbers:
-                numbers[execution] = len(numbers)
-                draft.executions.append(execution)
             measurand = Measurand(
                 **{name: getattr(record, name) for name in Measurand._fields[:-1]},
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
-            number = draft.measurands.setdefault(measurand, len(draft.measurands))
-            draft.add(number, record.node, record.value, None if record.valid else record.reason)
-            draft.execution[-1] = numbers[execution]
-        return cls.joined(run or (records[0].run if records else ""), [draft])
+            execution = Execution(record.step, record.attempt, record.repeat)
+            draft.execution.append(number(executions, execution))
+            draft.measurand.append(number(draft.measurands, measurand))
+            draft.node.append(number(draft.nodes, record.node))
+            draft.value.append(NOTHING if record.value is None else record.value)
+            draft.reason.append(-1 if record.valid else number(draft.reasons, record.reason))
+        draft.executions += executions
+        return cls.joined(run or (records[0].run if records else ""), [draft.part()])
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
@@ -236,64 +272,10 @@ class Records(Sequence[Record]):
         return [json.loads(each.parameters) for each in self.measurands]
 
 
-_COLUMNS = ("execution", "measurand", "node", "value", "reason")
-
-
-Word = TypeVar("Word")
-
-
 def _merged(every: dict[Word, int], own: Iterable[Word]) -> Numbers:
     """Return what number each of `own` has in `every`, which grows by those that are new."""
-    return _numbers([every.setdefault(each, len(every)) for each in own])
+    return _numbers([number(every, each) for each in own])
 
 
 def _numbers(own: Sequence[int]) -> Numbers:
     return np.asarray(own, dtype=np.int64)
-
-
-SCHEMA: Mapping[str, Any] = {
-    "run": pl.String,
-    "step": pl.String,
-    "attempt": pl.Int64,
-    "system": pl.String,
-    "partition": pl.String,
-    "node": pl.String,
-    "origin": pl.String,
-    "case": pl.String,
-    "benchmark": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "unit": pl.String,
-    "repeat": pl.Int64,
-    "mode": pl.String,
-    "placement": pl.String,
-    "parameters": pl.String,
-    "environment_hash": pl.String,
-    "valid": pl.Boolean,
-    "reason": pl.String,
-}
-"""Columns of records.parquet; ``parameters`` is JSON with sorted keys."""
-
-
-def table(records: Sequence[Record]) -> pl.DataFrame:
-    """Return the records as one tidy table (`SCHEMA`)."""
-    there = Records.of(records)
-
-    def taken(values: Sequence[Any], kind: Any, numbers: Numbers) -> pl.Series:
-        return pl.Series(values, dtype=kind).gather(numbers)
-
-    columns: dict[str, Any] = {
-        "run": pl.Series([there.run], dtype=pl.String).new_from_index(0, len(there)),
-        "node": taken(there.nodes, pl.String, there.node),
-        "value": pl.Series(there.value).fill_nan(None),
-        "valid": there.valid,
-        "reason": taken(["", *there.reasons], pl.String, there.reason + 1),
-    }
-    for place, name in enumerate(Execution._fields):
-        own = [each[place] for each in there.executions]
-        columns[name] = taken(own, SCHEMA[name], there.execution)
-    for place, name in enumerate(Measurand._fields):
-        columns[name] = taken(
-            [each[place] for each in there.measurands], pl.String, there.measurand
-        )
-    return pl.DataFrame({name: columns[name] for name in SCHEMA}, schema=dict(SCHEMA))

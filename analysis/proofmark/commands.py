@@ -303,7 +303,9 @@ def verdict(options: argparse.Namespace) -> int:
 
     run = open_run(options.folder)
     answer = judged(run)
-    if options.json:
+    if options.json and options.brief:
+        _print_json(answer.head())
+    elif options.json:
         write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
     else:
         table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)

@@ -12,7 +12,7 @@ from functools import cache
 from proofmark.collect import JobOnNode, Node
 from proofmark.errors import BadInput
 from proofmark.machines import topology_of_mode
-from proofmark.modes.journal import RESULT, Journal, journals
+from proofmark.modes.journal import RESTORED, RESULT, Journal, journals
 from proofmark.modes.proof import Layout, alike, layout_of
 from proofmark.node.facts import NodeFacts
 from proofmark.node.hardware import Mount
@@ -29,7 +29,7 @@ class Conditions:
         self._partition = site.partition
         # The inventory itself may be on another machine: the run has what it needs of it.
         self._site = site.model_copy(update={"inventory": run.folder / INVENTORY})
-        self._boots = {each.node: dict(_proven(each)) for each in journals(run.folder)}
+        self._boots = {each.node: _proven(each) for each in journals(run.folder)}
         self._layout = cache(self._expected)
         self._found: dict[tuple[str, int, str, str], str] = {}
 
@@ -109,10 +109,15 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
 
 
-def _proven(journal: Journal) -> Iterator[tuple[str, str]]:
-    """Yield the boots of a node whose mode was verified, each with the mode."""
+def _proven(journal: Journal) -> dict[str, str]:
+    """Return the mode of each boot in which one, and no other, was verified.
+
+    That a node is back as it was found says nothing of which mode that is.
+    """
+    modes: dict[str, set[str]] = {}
     for line in journal.lines():
-        if line["state"] == "verified" and line["event"] == RESULT:
-            seen = line.get("seen", {})
-            if boot := seen.get("boot_id"):
-                yield str(boot), str(line["mode"])
+        boot = line.get("seen", {}).get("boot_id")
+        done = line["state"] == "verified" and line["event"] == RESULT
+        if done and boot and line["mode"] != RESTORED:
+            modes.setdefault(str(boot), set()).add(str(line["mode"]))
+    return {boot: next(iter(told)) for boot, told in modes.items() if len(told) == 1}

@@ -42,6 +42,10 @@ class BadInput(Exception):
         self.mistakes = mistakes
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
 
+    def __reduce__(self) -> tuple[type[BadInput], tuple[Mistake, ...]]:
+        """Let another process raise it here."""
+        return type(self), self.mistakes
+
 
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     """Build the common case: a `BadInput` of one mistake."""

@@ -9,13 +9,16 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from proofmark.attempts import content_of
 from proofmark.errors import bad_input
-from proofmark.runs import write_whole
+from proofmark.runs import whole
+from proofmark.several import shared_out
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "proofmark-run"
@@ -24,8 +27,8 @@ _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """The lock tells who works on a run now; it is no part of what the run found."""
 
 
-class Entry(BaseModel):
-    """One file; a symbolic link is its target's name, not what stands there."""
+class _Listed(BaseModel):
+    """One file as ``manifest.json`` has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,14 +37,31 @@ class Entry(BaseModel):
     link: bool = False
 
 
-class Manifest(BaseModel):
-    """All files of a run by their path in it."""
+class _Signed(BaseModel):
+    """The form of ``manifest.json``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    algorithm: Literal["sha256"]
     run: str
+    files: dict[str, _Listed]
+
+
+class Entry(NamedTuple):
+    """One file; a symbolic link is its target's name, not what stands there."""
+
+    sha256: str
+    bytes: int
+    link: bool = False
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All files of a run by their path in it."""
+
+    run: str
+    files: Mapping[str, Entry]
     algorithm: Literal["sha256"] = "sha256"
-    files: dict[str, Entry]
 
 
 @dataclass(frozen=True)
@@ -64,34 +84,77 @@ def manifest_of(folder: Path) -> Manifest:
 def write_manifest(folder: Path) -> Path:
     """Write ``manifest.json``; the same files give the same bytes."""
     path = folder / NAME
-    content = manifest_of(folder).model_dump(exclude_defaults=True)
-    write_whole(path, json.dumps({"algorithm": "sha256", **content}, indent=1) + "\n")
+    made = manifest_of(folder)
+    head = {"algorithm": made.algorithm, "run": made.run, "files": {}}
+    with whole(path) as file:
+        file.write(json.dumps(head, indent=1).removesuffix("{}\n}") + "{")
+        between = "\n"
+        for name, (sha256, size, link) in made.files.items():
+            told = ', "link": true' if link else ""
+            entry = f'{{"sha256": "{sha256}", "bytes": {size}{told}}}'
+            file.write(f"{between}  {json.dumps(name)}: {entry}")
+            between = ",\n"
+        file.write("\n }\n}\n")
     return path
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, Entry]]:
-    waiting = [str(folder)]
+    """Yield every file; the folders of many steps are read by as many processes as there are."""
+    root = os.fspath(folder)
+    found, folders = _listed(root, "")
+    deep: list[str] = []
+    for name in folders:
+        own, inner = _listed(root, name)
+        found += own
+        deep += inner
+    yield from found
+    # A folder has a link of each one in it, where the file system counts them.
+    large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ALONE  # noqa: PTH116
+    for own in shared_out(partial(_below, root), deep, large=large):
+        yield from own
+
+
+_ALONE = 2000
+"""Folders up to which a second process is not worth its start."""
+
+Entries = list[tuple[str, Entry]]
+
+
+def _below(root: str, folder: str) -> Entries:
+    found: Entries = []
+    waiting = [folder]
     while waiting:
-        with os.scandir(waiting.pop()) as found:
-            for each in found:
-                name = os.path.relpath(each.path, folder)
-                if each.is_symlink():
-                    target = os.fsencode(os.readlink(each.path))  # noqa: PTH115
-                    yield _shown(name), _entry(target, link=True)
-                elif each.is_dir():
-                    waiting.append(each.path)
-                elif name in _NOT_LISTED:
-                    continue
-                elif each.is_file():
-                    with open(each.path, "rb") as file:  # noqa: PTH123 (a hundred thousand files)
-                        yield _shown(name), _entry(file.read())
-                else:
-                    raise bad_input(each.path, "", "no file and no folder", "files and folders")
+        own, folders = _listed(root, waiting.pop())
+        found += own
+        waiting += folders
+    return found
+
+
+def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
+    """Return the files in `folder`, and its folders, by their names from `root` on."""
+    entries: Entries = []
+    folders: list[str] = []
+    before = f"{folder}/" if folder else ""
+    with os.scandir(f"{root}/{folder}") as found:
+        for each in found:
+            name = f"{before}{each.name}"
+            if each.is_symlink():
+                target = os.fsencode(os.readlink(each.path))  # noqa: PTH115
+                entries.append((_shown(name), _entry(target, link=True)))
+            elif each.is_dir():
+                folders.append(name)
+            elif name in _NOT_LISTED:
+                continue
+            elif each.is_file():
+                entries.append((_shown(name), _entry(content_of(each.path))))
+            else:
+                raise bad_input(each.path, "", "no file and no folder", "files and folders")
+    return entries, folders
 
 
 def _shown(name: str) -> str:
     """Return a name that JSON can hold, also of a file whose name is no text."""
-    return os.fsencode(name).decode("utf-8", errors="backslashreplace")
+    return name if name.isascii() else os.fsencode(name).decode(errors="backslashreplace")
 
 
 def _entry(content: bytes, *, link: bool = False) -> Entry:
@@ -146,10 +209,11 @@ def verify(folder: Path, signers: Path) -> Checked:
         said = good.stderr.decode(errors="replace").strip()
         raise bad_input(signers, "", said or "not accepted", f"a signer of {NAMESPACE}")
     try:
-        listed = Manifest.model_validate_json(content)
+        listed = _Signed.model_validate_json(content)
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a manifest") from None
-    return Checked(signer, tuple(_differences(listed.files, manifest_of(folder).files)))
+    files = {name: Entry(each.sha256, each.bytes, each.link) for name, each in listed.files.items()}
+    return Checked(signer, tuple(_differences(files, manifest_of(folder).files)))
 
 
 def _differences(listed: Mapping[str, Entry], there: Mapping[str, Entry]) -> Iterator[str]:

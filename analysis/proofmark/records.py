@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from functools import lru_cache
 
 from proofmark.attempts import Attempt, attempts, content_of, end_trouble
 from proofmark.cases import Benchmarks
 from proofmark.collect import Node
-from proofmark.columns import SCHEMA as SCHEMA
-from proofmark.columns import Draft, Execution, Measurand, Records, Scalar
+from proofmark.columns import (
+    NOTHING,
+    Draft,
+    Execution,
+    Measurand,
+    Part,
+    Records,
+    Scalar,
+    number,
+)
 from proofmark.columns import Record as Record
-from proofmark.columns import table as table
 from proofmark.conditions import Conditions
 from proofmark.copies import apart, spread
 from proofmark.node.software import Software
@@ -23,7 +29,10 @@ from proofmark.plan import Step
 from proofmark.reader.engine import Reading, read_output
 from proofmark.runs import Run
 from proofmark.seats import Seating
+from proofmark.several import shared_out
 from proofmark.site import Site
+from proofmark.tidy import SCHEMA as SCHEMA
+from proofmark.tidy import table as table
 
 SLICE = 1000
 """Measurements of a step that one process reads at a time."""
@@ -43,31 +52,21 @@ def read_run(
     """
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
-    processors = len(os.sched_getaffinity(0))
-    if processors < 2 or sum(len(own) for _, _, own in tasks) <= ALONE:
-        return Records.joined(run.id, (reader.read(*task) for task in tasks))
-    global _READER
-    _READER = reader  # the other processes are forks of this one: nothing is sent to them
-    with ProcessPoolExecutor(processors, get_context("fork")) as pool:
-        parts = pool.map(_read, tasks)
-        return Records.joined(run.id, parts)
+    large = sum(len(instances) for _, _, instances in tasks) > ALONE
+    return Records.joined(run.id, shared_out(reader.read, tasks, large=large))
 
 
-def _tasks(run: Run) -> Iterator[tuple[str, Step, Instances]]:
+Task = tuple[str, Step, Instances]
+"""A mode, a step planned in it, and those of its measurements that are to be read."""
+
+
+def _tasks(run: Run) -> Iterator[Task]:
     for group in run.plan.groups:
         for job in group.jobs:
             for step in job.steps:
                 every = list(step.instances().items()) or [("", [])]
                 for first in range(0, len(every), SLICE):
                     yield group.mode, step, every[first : first + SLICE]
-
-
-_READER: _Reader | None = None
-
-
-def _read(task: tuple[str, Step, Instances]) -> Draft:
-    assert _READER is not None
-    return _READER.read(*task)
 
 
 class _Reader:
@@ -85,15 +84,16 @@ class _Reader:
         self.partition = site.partition
         self.conditions = Conditions(run, site, nodes)
 
-    def read(self, mode: str, step: Step, instances: Instances) -> Draft:
-        """Return what all executions of `step` give in these folders."""
+    def read(self, task: Task) -> Part:
+        """Return what all executions of a step give in these folders."""
+        mode, step, instances = task
         reader = _StepReader(self, mode, step)
         where = os.path.join(self.run.folder, "steps", step.id)  # noqa: PTH118 (as content_of)
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
             for attempt in attempts(f"{where}/{folder}" if folder else where):
                 reader.take(name, hosts, attempt)
-        return reader.draft
+        return reader.draft.part()
 
 
 class _StepReader:
@@ -126,12 +126,18 @@ class _StepReader:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
-        several = folded(there) if len(there) > 1 else ""
+        several = _named(tuple(there)) if len(there) > 1 else ""
         draft.executions.append(Execution(name, attempt.number, step.repeat))
         for reading in readings:
             measurand, elsewhere = self._measurand(reading)
-            reason = _reason(reading, trouble, elsewhere, attempt)
-            draft.add(measurand, several or reading.node or attempt.host, reading.value, reason)
+            draft.measurand.append(measurand)
+            draft.value.append(NOTHING if reading.value is None else reading.value)
+            reason = None
+            if trouble or elsewhere or not reading.valid or reading.node:
+                reason = _reason(reading, trouble, elsewhere, attempt)
+            draft.reason.append(-1 if reason is None else number(draft.reasons, reason))
+            draft.node.append(number(draft.nodes, several or reading.node or attempt.host))
+        draft.execution += [len(draft.executions) - 1] * len(readings)
 
     def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
         conditions, when = self._about.conditions, (attempt.start, attempt.end)
@@ -162,9 +168,14 @@ class _StepReader:
                 environment_hash=self._about.software.packages[step.package].environment_hash,
                 parameters=json.dumps(_parameters(step, reading), sort_keys=True),
             )
-            number = self.draft.measurands.setdefault(made, len(self.draft.measurands))
-            found = self._known[key] = number, _elsewhere(self._asked, reading)
+            place = number(self.draft.measurands, made)
+            found = self._known[key] = place, _elsewhere(self._asked, reading)
         return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _named(hosts: tuple[str, ...]) -> str:
+    return folded(hosts)
 
 
 def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records, table
+from proofmark.columns import Execution, Floats, Measurand, Numbers, Record, Records
+from proofmark.tidy import table
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ def standing(records: Records) -> Standing:
     """
     identity, identities = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
-    once = np.unique(figure * max(1, len(records.executions)) + records.execution)
+    each = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[_counting(records)[records.execution[order]]]
     own = figure[order]
@@ -165,7 +166,7 @@ def standing(records: Records) -> Standing:
         node=records.node[order[first]],
         invalid=invalid,
         median=_medians(records.value[order], group, first, count, invalid),
-        duplicates=len(figure) - len(once),
+        duplicates=int((np.diff(each) == 0).sum()),
     )
 
 
@@ -194,6 +195,8 @@ def _counting(records: Records) -> NDArray[np.bool_]:
     dirty = np.zeros(len(records.executions), dtype=bool)
     dirty[records.execution[~records.valid]] = True
     counts = np.ones(len(records.executions), dtype=bool)
+    if len({each.step for each in records.executions}) == len(records.executions):
+        return counts  # no step was run again
     by_step: dict[str, dict[int, list[int]]] = {}
     for number, execution in enumerate(records.executions):
         by_step.setdefault(execution.step, {}).setdefault(execution.attempt, []).append(number)
@@ -210,7 +213,8 @@ def _counting(records: Records) -> NDArray[np.bool_]:
 def _medians(
     values: Floats, group: Numbers, first: Numbers, count: Numbers, invalid: Numbers
 ) -> Floats:
-    ordered = values[np.lexsort((values, group))]
+    by_value = np.argsort(values)
+    ordered = values[by_value[np.argsort(group[by_value], kind="stable")]]
     last = len(ordered) - 1 if len(ordered) else 0
     low, high = first + (count - 1) // 2, first + count // 2
     middle: Floats = (ordered[low] + ordered[np.minimum(high, last)]) / 2

@@ -94,13 +94,10 @@ class _Made:
         for name in ("step", "attempt", "node", "value", "repeat", "values", "interval", "reason"):
             told[name] = f"{_MARK}{name}"
         (answer,) = told["references"]
-        answer |= {"ratio": "@ratio@", "reason": "@reason@"}
+        answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}
         _, name, _ = judged.told
-        return (
-            _MARKED.split(json.dumps(told)),
-            judged.yardstick.centre,
-            json.dumps(f" × {name}")[1:-1],
-        )
+        against = json.dumps(f" × {name}")[1:-1]
+        return _MARKED.split(json.dumps(told)), judged.yardstick.centre, against
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:

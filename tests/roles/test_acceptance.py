@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +34,38 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
     assert kit.whens() == whens
     (kit.run() / "report.html").unlink()
-    again = kit.play("playbooks/report.yml", "-e", f"run_id={kit.run().name}")
-    assert (again.code, again.recap["changed"]) == (0, 1), again.output
+    key, signers = signing_key(kit.folder.parent)
+    named = ("-e", f"run_id={kit.run().name}", "-e", f"signing_key={key}")
+    again = kit.play("playbooks/report.yml", *named)
+    assert (again.code, again.recap["changed"]) == (0, 2), again.output
+    assert_signed(kit, signers)
     assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
+
+
+def signing_key(folder: Path) -> tuple[Path, Path]:
+    """Make an ssh key in `folder`; return it, and the file that names it as a signer."""
+    key, signers = folder / "key", folder / "signers"
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)]
+    subprocess.run(make, check=True)
+    signers.write_text(f"chief@example.org {key.with_suffix('.pub').read_text()}")
+    return key, signers
+
+
+def assert_signed(kit: Kit, signers: Path) -> None:
+    """Check that the playbook's signature holds, and that one byte more in an output breaks it."""
+    verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
+    verify += ["--signers", f"{signers}"]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split(": ")[1:]) == (
+        0,
+        ["as chief@example.org signed it\n"],
+    )
+    output = next(kit.run().glob("steps/*/stdout"))
+    with output.open("a", encoding="utf-8") as file:
+        file.write("\n")
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith(f"{output.relative_to(kit.run())}: changed\n")
 
 
 def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:

@@ -44,10 +44,10 @@ def fleet_run(
     suites = {"quick": {"scope": "each-node", "sweep": {"size": 1}}}
     kit.case(suites=suites, cost={"seconds": 1, "bytes": 1000 if writes else 0})
     site = kit.site(hosts=tuple(rates))
-    facts = {**site.partition.model_dump(), "fabric": Fabric(rack=rack), **(partition or {})}
+    told = {**site.partition.model_dump(), "fabric": Fabric(rack=rack), **(partition or {})}
     site = site.model_copy(
         update={
-            "partition": Partition.model_validate(facts),
+            "partition": Partition.model_validate(told),
             "partition_hosts": list(rates),
         }
     )

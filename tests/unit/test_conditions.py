@@ -59,6 +59,17 @@ def test_the_journal_of_a_boot_tells_its_mode(tmp_path: Path, verified: str, rea
     assert not reason or found["n05"] == f"n05 was in mode cache, {reason}"
 
 
+@pytest.mark.parametrize("modes", [("original",), ("cache", "flat"), ("flat", "original")])
+def test_what_the_journal_leaves_open_speaks_against_nothing(
+    tmp_path: Path, modes: tuple[str, ...]
+) -> None:
+    run = run_of(tmp_path, declared(94))
+    (told,) = {node.boot_id for node in facts_of(run)}
+    for mode in modes:
+        Journal(run.folder, "n05").result("verified", mode=mode, seen={"boot_id": told})
+    assert reasons(run) == {}
+
+
 @pytest.mark.fault("another-file-system-meanwhile")
 @pytest.mark.parametrize("injected", [True, False])
 def test_a_node_whose_scratch_was_not_mounted(tmp_path: Path, injected: bool) -> None:

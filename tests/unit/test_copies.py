@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
     assert "numactl --" not in (free / "run.sh").read_text()
 
 
-def together(kit: Kit, delays: str) -> list[Record]:
+def together(kit: Kit, delays: str) -> Sequence[Record]:
     """Run two copies that each measure for half a second, after `delays` by their first rank."""
     kit.program(
         f'sleep $(echo {delays} | cut -d" " -f$((FIRST_RANK + 1))); sleep 0.5; '

@@ -274,8 +274,14 @@ class TestRun:
         section = page.partition('id="bad-nodes"')[2].partition("</section>")[0]
         assert "n022" in section
         assert "corrected memory errors" in section
-        assert page.index('id="bad-nodes"') < page.index('id="attention"')
-        written = json.loads((run.folder / "verdict.json").read_text())["fleet"]
+        order = ("attention", "judged", "plots", "claims", "bad-nodes", "provenance", "commands")
+        places = [page.index(f'<section id="{name}"') for name in order]
+        assert places == sorted(places)
+        head = page.partition("</header>")[0]
+        assert "n022, n030 (2 of 60, the worst first)" in head
+        whole_text = json.loads((run.folder / "verdict.json").read_text())
+        assert {each["claim"] for each in whole_text["claims"]} >= {"C1.1", "C5.4"}
+        written = whole_text["fleet"]
         assert [node["node"] for node in written["nodes"] if not node["retest"]] == ["n022"]
 
 

@@ -35,7 +35,7 @@ def expected(output: Path) -> list[dict[str, Any]]:
 
 def facts(reading: Reading | dict[str, Any]) -> dict[str, Any]:
     """Return what the expectations hold of a reading: all but the reason and the node."""
-    found = reading if isinstance(reading, dict) else vars(reading)
+    found = reading if isinstance(reading, dict) else reading._asdict()
     names = ("case", "benchmark", "metric", "value", "unit", "valid")
     return {**{name: found[name] for name in names}, "parameters": dict(found["parameters"])}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def carry_out(kit: Kit, run: Run | None = None) -> Run:
     return run
 
 
-def records(kit: Kit, run: Run) -> list[Record]:
+def records(kit: Kit, run: Run) -> Sequence[Record]:
     return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
 
 

@@ -44,7 +44,7 @@ def kit(tmp_path: Path) -> Kit:
     return make_kit(tmp_path)
 
 
-def carried_out(kit: Kit) -> list[Record]:
+def carried_out(kit: Kit) -> Sequence[Record]:
     run = kit.run()
     execute(run, "none", lambda line: None)
     return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})

@@ -8,10 +8,10 @@ import polars as pl
 
 from proofmark.claims import answers
 from proofmark.claims.model import PAPERS, Answer, Machine
-from proofmark.columns import table
 from proofmark.errors import BadInput
 from proofmark.machines import declared
 from proofmark.runs import Run, site_of
+from proofmark.tidy import table
 from proofmark.verdict import Result, Results, Verdict
 
 

@@ -65,10 +65,12 @@ class Notes:
         """Note what is printed as a value."""
         value, problem = measured(word)
         found = [*problems, problem] if problem else [*problems]
-        known = {**self.sticky, **parameters} if self.sticky else parameters
-        draft = Draft(metric, value, known, found, self.benchmark)
+        draft = Draft(metric, value, self._with_sticky(parameters), found, self.benchmark)
         self.run.drafts.append(draft)
         return draft
+
+    def _with_sticky(self, parameters: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
+        return {**self.sticky, **parameters} if self.sticky else parameters
 
     def unread(
         self, metric: str, problem: str, parameters: Mapping[str, Parameter] | None = None

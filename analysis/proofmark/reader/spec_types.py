@@ -13,6 +13,9 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, Wit
 
 from proofmark.errors import nearest
 
+REMEMBERED = 4096
+"""Lines, or rows' parameters; an output has some hundred that are the same on every node."""
+
 
 def _pattern(value: object) -> re.Pattern[str]:
     if isinstance(value, re.Pattern):

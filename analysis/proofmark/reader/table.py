@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from proofmark.reader.draft import Notes, UnreadLines
-from proofmark.reader.spec_text import REMEMBERED, Table
+from proofmark.reader.spec_table import Table
+from proofmark.reader.spec_types import REMEMBERED
 from proofmark.reader.values import Parameter, shorten
 
 
@@ -64,28 +66,29 @@ class OpenTable:
 
     def _row(self, words: list[str]) -> bool:
         """Note the words of a row; False if they cannot be one."""
-        layout, named = self._layout, None
+        layout, measure, named = self._layout, self._notes.measure, ""
         for place, names in layout.names:
-            named = names.get(words[place])
+            named = names.get(words[place], "")
         parameters = self._parameters(words)
-        if parameters is None or not layout.values:
+        if parameters is None or not (layout.plain or (named and layout.values)):
             return False
-        if not named and any(metric is None for _, metric in layout.values):
-            return False
-        problems = [
-            f"{shorten(words[place], 40)} where {word!r} should stand"
-            for place, word in layout.accepted
-            if words[place] != word
-        ]
+        problems: Sequence[str] = ()
+        if layout.accepted:
+            problems = [
+                f"{shorten(words[place], 40)} where {word!r} should stand"
+                for place, word in layout.accepted
+                if words[place] != word
+            ]
         for place, metric in layout.values:
-            self._notes.measure(metric or named or "", words[place], parameters, problems)
+            measure(metric or named, words[place], parameters, problems)
         return True
 
     def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
         """Return the parameters of a row; None if its words cannot be such."""
         layout = self._layout
         key = tuple([words[place] for place, _ in layout.parameters])
-        if key not in layout.known:
+        parameters = layout.known.get(key)
+        if parameters is None:
             broken: list[str] = []
             groups = dict(zip((name for _, name in layout.parameters), key, strict=True))
             found = self._notes.typed(groups, broken)
@@ -93,5 +96,5 @@ class OpenTable:
                 return None
             if len(layout.known) >= REMEMBERED:
                 layout.known.clear()
-            layout.known[key] = found
-        return layout.known[key]
+            layout.known[key] = parameters = found
+        return parameters

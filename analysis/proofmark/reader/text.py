@@ -9,7 +9,8 @@ from typing import Any
 from proofmark.reader.draft import Notes, Run, UnreadLines
 from proofmark.reader.rows import Match, Rows
 from proofmark.reader.spec import ReadSpec
-from proofmark.reader.spec_text import Context, Keys, Line, Role, Table, TextSpec
+from proofmark.reader.spec_table import Table
+from proofmark.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.reader.table import OpenTable
 from proofmark.reader.values import shorten
 
@@ -31,11 +32,14 @@ def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[Run]:
     current = _TextRun(spec, rules)
     runs = [current]
     started = False
-    for line in map(rules.look, lines):
+    look, ruled = rules.look, rules.gate.fullmatch
+    for raw in lines:
+        if current.table and not ruled(row := raw.rstrip()):
+            current.table.take(row)  # no two rows are the same: there is nothing to remember
+            continue
+        line = look(raw)
         if not line.ruled:
-            if current.table:
-                current.table.take(line.text)
-            elif rules.strays and line.text:
+            if rules.strays and line.text:
                 current.stray(line.text)
             continue
         if line.starts:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
+from proofmark.fleet.bad import BadNodes
+from proofmark.fleet.figures import hosts_of
 from proofmark.progress import duration
 from proofmark.report.material import Material
 from proofmark.report.text import count, grouped, sentence, size
@@ -93,8 +95,10 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
         ("Suite", f"{plan.suite} – {suite.title}" if suite else plan.suite),
         (
             "Coverage",
-            f"{coverage.measured} of {count(coverage.expected, 'step')} measured, {twice}",
+            f"{_nodes(material)}{grouped(coverage.measured)} of "
+            f"{count(coverage.expected, 'step')} measured, {twice}",
         ),
+        *_bad(material.verdict.bad),
         ("Measured", _when(material)),
         ("Origin", _origin(material.site.partition.origin)),
         ("Run", material.run.id),
@@ -103,6 +107,37 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
             f"written {_minute(material.written)} by Proofmark {__version__}",
         ),
     )
+
+
+MOST_NAMED = 12
+"""Bad nodes that the head of a report names."""
+
+
+def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
+    """Return the bad nodes by name, the worst first; nothing of a run on a single node."""
+    if bad.asked < 2:
+        return ()
+    if not bad.nodes:
+        return (("Bad nodes", f"none of {grouped(bad.asked)}"),)
+    named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
+    more = len(bad.nodes) - MOST_NAMED
+    rest = f" and {grouped(more)} more" if more > 0 else ""
+    of = f"{grouped(len(bad.nodes))} of {grouped(bad.asked)}"
+    return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
+
+
+def _nodes(material: Material) -> str:
+    """Return how many nodes were measured, of how many; nothing of a run on a single node."""
+    wanted = {_short(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
+    if len(wanted) < 2:
+        return ""
+    names = material.verdict.measured()
+    there = {_short(host) for name in names for host in hosts_of(name)} & wanted
+    return f"{grouped(len(there))} of {count(len(wanted), 'node')}, "
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
 
 
 def _hosts(material: Material) -> set[str]:

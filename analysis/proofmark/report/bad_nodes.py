@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from proofmark.fleet.bad import BadNode, Slow
 from proofmark.fleet.figures import FleetFigure
@@ -40,7 +41,7 @@ def _nodes(material: Material) -> Iterator[Block]:
             Cell(node.host, "strong"),
             _far(node),
             Cell(node.likely, "reason", details=tuple(map(str, node.causes[1:3]))),
-            _figures(node),
+            _figures(material, node),
             "measure again first" if node.retest else "for the vendor",
         )
         for node in bad.nodes
@@ -62,7 +63,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:+.1f} %".replace("-", "−")
 
 
-def _figures(node: BadNode) -> Cell:
+def _figures(material: Material, node: BadNode) -> Cell:
     shown = [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
         shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
@@ -70,6 +71,10 @@ def _figures(node: BadNode) -> Cell:
         Link(f"steps/{step}/stdout", "stdout")
         for step in dict.fromkeys(slow.result.record.step for slow in node.slow[:1])
     )
+    for link in links:
+        path = material.run.folder / link.path
+        if path.is_file():
+            shown.append(f"stdout: SHA-256 {sha256(path.read_bytes()).hexdigest()}")
     return Cell(shown[0] if shown else "its counters", details=tuple(shown[1:]), links=links)
 
 

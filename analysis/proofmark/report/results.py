@@ -150,4 +150,7 @@ def all_section(material: Material) -> Section:
         Link("verdict.json", "verdict.json"),
         Link("junit.xml", "junit.xml"),
     )
-    return Section("all", "All figures", (Block(folds=(fold,), links=links),))
+    said = (
+        "The SHA-256 of every file of the run, each raw output included, stands in manifest.json."
+    )
+    return Section("all", "All figures", (Block(paragraphs=(said,), folds=(fold,), links=links),))

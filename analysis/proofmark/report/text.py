@@ -22,6 +22,8 @@ def visible(text: str) -> str:
     Control characters, marks that turn the direction of writing and lone surrogates could hide
     or forge words of a report; HTML's own characters are the template's business.
     """
+    if text.isprintable() and len(text) <= LONGEST:
+        return text  # isprintable() is true of no character in `_INVISIBLE`
     kept = text[:LONGEST]
     shown = "".join(_shown(character) for character in kept)
     left_out = len(text) - len(kept)

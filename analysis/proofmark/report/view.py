@@ -31,15 +31,15 @@ class View:
 
 
 def view(material: Material) -> View:
-    """Arrange a run for its readers: the answer first, then why, then how to repeat it."""
+    """Arrange a run for its readers: verdicts, figures, bad nodes, then how to repeat it."""
     figures, files = plots.section(material)
     sections = (
-        *bad_nodes.sections(material),
         attention.section(material),
         results.judged_section(material),
         figures,
         claims.section(material.claims),
         information.section(material),
+        *bad_nodes.sections(material),
         provenance.section(material),
         steps.section(material),
         results.all_section(material),

@@ -69,6 +69,7 @@ def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Po
     for figure, what in zip(chosen.tolist(), standing.measurand[chosen].tolist(), strict=True):
         alike.setdefault(what, []).append(figure)
     low, high = standing.ranges
+    names: dict[bytes, str] = {}
     for figures in alike.values():
         if len(figures) <= MANY:
             for figure in figures:
@@ -78,9 +79,12 @@ def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Po
                 )
             continue
         values = standing.median[figures]
-        nodes = (standing.records.nodes[node] for node in standing.node[figures])
+        nodes = standing.node[figures]
+        if nodes.tobytes() not in names:  # hardly any two metrics are of other nodes
+            names[nodes.tobytes()] = folded(standing.records.nodes[node] for node in nodes)
         middle = float(np.median(values))
-        merged = replace(standing.record(figures[0]), node=folded(nodes), value=middle)
+        name = names[nodes.tobytes()]
+        merged = replace(standing.record(figures[0]), node=name, value=middle)
         yield Point(merged, middle, float(low[figures].min()), float(high[figures].max()))
 
 
