@@ -188,16 +188,17 @@ NOTHING_TOLD = Starting()
 class StandIns(Declared):
     """What of the real machine stands for the parts of a virtual node that has more of them.
 
-    CPU n of the topology is CPU ``cpus[n % len(cpus)]`` of the machine, NUMA nodes likewise. Ranks
-    are bound to the machine's, and judged by them.
+    CPU n of the step's first node is CPU ``cpus[n % len(cpus)]`` of the machine, that of its second
+    node one further, and so on: nodes with one rank each share the machine, and not its first CPU.
+    NUMA nodes are the same on all. Ranks are bound to the machine's, and judged by them.
     """
 
     cpus: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     numa: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
 
-    def cpu(self, virtual: int) -> int:
-        """Return the CPU of the machine that stands for CPU `virtual`."""
-        return self.cpus[virtual % len(self.cpus)]
+    def cpu(self, virtual: int, node: int = 0) -> int:
+        """Return the CPU of the machine that stands for CPU `virtual` of the node."""
+        return self.cpus[(virtual + node) % len(self.cpus)]
 
     def domain(self, virtual: int) -> int:
         """Return the NUMA node of the machine that stands for NUMA node `virtual`."""

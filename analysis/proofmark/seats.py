@@ -117,7 +117,9 @@ def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
     """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
     if stand_ins is None:
         return list(step.cpus)
-    return [(node, tuple(map(stand_ins.cpu, cpus))) for node, cpus in step.cpus]
+    return [
+        (node, tuple(stand_ins.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
+    ]
 
 
 def real_domains(step: Step, stand_ins: StandIns | None) -> list[int]:

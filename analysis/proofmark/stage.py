@@ -159,7 +159,7 @@ def _seats(ranks: Sequence[Cpus], stand_ins: StandIns | None) -> list[str]:
     by_cpus: dict[tuple[int, ...], list[str]] = {}
     for rank, cpus in enumerate(seats[:period]):
         by_cpus.setdefault(cpus, []).append(str(rank))
-    told = [f"# CPU n of a node is CPU {stand_ins.cpus}[n] of this machine"] if stand_ins else []
+    told = [f"# CPU n of node m: {stand_ins.cpus}[n + m] of this machine"] if stand_ins else []
     return [
         *told,
         "seat() { # the CPUs of a rank",

@@ -63,8 +63,8 @@ def notation(attributes: Mapping[str, Any], shape: str) -> str:
     parts = len(DOMAINS.get(attributes["ClusterMode"], [68]))
     if parts == 4:  # uneven
         return ""
-    ddr, *mcdram = (round(d.memory_kb / SEEN_SHARE) for d in knl(attributes)[::parts])
-    memories = "".join(f"[numa(memory={size}KiB)] " for size in (ddr, *mcdram))
+    ddr, *mcdram = (round(d.memory_kb / SEEN_SHARE / 1024) for d in knl(attributes)[::parts])
+    memories = "".join(f"[numa(memory={size}MiB)] " for size in (ddr, *mcdram))
     group = f"group:{parts} " if parts > 1 else ""
     return f"pack:1 {group}{memories}l2:{34 // parts}(size=1MiB) core:2 pu:4(indexes=4*68:68*1)"
 

@@ -55,10 +55,11 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
     _say(f"the virtual cluster is gone; {time.monotonic() - began:.0f} s in all")
     if report.exists() and not played.stopped:
         _say(f"the report: {report}")
-    return _answer(options.fault, fault, made.victim, played)
+    return answer(options.fault, fault, made.victim, played)
 
 
-def _answer(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
+def answer(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
+    """Return the exit code; say whether the fault was named."""
     if played.stopped:
         return STOPPED
     if fault is None:

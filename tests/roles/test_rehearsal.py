@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.rehearsal.faults import FAULTS
 from tests.roles.kit import NAP, ROOT, Kit
 from tests.unit.helpers import until
 
@@ -87,24 +86,9 @@ def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) ->
     assert "Xeon Phi" in node.read_text()
 
 
-@pytest.mark.fault("bmc-wrong-password")
-def test_a_fault_is_named_with_its_node(rehearsal: Kit) -> None:
-    """The control is the test above."""
-    process = start(rehearsal, "--nodes=2", "--fault=bmc-wrong-password")
-    output = finish(process)
-    assert process.returncode == 2, output
-    assert "fault bmc-wrong-password: named: DENIED: 1 nodes (rknl0002)" in output
-    assert not list(rehearsal.run().glob("steps/*/rc"))
-
-
 def test_stopped_by_ctrl_c_it_leaves_nothing(rehearsal: Kit) -> None:
     process = start(rehearsal, "--nodes=2", "--one-mode")
     until(lambda: bool(list(rehearsal.folder.glob("runs/*/steps/*/started"))), 300)
     os.killpg(process.pid, signal.SIGINT)
     output = finish(process)
     assert process.returncode == 130, output
-
-
-def test_every_fault_that_can_be_rehearsed_is_one_that_must_be_caught() -> None:
-    known = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
-    assert known.keys() >= FAULTS.keys()

@@ -212,7 +212,7 @@ class TestJudgement:
 
     def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
         table = StandIns(cpus=[0, 0, 1])
-        step = self.step(cpus=[(0, (0, 1)), (1, (5,))], membind=[3])
+        step = self.step(cpus=[(0, (0, 1)), (1, (4,))], membind=[3])
         assert real_seats(step, table) == [(0, (0, 0)), (1, (1,))]
         assert real_domains(step, table) == [0]
         ranks = [Bound(0, "n1", "0", "bind:0"), Bound(1, "n2", "1", "bind:0")]

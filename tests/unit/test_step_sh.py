@@ -438,6 +438,6 @@ def test_the_rank_of_whoever_starts_it_on_every_node_is_none_of_the_programs(
     tmp_path: Path, shell: str, variable: str
 ) -> None:
     step = stage(tmp_path, shell)
-    assert step.run(**{variable: "5"}) == 0
+    assert step.run(None, None, **{variable: "5"}) == 0
     (bound,) = step.json("binding.json")
     assert bound["rank"] == 0
