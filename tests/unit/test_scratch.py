@@ -214,8 +214,10 @@ if [ -e "$folder/broken-$NODE" ]; then
     exit 5
 fi
 echo "$5 $6 lustre rw,$4 0 0" >>"$PROOFMARK_MOUNTS"
+: >"$6/.fs-$NODE" # these nodes share a root disk: no other one may take the directory away
 """
 UMOUNT = """
+rm -f "$1/.fs-$NODE"
 grep -v " $1 " "$PROOFMARK_MOUNTS" >"$PROOFMARK_MOUNTS.new"
 mv "$PROOFMARK_MOUNTS.new" "$PROOFMARK_MOUNTS"
 """
