@@ -19,6 +19,7 @@ BEGIN {
     sub(/^# OSU MPI[-_ ]/, "", bench); sub(/ Test v.*/, "", bench)
 }
 /^# \[ pairs:/ { more = "\"pairs\": " $4 }
+/^# copy / { more = "\"pair\": " $3 }
 /^# (Size|Avg|Overall\()/ {
     title = $1
     for (i = 2; i <= NF; i++) title = title " " $i
