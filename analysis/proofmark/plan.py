@@ -226,6 +226,11 @@ class _Expansion:
         if len(step.nodes) != each:
             found = f"{len(step.nodes)} nodes with scope {scope}"
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{each}")
+        most = self._site.partition.nodes_per_job or each
+        if each > most:
+            found = f"{each} nodes together"
+            accepted = f"at most {most}: partition.nodes_per_job"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
         if scope == "job" or len(hosts) == each:
             return [step]  # on so many nodes it is an ordinary step
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]

@@ -15,6 +15,7 @@ from tests.unit.helpers import SOUND, SYMBOLS, Kit, make_kit, topology
 
 from proofmark.acceptance import judged
 from proofmark.batch import Refused, Request
+from proofmark.errors import BadInput
 from proofmark.execute import execute
 from proofmark.plan import Machine, Plan, Step, make_plan
 from proofmark.runs import Run, read_json
@@ -129,6 +130,15 @@ def test_no_job_of_nodes_that_work_together_is_larger_than_the_site_allows(
     assert [len(step.nodes) for step in made.steps()] == sizes
     told = ["fake: more than 3 nodes together: nodes_per_job"]
     assert made.left_out == (told if most else [])
+
+
+@pytest.mark.parametrize("scope", ["job", "each-pair"])
+def test_two_nodes_together_are_refused_where_a_job_may_have_one(kit: Kit, scope: str) -> None:
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": 2}}})
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    with pytest.raises(BadInput, match=r"fake.yml: sweep.nodes: found 2 nodes .*nodes_per_job"):
+        kit.plan(site=site.model_copy(update={"partition": partition}))
 
 
 def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
