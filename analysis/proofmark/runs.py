@@ -94,21 +94,27 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         BadInput: it cannot be written.
     """
-    with whole(path) as file:
-        file.write(text)
+    with _replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def whole(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing that is there whole or not at all, also when the disk is full.
+    """Open a file for writing as `write_whole` writes it.
 
     Raises:
         BadInput: it cannot be written.
     """
+    with _replacing(path) as new, new.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give the file to write; if that goes well it takes the place of `path`."""
     new = path.with_name(f"{path.name}.new")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            yield file
+        yield new
         new.rename(path)
     except OSError as error:
         with suppress(OSError):
