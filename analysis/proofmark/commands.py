@@ -42,8 +42,6 @@ from proofmark.site import choose_inventory, load_site, load_sites
 from proofmark.stage import write_steps
 from proofmark.switches import fabric_levels
 from proofmark.validate import validate as check_site
-from proofmark.verdict import WORDS
-from proofmark.written import write_verdict
 
 INVALID = 2
 
@@ -300,6 +298,8 @@ def verdict(options: argparse.Namespace) -> int:
     """Judge a run and print the answer."""
     from proofmark.acceptance import judged
     from proofmark.claims.run import answers_of
+    from proofmark.verdict import WORDS
+    from proofmark.written import write_verdict
 
     run = open_run(options.folder)
     answer = judged(run)

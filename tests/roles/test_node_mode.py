@@ -61,6 +61,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "boot_limit_s": 5,
         }
         kit.partition(
+            origin="emulated",  # or the layout of this machine would speak against every mode
             modes=MODES,
             current_mode="quadrant-flat",
             firmware=firmware | changes,

@@ -375,3 +375,10 @@ def like(steps: list[dict[str, Any]], case: str) -> list[str]:
         for step in steps
         if step["case"] == case
     ]
+
+
+def test_what_judges_is_loaded_only_by_what_judges() -> None:
+    """An acceptance calls a dozen commands, and these libraries take longer than most of them."""
+    code = "import sys, proofmark.cli; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -215,8 +215,12 @@ def _prove(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
     with lock(opened):
         firmware = crew.passage.firmware
         good, bad = split(fan_out(nodes, one, firmware.at_once, crew.passage.stop))
+        for node, failed in bad.items():
+            if failed.outcome is not Outcome.STOPPED:  # an earlier proof no longer holds
+                log = Journal(opened.folder, node)
+                log.result("fail", outcome=failed.outcome, text=failed.text)
     results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
-    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)))
+    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.failures)
 
 
 def _status(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
