@@ -24,15 +24,20 @@ pytestmark = [
 
 
 def lock_made_in(place: Path, host: str) -> bytes:
-    """Make the local lock in a copy of the distribution, on a machine named `host`."""
-    for part in ("environments", "spack-repo", "analysis"):
-        shutil.copytree(ROOT / part, place / part)
+    """Make the local lock in a copy of the kit, on a machine named `host`."""
+    listed = subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z"], text=True)
+    for part in listed.split("\0"):
+        if part and (ROOT / part).is_file():
+            (place / part).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / part, place / part)
     (place / "environments/local/debian12/spack.lock").unlink()
     spack, packages = (os.environ[name] for name in NEEDED)
-    make = [sys.executable, "-m", "proofmark.spacklock_cli", "--root", str(place)]
-    make += ["make", "local", "debian12", "--spack", spack, "--packages", packages]
+    call = "import sys; from proofmark.cli import main; sys.exit(main())"
+    own = ["--spack", spack, "--spack-packages", packages]
+    make = [sys.executable, "-c", call, "lock", "local", "--os", "debian12", *own]
     on_host = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *make]
-    subprocess.run(on_host, check=True, env={**os.environ, "PYTHONPATH": str(place / "analysis")})
+    here = {**os.environ, "PYTHONPATH": str(place / "analysis")}
+    subprocess.run(on_host, check=True, cwd=place, env=here)
     return (place / "environments/local/debian12/spack.lock").read_bytes()
 
 
