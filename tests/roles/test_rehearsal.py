@@ -26,7 +26,7 @@ def rehearsal(kit: Kit) -> Iterator[Kit]:
     """Give the kit the rehearsal's site, with two modes; afterwards nothing of it may be left."""
     shutil.copytree(ROOT / "inventory/rehearsal", kit.folder / "inventory/rehearsal")
     case = yaml.safe_load(NAP)
-    case["suites"] = {"rehearsal": {"modes": MODES, "sweep": {"seconds": 1}}}
+    case["suites"] = {"rehearsal": {"modes": MODES, "scope": "each-node"}}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
     (kit.folder / "benchmarks/suites.yml").write_text("suites: {rehearsal: {title: naps}}\n")
     links = interfaces()
@@ -82,8 +82,9 @@ def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) ->
     assert rehearsal.verdict()["coverage"]["not_run"] == []
     assert "-l rknl0001,rknl0002 -e suite=rehearsal -e confirm_reboot=true" in output
     assert f"the report: {rehearsal.run()}/report.html" in output
-    (node,) = rehearsal.run().glob("nodes/*.json")
-    assert "Xeon Phi" in node.read_text()
+    nodes = {path.stem: path.read_text() for path in rehearsal.run().glob("nodes/*.json")}
+    assert nodes.keys() == {"rknl0001", "rknl0002"}
+    assert all("Xeon Phi" in text for text in nodes.values())
 
 
 def test_stopped_by_ctrl_c_it_leaves_nothing(rehearsal: Kit) -> None:

@@ -117,6 +117,7 @@ class Cluster:
         """Start nodes that are not there; they run the scripts of ``boot.d``."""
         for name in names:
             self._nodes[name] = _started(
+                self.folder / "log" / f"boot.{name}",
                 *("nsenter", f"--target={self.head}", "--pid", "--mount", "--net", "--"),
                 *("unshare", "--net", "--uts", "--ipc", "--mount", "--pid"),
                 *("--fork", "--mount-proc", "--"),
@@ -275,15 +276,17 @@ def _held(hosts: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def _started(*command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=clean_environment(),
-    )
+def _started(log: Path, *command: str) -> subprocess.Popen[str]:
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+            env=clean_environment(),
+        )
 
 
 def _forget(node: subprocess.Popen[str]) -> None:
