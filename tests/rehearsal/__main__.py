@@ -6,14 +6,17 @@ Exit code: the playbooks' own; 5 where a fault was injected and they did not nam
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
+from typing import Any
 
 from tests.rehearsal.faults import FAULTS, Fault
 from tests.rehearsal.play import Played, command, play
@@ -51,11 +54,20 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
             call = command(room, options.suite, modes=not options.one_mode, more=options.more)
             _say(" ".join(call))
             played = play(room, options.checkout, call, _say)
-    report = (options.checkout / "runs/latest").resolve() / "report.html"
     _say(f"the virtual cluster is gone; {time.monotonic() - began:.0f} s in all")
-    if report.exists() and not played.stopped:
-        _say(f"the report: {report}")
+    run = (options.checkout / "runs/latest").resolve()
+    if (run / "verdict.json").exists() and not played.stopped:
+        named = named_by(json.loads((run / "verdict.json").read_text()))
+        played = replace(played, output="\n".join([played.output, *named]))
+        for line in (*named, f"the report: {run}/report.html"):
+            _say(line)
     return answer(options.fault, fault, made.victim, played)
+
+
+def named_by(verdict: Mapping[str, Any]) -> list[str]:
+    """Return what a verdict names: nodes that are bad, jobs that ended early."""
+    bad = [f"bad node: {node['node']}: {node['likely']}" for node in verdict["fleet"]["nodes"]]
+    return [*bad, *verdict["coverage"]["stopped"]]
 
 
 def answer(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:

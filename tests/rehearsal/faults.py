@@ -21,7 +21,7 @@ class Fault:
 
     Attributes:
         what: is done, in few words.
-        says: must be in the output of the playbooks.
+        says: must be in the output of the playbooks, or in what the verdict names.
         bmc: what is wrong with the node's BMC, a word of `tests.bmc.machine.FAULTS`.
         rate: the speed of its link.
         mount: lines of sh that its mount command runs first.
@@ -79,16 +79,20 @@ FAULTS = {
     ),
     "another-file-system": Fault(
         "{node} mounts another file system of the same name",
-        "{node}",
+        "on {node}: found cat: ",
         mount='set -- $(echo "$@" | sed "s|pfs\\.db|other.db|")',
     ),
-    "node-dies": Fault("the power of {node} is gone in mid-job", "{node}", meanwhile=_take_power),
+    "node-dies": Fault(
+        "the power of {node} is gone in mid-job", "lost a node: NODE_FAIL", meanwhile=_take_power
+    ),
     "scheduler-restarts": Fault(
         "slurmctld is killed in mid-job and started again",
         "0 FAIL, 0 INVALID",
         meanwhile=_restart_scheduler,
         ends_well=True,
     ),
-    "slow-link": Fault("the link of {node} has a tenth of its speed", "{node}", rate="20mbit"),
+    "slow-link": Fault(
+        "the link of {node} has a tenth of its speed", "bad node: {node}", rate="20mbit"
+    ),
 }
 """By the id of tests/faults.yml."""

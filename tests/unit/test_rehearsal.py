@@ -10,7 +10,7 @@ import yaml
 from tests.bmc.machine import AS_DELIVERED
 from tests.bmc.machine import FAULTS as BMC_FAULTS
 from tests.bmc.node import notation
-from tests.rehearsal.__main__ import NOT_NAMED, STOPPED, answer
+from tests.rehearsal.__main__ import NOT_NAMED, STOPPED, answer, named_by
 from tests.rehearsal.faults import FAULTS
 from tests.rehearsal.play import Played
 from tests.rehearsal.shapes import SHAPES
@@ -48,6 +48,13 @@ def test_each_processor_stands_in_cpuinfo(site: Site) -> None:
     last = dict(line.split(":", 1) for line in blocks[-1].splitlines())
     told = {key.strip(): value.strip() for key, value in last.items()}
     assert (told["processor"], told["core id"]) == (f"{len(blocks) - 1}", f"{shape.cores - 1}")
+
+
+def test_a_verdict_names_bad_nodes_and_jobs_that_ended_early() -> None:
+    fleet = {"nodes": [{"node": "rknl0002", "likely": "the node itself"}]}
+    told = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
+    assert told == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
+    assert FAULTS["slow-link"].says.format(node="rknl0002") in told[0]
 
 
 def test_its_faults_are_those_that_must_be_caught() -> None:
