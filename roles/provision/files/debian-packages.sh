@@ -2,7 +2,8 @@
 # Debian packages of this node.
 #
 #   debian-packages.sh missing PACKAGE...   prints those that are not installed; where there are any
-#                                           and this is not root, stderr says what root has to do
+#                                           and this is not root, stderr says what root has to do,
+#                                           and the exit code is 4
 #   debian-packages.sh install PACKAGE...   installs them
 set -eu
 LC_ALL=C
@@ -21,7 +22,7 @@ case $verb in
 missing)
     if ! command -v dpkg-query >/dev/null; then
         echo "$(uname -n) is no Debian: it has no dpkg-query. Provide the programs from somewhere else." >&2
-        exit 0
+        exit 4
     fi
     lacking=$(missing "$@")
     [ -n "$lacking" ] || exit 0
@@ -34,6 +35,7 @@ missing)
             echo "  apt-get update && apt-get install --no-install-recommends --yes" \
                 "$(echo "$lacking" | tr '\n' ' ' | sed 's/ $//')"
         } >&2
+        exit 4
     fi
     ;;
 install)
