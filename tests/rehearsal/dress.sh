@@ -12,4 +12,4 @@ topology=$(cat /run/machine/topology)
 [ -z "$topology" ] || lstopo-no-graphics -i "$topology" --of xml /run/machine/topology.xml
 # Links have a speed, as those of a real network: equal ones measure the same on a busy machine.
 read -r rate <"$folder/rates/$NODE"
-tc qdisc add dev eth0 root tbf rate "$rate" burst 128kb limit 16mb
+tc qdisc add dev eth0 root tbf rate "$rate" burst 32kb limit 16mb

@@ -92,7 +92,7 @@ FAULTS = {
         ends_well=True,
     ),
     "slow-link": Fault(
-        "the link of {node} has a tenth of its speed", "bad node: {node}", rate="20mbit"
+        "the link of {node} has a quarter of its speed", "bad node: {node}", rate="50mbit"
     ),
 }
 """By the id of tests/faults.yml."""
