@@ -31,7 +31,12 @@ if sys.argv[1] == "serve":
         with line:
             while take(line):
                 line.sendall(bytes(SIZE))
-line = socket.create_connection((sys.argv[1], 7777), 20)
+while True:
+    try:
+        line = socket.create_connection((sys.argv[1], 7777), 20)
+        break
+    except ConnectionRefusedError:  # the other one is not up yet
+        time.sleep(0.1)
 line.sendall(bytes(SIZE)); take(line)
 start = time.monotonic()
 for _ in range(TIMES):

@@ -213,8 +213,9 @@ if [ -e "$folder/broken-$NODE" ]; then
     echo "mount.lustre: No such target" >&2
     exit 5
 fi
+# These nodes share a root disk: another one may have taken the directory away, and none may now.
+until mkdir -p "$6" && : >"$6/.fs-$NODE"; do :; done 2>/dev/null
 echo "$5 $6 lustre rw,$4 0 0" >>"$PROOFMARK_MOUNTS"
-: >"$6/.fs-$NODE" # these nodes share a root disk: no other one may take the directory away
 """
 UMOUNT = """
 rm -f "$1/.fs-$NODE"

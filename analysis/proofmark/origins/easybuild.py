@@ -19,6 +19,9 @@ EASYCONFIGS = Path("environments/common/easyconfigs")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>\S+) \(module: (?P<module>[^)]+)\)", re.M)
 """A line of ``eb --dry-run``; the state is ``x`` for what is installed."""
 
+WIDE = "10000"
+"""EasyBuild breaks its lines at ``COLUMNS``, 80 where nobody tells it."""
+
 
 @dataclass(frozen=True)
 class Module:
@@ -78,8 +81,9 @@ class EasyBuild:
         Raises:
             BadInput: as `command`, or EasyBuild cannot resolve the easystack.
         """
+        unbroken = {**os.environ, "COLUMNS": WIDE}
         done = subprocess.run(
-            self.command("--dry-run"), capture_output=True, text=True, check=False
+            self.command("--dry-run"), env=unbroken, capture_output=True, text=True, check=False
         )
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:

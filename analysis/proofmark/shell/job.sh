@@ -93,7 +93,8 @@ on_every_node() { # on_every_node STEP SECONDS
 
 # Where there are many nodes, one that does not answer keeps no other from measuring.
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
-awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 || exit 65 # no step has been started
+awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
+	[ -n "$STOPPED" ] || exit 65 # no step has been started, and none is if we were stopped
 for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}
