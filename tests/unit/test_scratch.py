@@ -254,6 +254,8 @@ def test_lustre_mounted_striped_and_taken_away(
     demand = lustre(world)
     table = world.folder / "n3.mounts"
     table.write_text(table.read_text() + f"mgs@o2ib:/fs {world.folder}/pfs lustre rw 0 0\n")
+    (world.folder / "pfs").mkdir()
+    (world.folder / "pfs/.fs-n3").touch()
     run = world.run(demand)
     assert act("look", run, capsys) == ["n[1-2]"]
     assert tables(world) == [False, False, True]
@@ -298,6 +300,7 @@ def test_a_node_within_the_budget_is_left_out(
 ) -> None:
     """No step runs on it until its scratch is proven; the others go."""
     world.start(table=True)
+    (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
     run = world.run(lustre(world), failures=1)
     for node in NODES:
         Journal(run.folder, node).result("verified", mode="m", seen={})

@@ -35,6 +35,7 @@ for script in "$folder"/boot.d/*.sh; do
 done
 /usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- & # who gets in finds a node that has booted
 set +e
+until grep -q ':0016 [0-9A-F]*:0000 0A ' /proc/net/tcp; do sleep 0.02; done # sshd listens
 echo ready >&3
 exec 3>&-
 while :; do # the first process has to bury those that nobody waits for
