@@ -108,7 +108,10 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
 def start(cluster: Cluster, folder: Path, how: str) -> None:
     """Run a step as its job does: on its first node, in an allocation where there is Slurm."""
     if how == "srun":
-        command = [str(cluster.bin / "salloc"), "--quiet", "--nodes=4", "sh", f"{folder}/run.sh"]
+        # On the head as a whole: a step looks for what it has left behind in /proc.
+        head = ["nsenter", f"--target={cluster.head}", "--net", "--uts", "--pid", "--mount", "--"]
+        salloc = [str(cluster.bin / "salloc"), "--quiet", "--nodes=4"]
+        command = [*head, *salloc, "sh", f"{folder}/run.sh"]
         environment = {**cluster.environment()}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     else:

@@ -42,6 +42,11 @@ def trust(home: Home, key: Path | None) -> None:
         raise bad_input(key, "", last, "a public key of GnuPG")
 
 
+def release(home: Home) -> None:
+    """End the agent that GnuPG, ours or Spack's, has left for the keyring."""
+    subprocess.run(["gpgconf", "--homedir", str(home.keyring), "--kill", "all"], check=False)
+
+
 def verify(home: Home, cache: Path, wanted: Collection[str]) -> None:
     """Check the signatures of the specs `wanted`, as far as the cache has them.
 

@@ -6,7 +6,7 @@ import fcntl
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -139,11 +139,13 @@ def prepared(order: Order, choice: Choice, say: Say) -> Iterator[Bench]:
         home = home_of(order.prefixes, sources)
         bootstrap(home, order.kit, read_pins(order.kit), sources, say)
         home.configure(sources, order.jobs)
-        if sources.cache:
-            caches.trust(home, sources.key)
-            wanted = choice.lock.missing(order.programs, home.installed())
-            caches.verify(home, sources.cache, {spec.hash for spec in wanted})
-        yield Bench(home, _lay_out(order, choice.lock, root / "kit"), sources.cache)
+        with ExitStack() as ends:
+            if sources.cache:
+                caches.trust(home, sources.key)
+                ends.callback(caches.release, home)
+                wanted = choice.lock.missing(order.programs, home.installed())
+                caches.verify(home, sources.cache, {spec.hash for spec in wanted})
+            yield Bench(home, _lay_out(order, choice.lock, root / "kit"), sources.cache)
 
 
 def read_pins(kit: Path) -> Mapping[str, Any]:
