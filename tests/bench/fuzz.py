@@ -11,31 +11,9 @@ import sys
 import time
 from collections import Counter
 
-from tests.unit.test_reader_fuzz import INSERTED, check, samples, spec
+from tests.unit.test_reader_fuzz import check, damage, samples, spec
 
 from proofmark.reader.engine import read_output
-
-
-def damage(text: str, dice: random.Random) -> str:
-    """Let one to four accidents happen to `text`."""
-    for _ in range(dice.randint(1, 4)):
-        place = dice.randrange(max(1, len(text)))
-        begin = text.rfind("\n", 0, place) + 1
-        end = text.find("\n", place) + 1 or len(text)
-        accident = dice.choice(["cut", "delete", "double", "swap", "insert", "replace"])
-        if accident == "cut":
-            text = text[:place]
-        elif accident == "delete":
-            text = text[:begin] + text[end:]
-        elif accident == "double":
-            text = text[:end] + text[begin:]
-        elif accident == "swap":
-            text = text[:place] + text[place : place + 2][::-1] + text[place + 2 :]
-        elif accident == "insert":
-            text = text[:place] + dice.choice(INSERTED) + text[place:]
-        else:
-            text = text[:place] + chr(dice.randrange(0x3000)) + text[place + 1 :]
-    return text
 
 
 def main(cases: int, seed: int) -> None:

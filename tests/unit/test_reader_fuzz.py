@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from functools import cache
 from pathlib import Path
@@ -51,15 +52,13 @@ def samples() -> list[tuple[str, str]]:
     return found
 
 
-@st.composite
-def damaged(draw: st.DrawFn) -> tuple[str, str]:
-    """Give a sample to which one to four accidents have happened."""
-    case, text = draw(st.sampled_from(samples()))
-    for _ in range(draw(st.integers(1, 4))):
-        place = draw(st.integers(0, max(0, len(text) - 1)))
+def damage(text: str, dice: random.Random) -> str:
+    """Let one to four accidents happen to `text`."""
+    for _ in range(dice.randint(1, 4)):
+        place = dice.randrange(max(1, len(text)))
         begin = text.rfind("\n", 0, place) + 1
         end = text.find("\n", place) + 1 or len(text)
-        accident = draw(st.sampled_from(["cut", "delete", "double", "swap", "insert", "replace"]))
+        accident = dice.choice(["cut", "delete", "double", "swap", "insert", "replace"])
         if accident == "cut":
             text = text[:place]
         elif accident == "delete":
@@ -69,10 +68,17 @@ def damaged(draw: st.DrawFn) -> tuple[str, str]:
         elif accident == "swap":
             text = text[:place] + text[place : place + 2][::-1] + text[place + 2 :]
         elif accident == "insert":
-            text = text[:place] + draw(st.sampled_from(INSERTED)) + text[place:]
+            text = text[:place] + dice.choice(INSERTED) + text[place:]
         else:
-            text = text[:place] + draw(st.characters()) + text[place + 1 :]
-    return case, text
+            text = text[:place] + chr(dice.randrange(0x3000)) + text[place + 1 :]
+    return text
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> tuple[str, str]:
+    """Give a sample to which one to four accidents have happened."""
+    case, text = draw(st.sampled_from(samples()))
+    return case, damage(text, draw(st.randoms()))
 
 
 def numbers(text: str) -> set[float]:

@@ -204,6 +204,21 @@ class Cluster:
         )
         script.chmod(0o755)
 
+    def ask(self, *command: str) -> str:
+        """Run one of the commands in `bin` and return what it prints.
+
+        Raises:
+            CalledProcessError: it fails.
+        """
+        done = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.stdout
+
     def environment(self) -> dict[str, str]:
         """Return this process's environment with the cluster's commands before the host's."""
         return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}

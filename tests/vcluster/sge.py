@@ -80,14 +80,7 @@ class GridEngine:
         Raises:
             CalledProcessError: it fails.
         """
-        done = subprocess.run(
-            [str(self.cluster.bin / command[0]), *command[1:]],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        return done.stdout
+        return self.cluster.ask(*command)
 
     def wait_until_idle(self) -> None:
         """Wait until the queue has a working instance on every node."""

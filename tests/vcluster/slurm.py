@@ -92,14 +92,7 @@ class Slurm:
         Raises:
             CalledProcessError: it fails.
         """
-        done = subprocess.run(
-            [str(self.cluster.bin / command[0]), *command[1:]],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        return done.stdout
+        return self.cluster.ask(*command)
 
     def states(self) -> dict[str, str]:
         """Return the state of each node, as sinfo says it; nothing while nobody answers."""

@@ -7,11 +7,9 @@ resets, and the node is not drained.
 
 from __future__ import annotations
 
-import subprocess
-
 from proofmark.bmc.backends import BackEnd, Given, only
 from proofmark.bmc.model import Host, Offer, Reading
-from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.bmc.tools import ask
 from proofmark.firmware import Settings
 
 
@@ -49,17 +47,7 @@ class KnlGeneric:
         return self.read(host, wanted).current
 
     def _run(self, *command: str) -> str:
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=self._timeout_s
-            )
-        except FileNotFoundError:
-            raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
-        except subprocess.TimeoutExpired:
-            raise Failed(Outcome.NO_ANSWER, f"{command[0]}: no answer") from None
-        if done.returncode:
-            raise Failed(Outcome.UNEXPECTED, f"{command[0]}: {done.stderr.strip()}")
-        return done.stdout
+        return ask(*command, timeout_s=self._timeout_s)
 
 
 def _features(text: str) -> list[str]:

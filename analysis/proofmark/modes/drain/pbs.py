@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 
 from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.bmc.tools import ask
 from proofmark.modes.drain import Standing
 
 TIMEOUT_S = 60
@@ -56,18 +56,4 @@ def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _pbsnodes(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["pbsnodes", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-    except FileNotFoundError:
-        raise Failed(Outcome.UNREACHABLE, "pbsnodes: no such program") from None
-    except subprocess.TimeoutExpired:
-        raise Failed(Outcome.NO_ANSWER, f"pbsnodes: nothing for {TIMEOUT_S} s") from None
-    if done.returncode:
-        raise Failed(Outcome.UNEXPECTED, f"pbsnodes: {done.stderr.strip()}")
-    return done.stdout
+    return ask("pbsnodes", *arguments, timeout_s=TIMEOUT_S)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
 
 from proofmark.bmc.outcome import Failed, Outcome
+from proofmark.bmc.tools import ask
 from proofmark.modes.drain import Standing
 from proofmark.nodesets import folded
 
@@ -61,19 +61,4 @@ def _standing(line: str) -> tuple[str, Standing]:
 
 
 def _scontrol(*arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["scontrol", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
-        )
-    except FileNotFoundError:
-        raise Failed(Outcome.UNREACHABLE, "scontrol: no such program") from None
-    except subprocess.TimeoutExpired:
-        raise Failed(Outcome.NO_ANSWER, f"scontrol: nothing for {TIMEOUT_S} s") from None
-    if done.returncode:
-        told = (done.stderr or done.stdout).strip()
-        raise Failed(Outcome.UNEXPECTED, f"scontrol {arguments[0]}: {told}")
-    return done.stdout
+    return ask("scontrol", *arguments, timeout_s=TIMEOUT_S)
