@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from proofmark.declared import StandIns
 from proofmark.plan import Step
@@ -31,6 +33,8 @@ class Attempt:
         start: UTC in ISO 8601, as is `end`.
         timed_out: whether the watchdog stopped it.
         binding: where ranks and threads ran, as they noted it themselves.
+        steal: the share of its CPU time that a hypervisor withheld, steal ÷ (busy + steal) on all
+            CPUs of `host`; NaN in a run whose steps did not record it.
     """
 
     number: int
@@ -42,6 +46,7 @@ class Attempt:
     timed_out: bool
     seconds: float
     binding: bytes
+    steal: float = math.nan
 
     @property
     def folder(self) -> Path:
@@ -94,10 +99,19 @@ def _attempt(path: str, number: int) -> Attempt:
         rc = int(content_of(f"{path}/rc"))
         host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
+        steal = _steal(when)
     except (OSError, *UNREADABLE):
         # The loop writes these files before rc: what is damaged now was damaged afterwards.
         return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
-    return Attempt(number, path, rc, host, start, end, late, seconds, binding)
+    return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal)
+
+
+def _steal(when: Mapping[str, Any]) -> float:
+    """Return the share of the CPU time that was stolen; NaN where it was not recorded."""
+    if "stolen_ticks" not in when:
+        return math.nan
+    busy, stolen = int(when["busy_ticks"]), int(when["stolen_ticks"])
+    return stolen / (busy + stolen) if busy + stolen > 0 else 0.0
 
 
 def content_of(path: str) -> bytes:

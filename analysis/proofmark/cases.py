@@ -122,6 +122,20 @@ class Together(_Model):
     spread: list[Name] = []
 
 
+class Stability(_Model):
+    """The conditions under which the machine counts as undisturbed during a repeat.
+
+    ``max_steal`` is the largest share of its CPU time that a hypervisor may withhold:
+    steal ÷ (busy + steal). ``metric`` is a metric of the case that measures the rate of the
+    machine; ``max_change`` is the largest change of it from one repeat to the next, as a share of
+    the larger value.
+    """
+
+    max_steal: float = Field(gt=0, lt=1)
+    metric: Name
+    max_change: float = Field(gt=0, lt=1)
+
+
 Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each of them by itself, or disjoint pairs of them."""
 
@@ -131,7 +145,8 @@ class SuiteUse(_Model):
 
     ``when`` is asked once for the machine: if it is false, the suite goes without this use.
     ``where`` chooses among the points, beside the case's own. ``modes`` are names of modes; a
-    partition that has none of them runs the use in its current mode.
+    partition that has none of them runs the use in its current mode. ``repeats`` is how often its
+    steps run, one after the other, in each repeat of the suite.
     """
 
     sweep: dict[Name, Axis] = {}
@@ -140,6 +155,7 @@ class SuiteUse(_Model):
     where: str | None = None
     modes: list[Slug] = []
     scope: Scope = "job"
+    repeats: int = Field(default=1, ge=1)
 
 
 def _listed(given: Any) -> Any:
@@ -161,7 +177,7 @@ class Case(_Model):
     (of 2n ranks copy i has i and i + n); ``together`` tells whether they measured at once.
     ``labels`` are parameters that follow from the machine. ``accepts`` are conditions that every
     point has to meet, with the words for what is accepted: a suite that asks for another point is
-    refused, where ``where`` would leave it out.
+    refused, where ``where`` would leave it out. ``stability`` says when a repeat is disturbed.
     ``stagger`` spreads the starts of a step that each node runs by itself over so many seconds.
     """
 
@@ -181,6 +197,7 @@ class Case(_Model):
     variants: list[Name] = []
     copies: Scalar = 1
     together: Together | None = None
+    stability: Stability | None = None
     stagger: Scalar = 0
     cost: Cost
     timeout: Scalar | None = None
@@ -322,6 +339,9 @@ def _cross_checks(
         if metric in case.metrics and case.metrics[metric].unit != unit:
             key = f"metrics.{metric}.unit"
             yield Mistake(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
+    if case.stability:
+        metric, key = case.stability.metric, "stability.metric"
+        yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
 

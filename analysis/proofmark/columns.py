@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +66,18 @@ class Measurand(NamedTuple):
 
 
 class Execution(NamedTuple):
-    """One execution of a step."""
+    """One execution of a step.
+
+    `steal` is the share of its CPU time that a hypervisor withheld, NaN where that is not known.
+    `disturbed` is why its figures say more about the neighbours of the machine than about the
+    machine; empty of an undisturbed execution.
+    """
 
     step: str
     attempt: int
     repeat: int
+    steal: float = float("nan")
+    disturbed: str = ""
 
 
 @dataclass
@@ -92,11 +99,8 @@ class Draft:
 
     def part(self) -> Part:
         """Return them as columns."""
-        steps, attempts, repeats = (
-            zip(*self.executions, strict=True) if self.executions else ((),) * 3
-        )
         return Part(
-            (list(steps), list(attempts), list(repeats)),
+            [list(column) for column in zip(*self.executions, strict=True)],
             list(self.measurands),
             list(self.nodes),
             list(self.reasons),
@@ -109,9 +113,12 @@ class Draft:
 
 
 class Part(NamedTuple):
-    """Some of a run's records, as one process hands them to another; as `Records` has them."""
+    """Some of a run's records, as one process hands them to another; as `Records` has them.
 
-    executions: tuple[list[str], list[int], list[int]]
+    `executions` are columns, one for each field of `Execution`; none where there is no execution.
+    """
+
+    executions: list[list[Any]]
     measurands: list[Measurand]
     nodes: list[str]
     reasons: list[str]
@@ -172,7 +179,7 @@ class Records(Sequence[Record]):
                     reason=why[part.reason],
                 )
             )
-            executions += map(Execution, *part.executions)
+            executions += map(Execution, *part.executions) if part.executions else ()
         return cls(
             run,
             executions,

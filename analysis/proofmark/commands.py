@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import os
 import pwd
@@ -37,9 +38,16 @@ from proofmark.nodesets import fold
 from proofmark.progress import duration, progress, size
 from proofmark.provision import provide_software
 from proofmark.reader.engine import read_output
-from proofmark.runs import is_locked, open_run, read_json, site_of, start_or_continue
+from proofmark.runs import (
+    is_locked,
+    leave_out,
+    open_run,
+    read_json,
+    site_of,
+    start_or_continue,
+)
 from proofmark.site import choose_inventory, load_site, load_sites
-from proofmark.stage import write_steps
+from proofmark.stage import repeated_commands, write_steps
 from proofmark.switches import fabric_levels
 from proofmark.validate import validate as check_site
 
@@ -321,7 +329,8 @@ def verdict(options: argparse.Namespace) -> int:
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
         print(f", {coverage.duplicate} figures twice")
-        for line in (*coverage.missing, *coverage.stopped, *coverage.not_run):
+        listed = (coverage.missing, coverage.stopped, coverage.not_run, coverage.not_needed)
+        for line in itertools.chain(*listed):
             print(line)
     return answer.exit_code(strict=options.strict)
 
@@ -452,6 +461,9 @@ def stage(options: argparse.Namespace) -> int:
     """Write the step folders."""
     run = open_run(options.folder)
     software = read_json(run.folder / "software.json", Software)
+    run = leave_out(run, repeated_commands(run.plan, software))
+    for step, why in run.plan.not_needed.items():
+        _say(f"{step}: not needed: {why}")
     partition = site_of(run).partition
     write_steps(
         run.folder,

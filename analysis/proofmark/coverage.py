@@ -16,7 +16,8 @@ class Coverage:
     Counted are steps; a step that each node measures by itself counts once a node. `missing` names
     the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
     mode of the machine: nobody expects them of this run, and they are listed. `stopped` are jobs
-    that ended before their steps had, each with the reason.
+    that ended before their steps had, each with the reason. `not_needed` are steps whose command
+    another step of the run has, each with the reason.
     """
 
     expected: int
@@ -25,6 +26,7 @@ class Coverage:
     missing: tuple[str, ...]
     not_run: tuple[str, ...] = ()
     stopped: tuple[str, ...] = ()
+    not_needed: tuple[str, ...] = ()
 
 
 def coverage(
@@ -51,11 +53,14 @@ def coverage(
             instances = step.instances()
             hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
             missing.append(f"{step.id}: {folded(hosts)}")
+    there = {group.mode for group in plan.to_run()}
     not_run = tuple(
         f"{step.id}: NOT RUN: needs mode {group.mode}"
-        for group in plan.groups
-        if group not in plan.to_run()
+        for group in plan.needed()
+        if group.mode not in there
         for job in group.jobs
         for step in job.steps
     )
-    return Coverage(expected, measured, duplicate, tuple(missing), not_run, tuple(stopped))
+    not_needed = tuple(f"{step}: NOT NEEDED: {why}" for step, why in plan.not_needed.items())
+    found = (expected, measured, duplicate, tuple(missing), not_run, tuple(stopped), not_needed)
+    return Coverage(*found)

@@ -66,6 +66,8 @@ class Plan(_Model):
     The machine stands in `current_mode`; groups of other modes wait for a reboot that is confirmed.
     `entered` are modes that a run was allowed to enter: the run's folder knows them, not the plan.
     `left_out` are points that the machine lacks something for, `assumed` facts that nobody told.
+    `not_needed` are steps that repeat the command of another step, each with the reason: that
+    follows from the programs, so the run's folder has it too.
     """
 
     digest: str
@@ -80,6 +82,7 @@ class Plan(_Model):
     left_out: list[str] = []
     assumed: dict[str, str] = {}
     entered: list[str] = Field(default=[], exclude=True)
+    not_needed: dict[str, str] = Field(default={}, exclude=True)
 
     def steps(self) -> Iterator[Step]:
         """Yield every step in the order of execution."""
@@ -88,9 +91,26 @@ class Plan(_Model):
                 yield from job.steps
 
     def to_run(self) -> list[Group]:
-        """Return the groups of the mode in which the machine is, and of those that are entered."""
+        """Return what runs in the mode of the machine, and in the modes that are entered."""
         modes = {self.current_mode, *self.entered}
-        return [group for group in self.groups if group.mode in modes]
+        return [group for group in self.needed() if group.mode in modes]
+
+    def needed(self) -> list[Group]:
+        """Return all groups without the steps that are not needed."""
+        if not self.not_needed:
+            return self.groups
+        return [
+            group.model_copy(
+                update={
+                    "jobs": [
+                        job.model_copy(update={"steps": steps})
+                        for job in group.jobs
+                        if (steps := [each for each in job.steps if each.id not in self.not_needed])
+                    ]
+                }
+            )
+            for group in self.groups
+        ]
 
     def steps_to_run(self) -> Iterator[Step]:
         """Yield every step of these groups in the order of execution."""
@@ -129,15 +149,15 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
-        once = [
-            draft for name, case in members.items() for draft in expansion.steps(name, case, mode)
-        ]
+        uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
         steps = [
             draft.model_copy(
                 update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
             )
-            for repeat in range(1, repeats + 1)
-            for draft in once
+            for round_ in range(repeats)
+            for often, drafts in uses
+            for repeat in range(round_ * often + 1, round_ * often + often + 1)
+            for draft in drafts
             for nodes in _chunks(draft, site.partition.nodes_per_job)
         ]
         environment = site.partition.environment
@@ -193,11 +213,13 @@ class _Expansion:
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
 
-    def steps(self, name: str, case: Case, mode: str) -> list[Step]:
-        """Return the steps of `case` in `mode`, without number and with all the nodes."""
-        return [
-            step for use in case.suites[self._suite] for step in self._steps(name, case, use, mode)
-        ]
+    def uses(self, name: str, case: Case, mode: str) -> list[tuple[int, list[Step]]]:
+        """Return for each use of `case` its repeats and its steps in `mode`.
+
+        The steps have no number yet, and all the nodes.
+        """
+        uses = case.suites[self._suite]
+        return [(use.repeats, self._steps(name, case, use, mode)) for use in uses]
 
     def _steps(self, name: str, case: Case, use: SuiteUse, mode: str) -> list[Step]:
         partition = self._site.partition

@@ -23,6 +23,7 @@ from proofmark.columns import (
 from proofmark.columns import Record as Record
 from proofmark.conditions import Conditions
 from proofmark.copies import apart, spread
+from proofmark.disturbance import without_disturbed
 from proofmark.node.software import Software
 from proofmark.nodesets import folded
 from proofmark.plan import Step
@@ -53,7 +54,8 @@ def read_run(
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
     large = sum(len(instances) for _, _, instances in tasks) > ALONE
-    return Records.joined(run.id, shared_out(reader.read, tasks, large=large))
+    records = Records.joined(run.id, shared_out(reader.read, tasks, large=large))
+    return without_disturbed(records, benchmarks.cases)
 
 
 Task = tuple[str, Step, Instances]
@@ -127,7 +129,7 @@ class _StepReader:
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
         several = _named(tuple(there)) if len(there) > 1 else ""
-        draft.executions.append(Execution(name, attempt.number, step.repeat))
+        draft.executions.append(Execution(name, attempt.number, step.repeat, attempt.steal))
         for reading in readings:
             measurand, elsewhere = self._measurand(reading)
             draft.measurand.append(measurand)

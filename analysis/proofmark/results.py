@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from proofmark.columns import Numbers, Record
 from proofmark.fleet.figures import Fleet
 from proofmark.references.hold import Judgement
-from proofmark.repeats import Interval, interval, noise
+from proofmark.repeats import Interval, interval
 from proofmark.standing import Standing
 
 WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
@@ -73,7 +73,12 @@ class Results(Sequence[Result]):
             return Result(record, values, "INVALID", record.reason, (), None, False, steps)
         fleet = self.fleet.judge(figure)
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
-        return _settled(Result(record, values, "", "", answers, interval(values), steps=steps))
+        found = _settled(Result(record, values, "", "", answers, interval(values), steps=steps))
+        disturbed = int(self.standing.disturbed[figure])
+        if not disturbed:
+            return found
+        left_out = f"{disturbed} of {disturbed + len(values)} repeats were disturbed and left out"
+        return replace(found, reason=f"{found.reason}; {left_out}")
 
     @cached_property
     def plain(self) -> NDArray[np.bool_]:
@@ -126,14 +131,5 @@ def _settled(result: Result) -> Result:
         reason = answers[0].reason if answers else "no reference applies"
     else:
         reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
-    retest = verdict == "FAIL" and _within_noise(result, answers)
+    retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
     return replace(result, verdict=verdict, reason=reason, retest=retest)
-
-
-def _within_noise(result: Result, answers: Sequence[Judgement]) -> bool:
-    """Tell whether every limit that is missed lies where the true median may be as well."""
-    value = result.record.value
-    assert value is not None  # a figure without a number is INVALID
-    low, high = noise(result.values, value)
-    missed = [limit for answer in answers if (limit := answer.failed_limit()) is not None]
-    return all(low <= limit <= high for limit in missed)

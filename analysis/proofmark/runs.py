@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from proofmark.cases import SUITES_FILE, Benchmarks, load_benchmarks
 from proofmark.errors import BadInput, bad_input
@@ -27,6 +27,8 @@ from proofmark.site import Site
 LATEST = "latest"
 ENTERED = "entered"
 """The file of a run's folder with the modes that it was allowed to enter, one a line."""
+NOT_NEEDED = "not-needed.json"
+"""The file of a run's folder with the steps that repeat a command, each with the reason."""
 INVENTORY = "inputs/inventory"
 """What a run keeps of the inventory beside its site: the topologies that stand in files."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -57,7 +59,8 @@ def open_run(folder: Path) -> Run:
         there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
     plan = read_json(resolved / "plan.json", Plan)
-    return Run(resolved, plan.model_copy(update={"entered": _entered(resolved)}))
+    known = {"entered": _entered(resolved), "not_needed": _not_needed(resolved)}
+    return Run(resolved, plan.model_copy(update=known))
 
 
 def enter_mode(run: Run, mode: str) -> None:
@@ -65,6 +68,29 @@ def enter_mode(run: Run, mode: str) -> None:
     known = _entered(run.folder)
     if mode not in known:
         write_whole(run.folder / ENTERED, "".join(f"{each}\n" for each in [*known, mode]))
+
+
+def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
+    """Note the steps of `run` that are not needed, each with the reason; return it without them.
+
+    What has been written once stays: the programs of a run do not change.
+
+    Raises:
+        BadInput: it cannot be written, or it is damaged.
+    """
+    path = run.folder / NOT_NEEDED
+    if not path.exists():
+        write_whole(path, json.dumps(dict(not_needed), indent=1) + "\n")
+    return open_run(run.folder)
+
+
+def _not_needed(folder: Path) -> dict[str, str]:
+    path = folder / NOT_NEEDED
+    return read_json(path, _Reasons).root if path.exists() else {}
+
+
+class _Reasons(RootModel[dict[str, str]]):
+    """Steps by id, each with a reason."""
 
 
 def _entered(folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -54,7 +55,8 @@ def write_steps(
     """
     write_whole(run / "probe.sh", (KIT / "node/probe.sh").read_text())
     write_whole(run / "fit.awk", (SHELL / "fit.awk").read_text())
-    for step in plan.steps():
+    groups = plan.needed()
+    for step in (step for group in groups for job in group.jobs for step in job.steps):
         folder = run / "steps" / step.id
         if (folder / "run.sh").exists():
             continue
@@ -71,12 +73,43 @@ def write_steps(
             write_whole(folder / "node.sh", text)
             text = each_script(step)
         write_whole(folder / "run.sh", text)
-    for group in plan.groups:
+    for group in groups:
         for job in group.jobs:
             folder = run / "jobs" / job.id
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / "needs", processor_needs(job, software))
             write_job(run, job, scheduler, queue or Queue())
+
+
+def repeated_commands(plan: Plan, software: Software) -> dict[str, str]:
+    """Return the steps whose command another step of the same job has, each with the reason.
+
+    Two choices of a variant may stand for the same environment: where a BLAS already takes the
+    right kernel, "right" is "as-installed".
+    """
+    firsts: dict[tuple[str, ...], Step] = {}
+    found: dict[str, str] = {}
+    for group in plan.groups:
+        for job in group.jobs:
+            for step in (step for step in job.steps if step.variants):
+                first = firsts.setdefault((job.id, *_command(step, software)), step)
+                if first is not step:
+                    found[step.id] = f"runs the command of {first.id}: " + ", ".join(
+                        f"{variant} {choice} is {first.variants[variant]}"
+                        for variant, choice in step.variants.items()
+                        if choice != first.variants[variant]
+                    )
+    return found
+
+
+def _command(step: Step, software: Software) -> tuple[str, str]:
+    """Return the step without its number and its variants, and the environment of these."""
+    parameters = {
+        name: value for name, value in step.parameters.items() if name not in step.variants
+    }
+    plain = step.model_copy(update={"id": "", "variants": {}, "parameters": parameters})
+    environment = _environment(step, _package(step, software))
+    return plain.model_dump_json(), json.dumps(environment, sort_keys=True)
 
 
 def each_script(step: Step) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 import polars as pl
@@ -31,6 +32,7 @@ class Standing:
         invalid: the place in `order` of its first invalid record; -1 where all are valid.
         median: of its records; NaN of an invalid figure.
         duplicates: figures that one execution gave twice.
+        disturbed: how many disturbed repeats of it do not count.
     """
 
     records: Records
@@ -43,6 +45,7 @@ class Standing:
     invalid: Numbers
     median: Floats
     duplicates: int
+    disturbed: Numbers
 
     def __len__(self) -> int:
         return len(self.first)
@@ -73,6 +76,10 @@ class Standing:
         members = self.members(figure)
         values = self.records.value[members]
         return tuple(values[self.records.valid[members] & ~np.isnan(values)].tolist())
+
+    def repeats(self, figure: int) -> dict[int, float]:
+        """Return the value of each repeat of a figure; of several attempts their median."""
+        return by_repeat(self.records[int(each)] for each in self.members(figure))
 
     @cached_property
     def measurand(self) -> Numbers:
@@ -138,13 +145,15 @@ def standing(records: Records) -> Standing:
     """Sort out what counts.
 
     Executions without anything invalid all count, so that repeating until it fits is of no use;
-    where there is none, the last one stands.
+    where there is none, the last one stands. Of a figure whose repeats are undisturbed in their
+    majority, the disturbed ones do not count.
     """
     identity, identities = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
     each = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[_counting(records)[records.execution[order]]]
+    order, left_out = _undisturbed(records, order, figure)
     own = figure[order]
     _, begins, group = np.unique(own, return_index=True, return_inverse=True)
     rank = np.empty(len(begins), dtype=np.int64)
@@ -167,7 +176,41 @@ def standing(records: Records) -> Standing:
         invalid=invalid,
         median=_medians(records.value[order], group, first, count, invalid),
         duplicates=int((np.diff(each) == 0).sum()),
+        disturbed=left_out[order[first]],
     )
+
+
+def by_repeat(records: Iterable[Record]) -> dict[int, float]:
+    """Return the median of the valid values of each repeat."""
+    values: dict[int, list[float]] = {}
+    for record in records:
+        if record.valid and record.value is not None:
+            values.setdefault(record.repeat, []).append(record.value)
+    return {repeat: median(found) for repeat, found in values.items()}
+
+
+def _undisturbed(records: Records, order: Numbers, figure: Numbers) -> tuple[Numbers, Numbers]:
+    """Leave out disturbed records where most of their figure's are undisturbed.
+
+    Args:
+        records: all of them.
+        order: numbers of the records that count.
+        figure: what each record is of, by its number in `records`.
+
+    Returns:
+        The rest of `order`, and of each record how many of its figure were left out.
+    """
+    none = np.zeros(len(figure), dtype=np.int64)
+    texts = {each.disturbed for each in records.executions} - {""}
+    reasons = [number for number, text in enumerate(records.reasons) if text in texts]
+    if not reasons:
+        return order, none
+    bad = np.isin(records.reason[order], reasons)
+    _, group = np.unique(figure[order], return_inverse=True)
+    every, lost = np.bincount(group), np.bincount(group, weights=bad)
+    left_out = np.where(2 * lost < every, lost, 0)[group]
+    none[order] = left_out
+    return order[~(bad & (left_out > 0))], none
 
 
 def _identities(measurands: Sequence[Measurand]) -> tuple[Numbers, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from proofmark.columns import Execution, Measurand, Numbers, Record, Records
+from proofmark.columns import Measurand, Numbers, Record, Records
 
 SCHEMA: Mapping[str, Any] = {
     "run": pl.String,
@@ -47,8 +47,8 @@ def table(records: Sequence[Record]) -> pl.DataFrame:
         "valid": there.valid,
         "reason": taken(["", *there.reasons], pl.String, there.reason + 1),
     }
-    for place, name in enumerate(Execution._fields):
-        own = [each[place] for each in there.executions]
+    for name in ("step", "attempt", "repeat"):
+        own = [getattr(each, name) for each in there.executions]
         columns[name] = taken(own, SCHEMA[name], there.execution)
     for place, name in enumerate(Measurand._fields):
         columns[name] = taken(

@@ -177,8 +177,11 @@ def _held(
             if not applying:
                 break
             value = float(figures.median[figure])
+            paired = any(reference.against for reference in applying)
+            repeats = figures.repeats(figure) if paired else {}
             answers[figure] = tuple(
-                hold(record, value, reference, counterparts, nodes) for reference in applying
+                hold(record, value, reference, counterparts, nodes, repeats)
+                for reference in applying
             )
     return answers
 

@@ -16,9 +16,9 @@ from proofmark.cases import Benchmarks, load_benchmarks
 from proofmark.node.program import Program
 from proofmark.node.software import Package, Software
 from proofmark.plan import Machine, Plan, make_plan
-from proofmark.runs import Run, start_or_continue
+from proofmark.runs import Run, leave_out, start_or_continue
 from proofmark.site import Limit, Partition, Scratch, Site
-from proofmark.stage import write_steps
+from proofmark.stage import repeated_commands, write_steps
 from proofmark.topology import Core, NumaDomain, Topology
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +152,7 @@ class Kit:
         )
         programs = software or self.software()
         (run.folder / "software.json").write_text(programs.model_dump_json(), encoding="utf-8")
+        run = leave_out(run, repeated_commands(run.plan, programs))
         scratch = Path(at.partition.scratch.path)
         queue, scheduler = at.partition.queue, at.partition.scheduler
         write_steps(run.folder, run.plan, programs, scratch, scheduler, queue=queue)

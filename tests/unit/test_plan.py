@@ -86,6 +86,17 @@ class TestExpansion:
         found = [(step.repeat, step.parameters["size"]) for step in kit.plan().steps()]
         assert found == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
+    def test_repeats_of_a_use_run_one_after_another_in_each_repeat_of_the_suite(
+        self, kit: Kit
+    ) -> None:
+        kit.suites(quick={"title": "Quick", "repeats": 2})
+        kit.case("other", sweep={"size": 7})
+        kit.case(suites={"quick": {"repeats": 2}})
+        found = [(each.case, each.repeat, each.parameters["size"]) for each in kit.plan().steps()]
+        once = [("fake", 1, 1), ("fake", 1, 2), ("fake", 2, 1), ("fake", 2, 2), ("other", 1, 7)]
+        again = [("fake", 3, 1), ("fake", 3, 2), ("fake", 4, 1), ("fake", 4, 2), ("other", 2, 7)]
+        assert found == once + again
+
     def test_a_keyword_of_python_is_an_axis_with_an_underscore(self, kit: Kit) -> None:
         found = steps(kit, sweep={"class_": ["a"], "size": 1}, arguments=["{size}", "{class_}"])
         assert found[0].parameters == {"size": 1, "class": "a"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from proofmark.cases import Reference, load_benchmarks
 from proofmark.errors import BadInput
 from proofmark.node.facts import NodeFacts, parse_probe
 from proofmark.references.derived import Derived, derive, rpeak_nominal
-from proofmark.references.hold import Figures, hold
+from proofmark.references.hold import Figures, Judgement, hold
 from proofmark.references.rules import UNIT_OF, Rule
 from proofmark.references.tables import link, links, processor, processors
 from proofmark.references.units import factor, measure
@@ -101,6 +102,53 @@ class TestUnits:
         other = record(metric="other", value=1.0, unit="GB/s", parameters={"size": 1})
         found = hold(record(), 500.0, held, Figures([other]), {})
         assert (found.outcome, found.ratio) == ("FAIL", 0.5)
+
+
+def paired(own: list[float], other: list[float]) -> Judgement:
+    """Hold `rate` against `other`, which has one value a repeat as well."""
+    held = reference(value=None, against={"metric": "other", "case": "fake"})
+    others = [
+        record(metric="other", value=value, repeat=repeat)
+        for repeat, value in enumerate(other, start=1)
+    ]
+    repeats = dict(enumerate(own, start=1))
+    return hold(record(), median(own), held, Figures(others), {}, repeats)
+
+
+class TestPairs:
+    def test_the_ratios_within_the_repeats_count_and_not_that_of_the_medians(self) -> None:
+        found = paired([100, 30, 31], [100, 31, 100])
+        assert found.ratios == (1, 30 / 31, 0.31)
+        assert (found.outcome, found.ratio) == ("PASS", 30 / 31)
+        assert "median of 3 repeats: 0.968 × other (100 MB/s)" in found.reason
+        slow = paired([30, 30, 31], [100, 31, 100])
+        assert (slow.outcome, slow.ratio) == ("FAIL", 0.31)
+
+    def test_one_repeat_is_no_pair(self) -> None:
+        assert paired([95], [100]).ratios == ()
+        assert paired([95, 80], [100]).ratios == ()
+
+    def test_only_common_repeats_are_paired(self) -> None:
+        assert paired([90, 80, 70], [100, 100]).ratios == (0.9, 0.8)
+
+    @given(
+        st.lists(st.tuples(st.floats(1, 1e3), st.floats(0.1, 10)), min_size=2, max_size=9),
+    )
+    def test_a_rate_that_changes_between_repeats_changes_nothing(
+        self, machine: list[tuple[float, float]]
+    ) -> None:
+        """Each repeat has the speed of the machine, and the other's share of it."""
+        own = [speed * share for speed, share in machine]
+        ratio = paired(own, [speed for speed, _ in machine]).ratio
+        assert ratio == pytest.approx(median(share for _, share in machine))
+
+    @pytest.mark.parametrize(
+        ("own", "retest"), [([80, 95, 85], True), ([80, 81, 82], False), ([95, 96, 97], True)]
+    )
+    def test_a_miss_is_noise_where_the_limit_lies_among_the_ratios(
+        self, own: list[float], retest: bool
+    ) -> None:
+        assert paired(own, [100, 100, 100]).within_noise(own) is retest
 
 
 def reference(**changes: Any) -> Reference:

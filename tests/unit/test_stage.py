@@ -10,8 +10,10 @@ import pytest
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
 from proofmark import stage
+from proofmark.acceptance import conclude, judged
 from proofmark.errors import BadInput
-from proofmark.runs import write_whole
+from proofmark.execute import execute
+from proofmark.runs import Run, leave_out, open_run, start_or_continue, write_whole
 from proofmark.stage import step_script, write_steps
 
 
@@ -72,6 +74,57 @@ class TestWriting:
         for path in scripts:
             subprocess.run(["dash", "-n", path], check=True)
         subprocess.run(["shellcheck", "--severity=warning", *scripts], check=True)
+
+
+VARIANT: dict[str, Any] = {
+    "variants": ["kernel"],
+    "sweep": {"kernel": ["own", "right"], "size": [1, 2]},
+}
+
+
+class TestRepeatedCommands:
+    """Steps of two variants whose environments are equal."""
+
+    def run(self, kit: Kit, right: dict[str, str]) -> Run:
+        kit.case(**VARIANT)
+        return kit.run(kit.software(variants={"kernel": {"own": {}, "right": right}}))
+
+    def test_variants_that_differ_are_both_run(self, kit: Kit) -> None:
+        run = self.run(kit, {"KERNEL": "right"})
+        assert run.plan.not_needed == {}
+        execute(run, "none", lambda line: None)
+        coverage = judged(run).coverage
+        assert (coverage.measured, coverage.expected, coverage.not_needed) == (4, 4, ())
+
+    def test_the_second_of_two_equal_variants_is_not_run_and_listed(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        lines: list[str] = []
+        execute(run, "none", lines.append)
+        verdict = judged(run)
+        coverage = verdict.coverage
+        assert (coverage.measured, coverage.expected) == (2, 2)
+        assert coverage.not_needed == (
+            "0003-fake-right-1: NOT NEEDED: runs the command of 0001-fake-own-1: "
+            "kernel right is own",
+            "0004-fake-right-2: NOT NEEDED: runs the command of 0002-fake-own-2: "
+            "kernel right is own",
+        )
+        assert {result.record.parameters["kernel"] for result in verdict.results} == {"own"}
+        assert not (run.folder / "steps" / "0003-fake-right-1").exists()
+        assert not any("right" in line for line in lines)
+        assert open_run(run.folder) == run
+
+    def test_it_is_decided_once_for_a_run(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        assert leave_out(run, {}) == run
+
+    def test_a_step_that_is_not_needed_is_no_reason_to_go_on_with_a_run(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        execute(run, "none", lambda line: None)
+        conclude(run)
+        how = (kit.plan(), kit.benchmarks(), kit.site(), "")
+        _, continued = start_or_continue(run.folder.parent, *how, run_id=None)
+        assert not continued
 
 
 class TestScripts:

@@ -104,7 +104,11 @@ class TestFinished:
         assert (step.text("rc"), step.text("stderr")) == ("0\n", "oops\n")
         assert step.text("stdout") == "size 1\nrate 100\nEND\n"
         when = step.json("when.json")
-        assert when.keys() == {"start", "end", "seconds", "host", "timed_out"}
+        assert when.keys() == {
+            "start", "end", "seconds", "host", "timed_out", "busy_ticks", "stolen_ticks"
+        }  # fmt: skip
+        assert 0 <= when["busy_ticks"] <= 100 * (os.cpu_count() or 1) * (when["seconds"] + 1)
+        assert when["stolen_ticks"] >= 0
         assert when["timed_out"] is False
         assert when["host"] == os.uname().nodename
         assert 0 <= when["seconds"] <= time.time() - before + 0.1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from proofmark.cases import Against, Reference
@@ -12,7 +12,8 @@ from proofmark.expressions import render
 from proofmark.node.facts import NodeFacts
 from proofmark.references.derived import derive
 from proofmark.references.units import factor
-from proofmark.standing import Standing
+from proofmark.repeats import noise
+from proofmark.standing import Standing, by_repeat
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
@@ -22,7 +23,9 @@ Nodes = Mapping[str, NodeFacts]
 class Judgement:
     """One reference's answer: `ratio` is measured ÷ `value`; the limits are ratios too.
 
-    `value` is in the unit of the figure, whatever the reference was given in.
+    `value` is in the unit of the figure, whatever the reference was given in. `ratios` are those
+    of the repeats, where the figure and the reference were measured in the same ones; then `ratio`
+    is their median.
     """
 
     kind: str
@@ -33,14 +36,34 @@ class Judgement:
     ratio: float | None
     at_least: float | None
     at_most: float | None
+    ratios: tuple[float, ...] = ()
 
-    def failed_limit(self) -> float | None:
-        """Return the limit that the figure misses, in its unit; None if it keeps to it."""
-        if self.outcome != "FAIL" or self.value is None or self.ratio is None:
+    def missed_limit(self) -> float | None:
+        """Return the limit that the ratio misses; None if it keeps to both."""
+        if self.outcome != "FAIL" or self.ratio is None:
             return None
-        if self.at_least is not None and self.ratio < self.at_least:
-            return self.at_least * self.value
-        return None if self.at_most is None else self.at_most * self.value
+        missed = self.at_least is not None and self.ratio < self.at_least
+        return self.at_least if missed else self.at_most
+
+    def within_noise(self, values: Sequence[float]) -> bool:
+        """Tell whether a missed limit lies where the true ratio may be as well.
+
+        `values` are the figure's repeats. True where no limit is missed.
+        """
+        limit = self.missed_limit()
+        if limit is None or self.ratio is None or self.value is None:
+            return True
+        own = self.ratios or [value / self.value for value in values]
+        low, high = noise(own, self.ratio)
+        return low <= limit <= high
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The measure of a figure: the median over all its values, and the value of each repeat."""
+
+    value: float
+    repeats: Mapping[int, float]
 
 
 class Figures:
@@ -66,8 +89,8 @@ class Figures:
             return self._figures.measuring(case, metric)
         return [each for each in self._figures if (each.case, each.metric) == (case, metric)]
 
-    def counterpart(self, of: Record, against: Against) -> float | None:
-        """Return the median of the figure that `against` names, for the node and mode of `of`.
+    def counterpart(self, of: Record, against: Against) -> Counterpart | None:
+        """Return the figure that `against` names, for the node and mode of `of`.
 
         It is in the unit of `of`. Within the same case everything but what ``where`` changes must
         be equal.
@@ -77,14 +100,17 @@ class Figures:
         wanted: Mapping[str, Scalar] = against.where
         if case == of.case:
             wanted = {**traits(of), **against.where}
-        values = [
-            record.value * times
+        fitting = [
+            replace(record, value=record.value * times)
             for record in found
             if _fits(traits(record), wanted)
             and record.value is not None
             and (times := factor(record.unit, of.unit)) is not None
         ]
-        return median(values) if values else None
+        if not fitting:
+            return None
+        middle = median(record.value for record in fitting if record.value is not None)
+        return Counterpart(middle, by_repeat(fitting))
 
 
 def traits(record: Record) -> dict[str, Scalar]:
@@ -112,19 +138,29 @@ def applies(reference: Reference, record: Record) -> bool:
 
 
 def hold(
-    record: Record, value: float, reference: Reference, figures: Figures, nodes: Nodes
+    record: Record,
+    value: float,
+    reference: Reference,
+    figures: Figures,
+    nodes: Nodes,
+    repeats: Mapping[int, float] | None = None,
 ) -> Judgement:
     """Hold `value`, the median of a figure like `record`, against `reference`.
+
+    `repeats` are the figure's own values by repeat. Where the reference was measured in several of
+    the same repeats, the median of the ratios within a repeat counts: the rate of a machine may
+    change from one repeat to the next.
 
     What is only expected informs: it says PASS or, where it is missed, UNJUDGED. So does every
     reference for an emulated figure: how fast a virtual node is tells nothing of a real one.
     """
-    held, name, source = _reference_value(record, reference, figures, nodes)
+    held, name, source, there = _reference_value(record, reference, figures, nodes)
     limits = (reference.at_least, reference.at_most)
     if not held:
         reason = name if held is None and reference.rule else f"{name} {_lacks(held)}"
         return Judgement(reference.kind, source, "UNJUDGED", reason, held, None, *limits)
-    ratio = value / held
+    ratios = _paired(repeats or {}, there)
+    ratio = median(ratios) if ratios else value / held
     low = reference.at_least is not None and ratio < reference.at_least
     high = reference.at_most is not None and ratio > reference.at_most
     bounds = " and ".join(
@@ -137,7 +173,15 @@ def hold(
     outcome = missed if low or high else "PASS"
     verb = "is not" if low or high else "is"
     reason = f"{ratio:.3g} × {name} ({held:.6g} {record.unit}) {verb} {bounds}"
-    return Judgement(reference.kind, source, outcome, reason, held, ratio, *limits)
+    if ratios:
+        reason = f"median of {len(ratios)} repeats: {reason}"
+    return Judgement(reference.kind, source, outcome, reason, held, ratio, *limits, ratios)
+
+
+def _paired(own: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, ...]:
+    """Return the ratio of each repeat that both have; nothing unless both have several."""
+    common = sorted(repeat for repeat in own.keys() & other.keys() if other[repeat])
+    return tuple(own[repeat] / other[repeat] for repeat in common) if len(common) > 1 else ()
 
 
 def _lacks(held: float | None) -> str:
@@ -146,23 +190,26 @@ def _lacks(held: float | None) -> str:
 
 def _reference_value(
     record: Record, reference: Reference, figures: Figures, nodes: Nodes
-) -> tuple[float | None, str, str]:
-    """Return the reference in the figure's unit, what to call it (or why it lacks), its source."""
+) -> tuple[float | None, str, str, Mapping[int, float]]:
+    """Return the reference in the figure's unit, what to call it (or why it lacks), its source.
+
+    The last is the reference of each repeat in which it was measured.
+    """
     against, source = reference.against, reference.source
     if reference.value is not None:
         times = factor(reference.unit or record.unit, record.unit)
         assert times is not None  # the cases were checked when they were read
-        return reference.value * times, f"the {reference.kind} figure", source
+        return reference.value * times, f"the {reference.kind} figure", source, {}
     if reference.rule is not None:
         facts = nodes.get(record.node)
         if facts is None:
-            return None, f"{record.node}: the node's hardware is not known", source
+            return None, f"{record.node}: the node's hardware is not known", source, {}
         made = derive(reference.rule, facts, record.parameters)
         if isinstance(made, str):
-            return None, made, source
+            return None, made, source, {}
         times = factor(made.unit, record.unit)
         assert times is not None
-        return made.value * times, reference.rule, f"{source}; {made.source}"
+        return made.value * times, reference.rule, f"{source}; {made.source}", {}
     assert against is not None
     measured = figures.counterpart(record, against)
     where = "".join(f" at {key} {value}" for key, value in against.where.items())
@@ -170,4 +217,7 @@ def _reference_value(
     times = render(against.times, traits(record), file=record.case, key="references.times")
     if times != 1:
         name = f"{name} × {times:g}"
-    return (measured * times if measured is not None else None), name, source
+    if measured is None:
+        return None, name, source, {}
+    repeats = {repeat: value * times for repeat, value in measured.repeats.items()}
+    return measured.value * times, name, source, repeats

@@ -86,6 +86,7 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
     plan, coverage = material.run.plan, material.verdict.coverage
     suite = material.benchmarks.suites.get(plan.suite)
     twice = f"{coverage.duplicate} figures twice" if coverage.duplicate else "none twice"
+    spared = f", {len(coverage.not_needed)} not needed" if coverage.not_needed else ""
     return (
         ("Machine", _machines(material)),
         (
@@ -96,7 +97,7 @@ def _about(material: Material) -> tuple[tuple[str, str], ...]:
         (
             "Coverage",
             f"{_nodes(material)}{grouped(coverage.measured)} of "
-            f"{count(coverage.expected, 'step')} measured, {twice}",
+            f"{count(coverage.expected, 'step')} measured, {twice}{spared}",
         ),
         *_bad(material.verdict.bad),
         ("Measured", _when(material)),

@@ -43,7 +43,10 @@ def kernels(material: Material) -> dict[str, str]:
 
 
 def block(material: Material) -> list[Block]:
-    """Return the comparison of the choices; nothing where no step had one."""
+    """Return the comparison of the choices, where there are several, and what is to be said.
+
+    Nothing where no step had a choice.
+    """
     chosen = material.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
     compared = _compared(chosen)
     if not compared:
@@ -53,6 +56,10 @@ def block(material: Material) -> list[Block]:
         {choice for values in compared.values() for choice in values},
         key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
     )
+    said = tuple(_sentences(material, used))
+    title = "BLAS kernel: chosen against right"
+    if len(choices) < 2:
+        return [Block(titles=(title,), paragraphs=said)] if said else []
     columns: list[Column | str] = [
         "Figure",
         "Node",
@@ -71,8 +78,8 @@ def block(material: Material) -> list[Block]:
     caption = "The same program with the kernel that it takes by itself, and with the right one"
     return [
         Block(
-            titles=("BLAS kernel: chosen against right",),
-            paragraphs=tuple(_sentences(material, used)),
+            titles=(title,),
+            paragraphs=said,
             tables=(table(caption, columns, rows, rest="All stand in records.parquet."),),
         )
     ]
@@ -117,8 +124,8 @@ def _sentences(material: Material, used: Mapping[str, str]) -> list[str]:
     own, right = used.get(AS_INSTALLED), used.get(RIGHT)
     if own and right and own == right:
         said.append(
-            f"By itself the BLAS takes {own}, which is the right one for this processor: "
-            "both columns are the same program, and what parts them is the noise of the machine."
+            f"The BLAS takes {own} by itself, which is the right kernel for this processor. "
+            "A second measurement with the right kernel would repeat the same command."
         )
     elif own and right:
         said.append(

@@ -55,6 +55,12 @@ centiseconds() { # since boot; no process is started
 	now=${uptime%.*}${uptime#*.}
 }
 
+cpu_ticks() { # of all CPUs since boot, in 1/100 s: used by processes, and withheld by a hypervisor
+	read -r _ user nice system _ _ irq softirq stolen _ </proc/stat
+	busy=$((user + nice + system + irq + softirq))
+	stolen=${stolen:-0}
+}
+
 signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
 	reached=0
 	# shellcheck disable=SC2013 # these names have no blanks
@@ -116,7 +122,8 @@ INTERRUPTED=
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap kill_all EXIT
 centiseconds
-BEGAN=$now
+cpu_ticks
+BEGAN=$now BUSY=$busy STOLEN=$stolen
 PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
 PROGRAM=$!
 [ -z "$INTERRUPTED" ] || stop_program # the signal came before there was anything to stop
@@ -141,7 +148,8 @@ if [ -n "$INTERRUPTED" ]; then
 	exit 143
 fi
 centiseconds
-TOOK=$((now - BEGAN))
+cpu_ticks
+TOOK=$((now - BEGAN)) BUSY=$((busy - BUSY)) STOLEN=$((stolen - STOLEN))
 TIMED_OUT=false
 if [ -e timed_out ]; then TIMED_OUT=true; fi
 {
@@ -154,8 +162,9 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 } >binding.json || exit 74
 rm -rf binding
 {
-	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s}\n' \
-		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" >when.json &&
+	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d}\n' \
+		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
+		"$BUSY" "$STOLEN" >when.json &&
 		echo "$RC" >rc.new && mv rc.new rc
 } || {
 	echo "$STEP: cannot write its result, is the disk full?" >&2

@@ -1,0 +1,173 @@
+"""Disturbed executions: what makes one, and what of a figure counts then."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.helpers import Kit, make_kit, steps_of
+
+from proofmark.acceptance import judged
+from proofmark.execute import execute
+from proofmark.runs import Run
+from proofmark.verdict import Verdict
+
+STABILITY = {"max_steal": 0.05, "metric": "rate", "max_change": 0.2}
+LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
+TABLE = "rates"
+"""The file that has the rate of each repeat; the program takes its first line away."""
+PROGRAM = """
+read -r rate <{table}
+sed -i 1d {table}
+echo "size $1"; echo "rate $rate"; echo END
+"""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
+    """Run a case once for each of `rates`, which its program prints."""
+    table = kit.folder / TABLE
+    table.write_text("".join(f"{rate}\n" for rate in rates), encoding="utf-8")
+    kit.program(PROGRAM.format(table=table))
+    uses = {"quick": {"sweep": {"size": 1}, "repeats": len(rates)}}
+    kit.case(**{"suites": uses, "stability": STABILITY, "references": [LIMIT], **case})
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    return run
+
+
+def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:
+    (result,) = judged(measured(kit, rates, **case)).results
+    return result.verdict, result.reason
+
+
+class TestRate:
+    def test_a_steady_machine_is_judged(self, kit: Kit) -> None:
+        """The control of the faults below."""
+        word, reason = answer(kit, [100, 110, 95])
+        assert (word, reason) == ("PASS", "2 × the derived figure (50 MB/s) is at least 1")
+
+    def test_a_slow_machine_fails(self, kit: Kit) -> None:
+        word, _ = answer(kit, [40, 41, 42])
+        assert word == "FAIL"
+
+    @pytest.mark.fault("rate-changed")
+    @pytest.mark.parametrize("rates", [[31, 51, 30], [30, 51], [100, 100, 30, 30, 100, 30]])
+    def test_a_rate_that_changes_makes_the_figure_invalid(
+        self, kit: Kit, rates: list[float]
+    ) -> None:
+        word, reason = answer(kit, rates)
+        assert word == "INVALID"
+        assert reason.startswith("disturbed: rate changed from ")
+        assert reason.endswith("more than 20%")
+
+    def test_a_minority_of_disturbed_repeats_does_not_count(self, kit: Kit) -> None:
+        word, reason = answer(kit, [100, 100, 30, 100, 100, 100])
+        assert word == "PASS"
+        assert reason.endswith("; 2 of 6 repeats were disturbed and left out")
+
+    def test_a_case_without_stability_takes_every_rate(self, kit: Kit) -> None:
+        kit.case()
+        word, _ = answer(kit, [31, 51, 30], stability=None)
+        assert word == "FAIL"
+
+    def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
+        run = measured(kit, [100, 100, 30, 100, 100, 100])
+        third = steps_of(run)[2]
+        (third / "stdout").write_text("size 1\nrate 30\n", encoding="utf-8")  # without its END
+        (result,) = judged(run).results
+        assert result.verdict == "INVALID"
+        assert "END" in result.reason
+
+    @given(st.lists(st.floats(80, 99), min_size=2, max_size=9))
+    def test_changes_within_the_limit_disturb_nothing(self, rates: list[float]) -> None:
+        from proofmark.cases import Stability
+        from proofmark.disturbance import changed_repeats
+
+        stability = Stability.model_validate(STABILITY)
+        series = [(repeat, repeat, rate) for repeat, rate in enumerate(rates)]
+        assert list(changed_repeats(series, stability)) == []
+
+
+class TestSteal:
+    """A hypervisor that withholds CPU time, as /proc/stat reports it to the step."""
+
+    def steal(self, kit: Kit, ticks: int, of: int = 1) -> Verdict:
+        """Judge three repeats; `ticks` of 1000 are stolen during the first `of` of them."""
+        stat = kit.folder / "stat"
+        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
+        count = kit.folder / "count"
+        count.write_text("x\n" * of, encoding="utf-8")
+        kit.program(
+            f"""
+if [ -s {count} ]; then stolen={ticks}; else stolen=0; fi
+sed -i 1d {count}
+read -r _ busy _ _ _ _ _ _ before _ <{stat}
+echo "cpu  $((busy + 1000 - stolen)) 0 0 0 0 0 0 $((before + stolen)) 0 0" >{stat}
+echo "size $1"; echo "rate 100"; echo END
+"""
+        )
+        uses = {"quick": {"sweep": {"size": 1}, "repeats": 3}}
+        kit.case(suites=uses, stability=STABILITY, references=[LIMIT])
+        run = kit.run()
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                'mount --bind "$0" /proc/stat && sh "$1"',
+                stat,
+                job,
+            ],
+            check=True,
+        )
+        return judged(run)
+
+    @pytest.mark.root
+    def test_a_little_steal_is_noise(self, kit: Kit) -> None:
+        """The control of the faults below."""
+        (result,) = self.steal(kit, 50, of=3).results
+        assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
+
+    @pytest.mark.root
+    @pytest.mark.fault("cpu-stolen")
+    def test_much_steal_makes_the_figure_invalid(self, kit: Kit) -> None:
+        (result,) = self.steal(kit, 51, of=2).results
+        assert result.verdict == "INVALID"
+        assert result.reason == (
+            "disturbed: a hypervisor withheld 5.1% of the CPU time, more than 5%"
+        )
+
+    @pytest.mark.root
+    def test_much_steal_in_one_repeat_of_three_leaves_the_others(self, kit: Kit) -> None:
+        verdict = self.steal(kit, 400)
+        (result,) = verdict.results
+        assert (result.verdict, result.values) == ("PASS", (100, 100))
+        assert verdict.exit_code() == 0
+
+
+def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
+    run = measured(kit, [100, 110, 95])
+    for step in steps_of(run):
+        path = step / "when.json"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
+    (result,) = judged(run).results
+    assert result.verdict == "PASS"
+
+
+def test_a_metric_that_the_case_has_not_is_refused(kit: Kit) -> None:
+    kit.case(stability={**STABILITY, "metric": "rat"})
+    with pytest.raises(Exception, match=r"stability.metric.*'rat'.*did you mean 'rate'"):
+        kit.benchmarks()
