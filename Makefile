@@ -8,12 +8,13 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .NOTPARALLEL:
-.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock .venv .venv-rehearsal .venv-dev
+.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock fresh .venv .venv-rehearsal .venv-fresh .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
 	@echo 'make rehearsal    the same on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo 'make test         lint and all the tests; ARGS="-k name"'
+	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie'
 	@echo 'make lint         what CI checks beside the tests'
 	@echo 'make bench        the costs of the kit itself'
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
@@ -49,6 +50,12 @@ bundle: .venv
 		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
 		$(PACKAGES:%=--package=%)
 
+# Root only. DEBIAN=trixie for Debian 13; CLONE: where the checkout is in it.
+fresh: DEBIAN = bookworm
+fresh: CLONE = /srv/my kit
+fresh: .venv-fresh
+	python -m tests.fresh --release=$(DEBIAN) --clone="$(CLONE)" $(ARGS)
+
 lint: .venv-dev
 	ruff check .
 	ruff format --check .
@@ -78,6 +85,9 @@ clean:
 
 .venv-rehearsal:
 	@requirements/setup.sh rehearsal
+
+.venv-fresh:
+	@requirements/setup.sh fresh
 
 .venv-dev:
 	@requirements/setup.sh dev
