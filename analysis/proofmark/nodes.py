@@ -12,13 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from proofmark.bmc.fanout import fan_out, split
-from proofmark.bmc.outcome import Failed
+from proofmark.bmc.outcome import Failed, Outcome
 from proofmark.checkout import arguments as run_arguments
 from proofmark.checkout import run_to_look_at
 from proofmark.errors import BadInput, Mistake
 from proofmark.modes.shell import Reach
 from proofmark.nodesets import folded
 from proofmark.plan import Plan
+from proofmark.programs import SCRIPT, lacking, plan_programs
 from proofmark.runs import site_of
 from proofmark.site import Site
 
@@ -90,13 +91,19 @@ def programs_arguments(parser: ArgumentParser) -> None:
 
 
 def programs(options: Namespace) -> int:
-    """Look on every node of a run for programs.
+    """Look on every node of a run for programs: those named, and those that its steps call.
 
     Raises:
         BadInput: a node lacks one.
     """
     with run_to_look_at(options) as run:
-        site, names = site_of(run), nodes_of(run.plan)
-        _, lost = tell(site, names, ("missing-programs.sh", options.program))
+        site, names, needed = site_of(run), nodes_of(run.plan), plan_programs(run.plan)
+        scripts = [("missing-programs.sh", options.program)] if options.program else []
+        printed, lost = tell(site, names, *scripts, (SCRIPT, needed))
+        lost |= {
+            node: Failed(Outcome.UNEXPECTED, f"{node}: no such program: {missing}")
+            for node, text in printed.items()
+            if (missing := lacking(text, needed))
+        }
         within_budget(site, "programs", len(names), lost, "programs that can be executed")
     return 0

@@ -13,6 +13,7 @@ from proofmark.errors import BadInput
 from proofmark.node.blas import candidate_kernels
 from proofmark.node.facts import parse_probe
 from proofmark.nodesets import unfold
+from proofmark.programs import called, step_programs
 from proofmark.progress import duration, size
 from proofmark.provision import system_needs
 
@@ -45,6 +46,14 @@ def packages(plan: Mapping[str, Any]) -> list[str]:
     """Return the packages that the steps of `plan` need, sorted."""
     jobs = (job for group in plan["groups"] for job in group["jobs"])
     return sorted({str(step["package"]) for job in jobs for step in job["steps"]})
+
+
+@_plainly
+def step_packages(plan: Mapping[str, Any]) -> list[str]:
+    """Return the Debian packages that the steps of `plan` need on a node beside its own, sorted."""
+    jobs = (job for group in plan["groups"] for job in group["jobs"])
+    bound = any(step.get("membind") for job in jobs for step in job["steps"])
+    return sorted({each.debian for each in step_programs(called(), bound=bound).values()} - {""})
 
 
 def nodes(plan: Mapping[str, Any]) -> int:
@@ -109,6 +118,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "packages": packages,
+            "step_packages": step_packages,
             "nodes": nodes,
             "cost": cost,
             "needs": needs,

@@ -7,9 +7,10 @@ import shutil
 import threading
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 
 from proofmark.bmc.backends import Given, back_end
 from proofmark.bmc.credentials import Credentials
@@ -22,6 +23,8 @@ from proofmark.modes.forecast import resets_s
 from proofmark.modes.shell import Reach
 from proofmark.nodesets import folded
 from proofmark.plan import Plan
+from proofmark.programs import SCRIPT as MISSING_COMMANDS
+from proofmark.programs import lacking, plan_programs
 from proofmark.progress import duration
 from proofmark.site import Site
 
@@ -79,7 +82,9 @@ def preflight(
 ) -> list[Finding]:
     """Look at everything; change nothing (a node's comment in Slurm is set to what it is)."""
     firmware = site.partition.firmware
-    findings = _nodes(site, firmware or Firmware(back_end="record"), user)
+    there = firmware or Firmware(back_end="record", reach=site.reach)
+    findings = _nodes(site, there, user)
+    findings += _programs(site, there, plan_programs(plan))
     findings += _bmcs(site, firmware, who) if firmware else []
     return [*findings, _rights(site), _window(plan, firmware, end), _stop(site)]
 
@@ -99,6 +104,28 @@ def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
     good, bad = split(fan_out(site.hosts, one, firmware.at_once))
     words = {**good, **{node: _said(failed) for node, failed in bad.items()}}
     return _grouped("nodes: host key, log-in, clock, uid", words)
+
+
+def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
+    """Look on every node that answers for the programs that the scripts of the steps call."""
+    shell = Reach(firmware.reach, firmware.timeout_s)
+    script = (files("proofmark.shell") / MISSING_COMMANDS).read_text(encoding="utf-8")
+
+    def one(node: str) -> str:
+        return lacking(shell(node, script, tuple(needed)), needed)
+
+    good, _ = split(fan_out(site.hosts, one, firmware.at_once))
+    alike: dict[str, list[str]] = {}
+    for node, missing in good.items():
+        alike.setdefault(missing, []).append(node)
+    return [
+        Finding(
+            "programs: what the steps call",
+            "NO_PROGRAM" if missing else "OK",
+            f"{folded(nodes)}: {missing}".strip(": "),
+        )
+        for missing, nodes in alike.items()
+    ]
 
 
 def _said(failed: Failed) -> str:

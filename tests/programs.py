@@ -1,0 +1,265 @@
+"""Finds which external programs the repository calls.
+
+Shell text and Python are read from their syntax trees. In Python the arguments of a function that
+starts processes are a command, and so is a list that holds an option.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+Word = str | None
+"""A word of a command; None where it is known only when it runs."""
+
+BUILT_IN = frozenset(
+    {".", ":", "[", "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec"}
+    | {"exit", "export", "false", "fg", "getopts", "hash", "jobs", "kill", "local", "printf", "pwd"}
+    | {"read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type"}
+    | {"ulimit", "umask", "unalias", "unset", "wait"}
+)
+SHELLS = frozenset({"bash", "dash", "sh"})
+NAME = re.compile(r"/?[a-z][a-z0-9_+.-]*(/[a-z0-9_+.-]+)*")
+OURS = (".awk", ".c", ".sh", ".yml")
+"""Endings of files that are no program of the machine."""
+STARTS = frozenset({"Popen", "check_call", "check_output", "run", "which"})
+"""Functions of Python's library that take a command, or the name of a program."""
+OWN_STARTS = {"ask": 0, "built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1}
+"""Functions of this repository whose arguments are the words of a command, from this one on."""
+TEXT_TAKERS = {"_shell": 1, "service": 1, "shell": 1}
+"""Functions of this repository that take shell text: which argument it is."""
+SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 1, "tool": 0, "whole_file": 2}
+"""Functions of the kit's scripts that run one of their words: how many words stand before it."""
+GENERATED = frozenset({"launch", "on_all", "seat"})
+"""Functions that the head of a generated script defines."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """A program that runs another: its options that have a value, and its words before the other's.
+
+    Attributes:
+        valued: options whose value is the next word.
+        before: how many words stand between the options and the command.
+        text: the option whose value is shell text.
+    """
+
+    valued: frozenset[str] = frozenset()
+    before: int = 0
+    text: str = ""
+
+
+CARRIERS: Mapping[str, Carrier] = {
+    "command": Carrier(),
+    "env": Carrier(),
+    "exec": Carrier(),
+    "nsenter": Carrier(frozenset({"-t"})),
+    "numactl": Carrier(),
+    "setpriv": Carrier(frozenset({"--pdeathsig"})),
+    "setsid": Carrier(),
+    "su": Carrier(text="-c"),
+    "taskset": Carrier(before=1),
+    "unshare": Carrier(),
+    "xargs": Carrier(),
+    **{shell: Carrier(text="-c") for shell in SHELLS},
+}
+
+
+def named(words: Sequence[Word]) -> Iterator[str]:
+    """Yield the program that `words` call, and those that it is told to call."""
+    if not words or not NAME.fullmatch(words[0] or "") or (words[0] or "").endswith(OURS):
+        return
+    program = PurePath(words[0] or "").name
+    yield program
+    if program not in CARRIERS:
+        return
+    carrier, rest = CARRIERS[program], list(words[1:])
+    if carrier.text:
+        if carrier.text in rest[:-1]:
+            # What is put into a string when it runs may be syntax.
+            with suppress(SyntaxError):
+                yield from in_shell(rest[rest.index(carrier.text) + 1] or "")
+        return
+    while rest and ((word := rest[0] or "").startswith("-") or "=" in word):
+        rest = rest[2 if rest[0] in carrier.valued else 1 :]
+    yield from named(rest[carrier.before :])
+
+
+def in_shell(text: str) -> Iterator[str]:
+    """Yield the programs that shell text calls.
+
+    Raises:
+        SyntaxError: the text is none that a shell can read.
+    """
+    done = subprocess.run(
+        ["shfmt", "--to-json"], input=text, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SyntaxError(f"{done.stderr.strip()} in {text!r}")
+    tree = json.loads(done.stdout)
+    nodes = list(_nodes(tree))
+    own = {node["Name"]["Value"] for node in nodes if node.get("Type") == "FuncDecl"}
+    for node in nodes:
+        if node.get("Type") != "CallExpr":
+            continue
+        words = [_literal(word) for word in node.get("Args", ())]
+        if words and words[0] in own and words[0] in SHELL_FUNCTIONS:
+            words = words[1 + SHELL_FUNCTIONS[words[0]] :]
+        yield from (name for name in named(words) if name not in BUILT_IN | GENERATED | own)
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for branch in tree:
+            yield from _nodes(branch)
+
+
+def _literal(word: Mapping[str, Any]) -> Word:
+    """Return what a word of the shell is, if nothing in it is expanded."""
+    parts = [
+        part
+        for outer in word["Parts"]
+        for part in (outer.get("Parts", ()) if outer["Type"] == "DblQuoted" else [outer])
+    ]
+    if any(part["Type"] not in ("Lit", "SglQuoted") for part in parts):
+        return None
+    return "".join(part.get("Value", "") for part in parts)
+
+
+Values = Mapping[str, Sequence[ast.expr]]
+"""The expressions that are assigned to a name."""
+
+
+def in_python(text: str, *, sent: bool = False) -> Iterator[str]:
+    """Yield the programs that a file of Python calls; with `sent` those in text that it sends."""
+    tree = ast.parse(text)
+    functions = list(_functions(tree))
+    parts = {
+        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    inner = {node for function in functions for node in ast.walk(function)}
+    outer = [node for node in ast.walk(tree) if node not in inner]
+    shared = _assigned(outer, {})
+    for nodes, values in [
+        (outer, shared),
+        *((list(ast.walk(each)), _assigned(ast.walk(each), shared)) for each in functions),
+    ]:
+        for node in (each for each in nodes if each not in parts):
+            found = _sent(node, values) if sent else _commands(node, values)
+            for words in found:
+                yield from named(words)
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the functions and methods that are in no other function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        else:
+            yield from _functions(node)
+
+
+def _assigned(nodes: Iterable[ast.AST], outside: Values) -> Values:
+    """Return what is assigned to each name; of a loop, each of what it goes through."""
+    own: dict[str, list[ast.expr]] = {}
+    loops: list[tuple[str, ast.expr]] = []
+    for node in nodes:
+        match node:
+            case ast.Assign([ast.Name(name)], value):
+                own.setdefault(name, []).append(value)
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+                own.setdefault(name, []).append(value)
+            case ast.For(ast.Name(name), values) | ast.comprehension(ast.Name(name), values):
+                loops.append((name, values))
+            case ast.arg(name):
+                own.setdefault(name, [])
+    for name, values in loops:
+        if isinstance(values, ast.Name):
+            shown = own.get(values.id) or outside.get(values.id, ())
+        else:
+            shown = [values]
+        own.setdefault(name, []).extend(each for one in shown for each in _elements(one))
+    return {**outside, **own}
+
+
+def _commands(node: ast.AST, values: Values) -> Iterator[list[Word]]:
+    if isinstance(node, ast.List | ast.Tuple):
+        words = _words(node.elts, values)
+        if any((word or "").startswith("-") for word in words[1:]):
+            yield words
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        text = _text(node) or ""
+        if text.startswith("#!/bin/"):
+            yield ["sh", "-c", text]
+    if not isinstance(node, ast.Call) or not node.args:
+        return
+    name = _called(node)
+    if name in OWN_STARTS:
+        first, *rest = [*node.args[OWN_STARTS[name] :], ast.Constant(None)]
+        for value in _meant(first, values):
+            yield _words([value, *rest], values)
+    elif name in STARTS:
+        for value in _meant(node.args[0], values):
+            yield _words(_elements(value) or [value], values)
+
+
+def _sent(node: ast.AST, values: Values) -> Iterator[list[Word]]:
+    if not isinstance(node, ast.Call) or (name := _called(node)) not in TEXT_TAKERS:
+        return
+    for argument in node.args[TEXT_TAKERS[name] :][:1]:
+        for value in _meant(argument, values):
+            yield ["sh", "-c", _text(value)]
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+
+
+def _words(nodes: Iterable[ast.expr], values: Values) -> list[Word]:
+    words: list[Word] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            display = next(iter(_meant(node.value, values)), None)
+            words += _words(_elements(display), values)
+        else:
+            words.append(next((_text(value) for value in _meant(node, values)), None))
+    return words
+
+
+def _meant(node: ast.expr, values: Values, seen: frozenset[str] = frozenset()) -> list[ast.expr]:
+    """Return what an expression may stand for, as far as this file shows it."""
+    match node:
+        case ast.Name(name) if name not in seen:
+            bound = values.get(name, ())
+            return [found for one in bound for found in _meant(one, values, seen | {name})]
+        case ast.IfExp(_, one, other):
+            return _meant(one, values, seen) + _meant(other, values, seen)
+        case ast.BoolOp(_, several):
+            return [found for one in several for found in _meant(one, values, seen)]
+        case ast.BinOp(left):
+            return _meant(left, values, seen)
+    return [node]
+
+
+def _elements(node: ast.expr | None) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.List | ast.Tuple) else []
+
+
+def _text(node: ast.expr) -> Word:
+    """Return a string, with a question mark for what is put into it."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        parts = (part.value if isinstance(part, ast.Constant) else "?" for part in node.values)
+        return "".join(map(str, parts))
+    return None
