@@ -8,7 +8,7 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .NOTPARALLEL:
-.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock fresh .venv .venv-rehearsal .venv-fresh .venv-dev
+.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock fresh .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
@@ -53,7 +53,7 @@ bundle: .venv
 # Root only. DEBIAN=trixie for Debian 13; CLONE: where the checkout is in it.
 fresh: DEBIAN = bookworm
 fresh: CLONE = /srv/my kit
-fresh: .venv-fresh
+fresh: .venv-dev
 	python -m tests.fresh --release=$(DEBIAN) --clone="$(CLONE)" $(ARGS)
 
 lint: .venv-dev
@@ -85,9 +85,6 @@ clean:
 
 .venv-rehearsal:
 	@requirements/setup.sh rehearsal
-
-.venv-fresh:
-	@requirements/setup.sh fresh
 
 .venv-dev:
 	@requirements/setup.sh dev

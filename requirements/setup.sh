@@ -1,9 +1,9 @@
 #!/bin/sh
-# Bring .venv and the Debian packages it needs up to date: setup.sh run|rehearsal|fresh|dev
+# Bring .venv and the Debian packages it needs up to date: setup.sh run|rehearsal|dev
 # Does nothing, and needs no rights, where nothing is missing.
 set -eu
 
-kind=${1:?usage: setup.sh run|rehearsal|fresh|dev}
+kind=${1:?usage: setup.sh run|rehearsal|dev}
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
 exec 9<requirements/setup.sh
@@ -79,8 +79,7 @@ update_venv() {
         install_locks run
     fi
     # What dev.txt holds is all that rehearsal.txt holds, and more.
-    [ ! -e "requirements/$kind.txt" ] || [ "$kind" = run ] || fresh dev || fresh "$kind" ||
-        install_locks "$kind"
+    [ "$kind" = run ] || fresh dev || fresh "$kind" || install_locks "$kind"
     fresh project || {
         .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --no-deps --no-build-isolation --no-index -e .
@@ -101,10 +100,9 @@ recent='import sys; sys.exit(sys.version_info < (3, 11))'
 case $kind in
 run) install_packages requirements/debian-run.txt ;;
 rehearsal) install_packages requirements/debian-run.txt requirements/debian-rehearsal.txt ;;
-fresh) install_packages requirements/debian-run.txt requirements/debian-fresh.txt ;;
 dev) install_packages requirements/debian-run.txt requirements/debian-rehearsal.txt \
     requirements/debian-dev.txt ;;
-*) echo "setup.sh: found '$kind'; accepted: run, rehearsal, fresh, dev" >&2 && exit 3 ;;
+*) echo "setup.sh: found '$kind'; accepted: run, rehearsal, dev" >&2 && exit 3 ;;
 esac
 update_venv
 link_collection
