@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
@@ -153,16 +154,12 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def stop_half_way(kit: Kit, stop: Callable[[subprocess.Popen[str]], None]) -> dict[str, str]:
     """Stop an acceptance during its second slow step; return the finished steps' when.json."""
-    process = kit.start("acceptance.yml", "-e", "suite=slow")
-    try:
-        wait_for(lambda: len(started(kit)) == 4, 120)
+    with running(kit.start("acceptance.yml", "-e", "suite=slow")) as process:
+        wait_for(lambda: len(started(kit)) == 4, 600)
         stop(process)
-        process.communicate(timeout=30)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=300)
     assert process.returncode != 0
-    wait_for(lambda: processes_of(kit.folder) == [], 10)
+    wait_for(lambda: processes_of(kit.folder) == [], 100)
     whens = kit.whens()
     assert len(whens) == 3
     return whens

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from tests.processes import running
 from tests.unit.helpers import ROOT, Kit, make_kit, snapshot, steps_of
 
 from proofmark import commands
@@ -90,12 +91,13 @@ class TestUsage:
 
     def test_a_reader_that_has_seen_enough_is_no_error_and_no_verdict(self) -> None:
         code = "import sys; from proofmark.cli import main; sys.exit(main())"
-        with subprocess.Popen(
+        started = subprocess.Popen(
             [sys.executable, "-c", code, "cases", "--schema"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-        ) as process:
+        )
+        with running(started) as process:
             assert process.stdout
             assert process.stderr
             process.stdout.close()

@@ -42,7 +42,7 @@ def run(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as kept, _stop_on_signal():
-        process = subprocess.Popen(
+        started = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -50,16 +50,17 @@ def run(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        assert process.stdout is not None
-        try:
-            for line in _lines(process.stdout.fileno(), idle):
-                kept.write(line + b"\n")
-                kept.flush()
-                line_read(line.decode(errors="replace"))
-            return process.wait()
-        except BaseException:
-            _end(process)
-            raise
+        with started as process:
+            assert process.stdout is not None
+            try:
+                for line in _lines(process.stdout.fileno(), idle):
+                    kept.write(line + b"\n")
+                    kept.flush()
+                    line_read(line.decode(errors="replace"))
+                return process.wait()
+            except BaseException:
+                _end(process)
+                raise
 
 
 def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
