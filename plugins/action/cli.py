@@ -21,8 +21,8 @@ from ansible.plugins.action import ActionBase
 
 ERROR_MARK = "proofmark: "
 """Starts the lines in which the command says what went wrong; all others tell of progress."""
-GRACE_S = 20
-"""A stopped command first stops its job in order, which may take 15 s."""
+GRACE_S = 150
+"""A stopped command first stops its job in order and waits for its end: each takes at most 60 s."""
 POLL_S = 0.2
 
 

@@ -18,7 +18,7 @@ from types import FrameType
 from tests.rehearsal.room import Room
 
 INVENTORY = "inventory/rehearsal"
-GRACE_S = 40
+GRACE_S = 180
 """A stopped play first stops its jobs in order."""
 
 

@@ -276,7 +276,7 @@ XML = Path(__file__).parents[1] / "data/hwloc/knl_quad_flat.xml"
         ),
         pytest.param(
             {"lstopo": BROKEN},
-            "lstopo: exit code 5: no such object on node node1",
+            "lstopo: exit code 5: 'no such object' on node node1",
             marks=pytest.mark.fault("tool-fails"),
         ),
         pytest.param(

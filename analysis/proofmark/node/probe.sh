@@ -72,6 +72,7 @@ bounded() { # SECONDS COMMAND...
         trap '[ "$!" = "$child" ] || kill -9 "$!"; exit 0' TERM
         sleep "$seconds" &
         wait "$!"
+        trap '' TERM # or the end of the command would hide why it ended
         kill -9 "$child" && exit 124
     ) >/dev/null 2>&1 &
     watcher=$!
@@ -102,7 +103,8 @@ asked() { # SECONDS NAME ARGUMENTS...
     *)
         # Its message is asked for only now: a variable cannot take both of its outputs.
         said=$(bounded "$seconds" "$program" "$@" 2>&1 >/dev/null | sed -n '/./{p;q;}' | cut -c 1-200)
-        reason="$name: exit code $code${said:+: $said}" ;;
+        [ -z "$said" ] || said=": '$said'"
+        reason="$name: exit code $code$said" ;;
     esac
     lines=
     return 1

@@ -20,7 +20,7 @@ from proofmark.origins.locked import Spec
 from proofmark.progress import duration
 
 SAY_EVERY_S = 30.0
-GRACE_S = 10.0
+GRACE_S = 60.0
 HASH = re.compile(r"-([a-z0-9]{32})\b")
 
 Say = Callable[[str], None]
