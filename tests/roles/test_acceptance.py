@@ -26,7 +26,7 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-    assert played.says(f"{kit.run()}/report.html")
+    assert played.says(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
     assert played.says("site: local, nodes: 1, BMCs: none")
 
     whens = kit.whens()
@@ -74,7 +74,10 @@ def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("rate: 100", "rate: 10"))
     played = kit.play("acceptance.yml")
     assert played.code == 2
-    assert played.says("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
+    lines = [line.strip() for line in played.output.splitlines()]
+    at = lines.index("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
+    assert lines[at + 1].startswith("worst: FAIL nap rate 10 MB/s: 0.111 × ")
+    assert lines[at + 2].startswith(f"report: {kit.run()}/report.html; next: proofmark ")
     assert (kit.run() / "report.html").exists()
 
 

@@ -276,6 +276,18 @@ class TestVerdict:
         assert called(capsys, "verdict", run.folder, *strict)[0] == code
         assert snapshot(run.folder) == before
 
+    def test_the_brief_form_ends_with_three_lines_on_stderr(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        judgeable(kit, 101)
+        run = executed(kit, capsys)
+        code, printed, said = called(capsys, "verdict", run.folder, "--json", "--brief")
+        brief = json.loads(printed)
+        assert (code, brief["meaning"]) == (1, "FAIL")
+        assert said.splitlines() == brief["lines"]
+        assert brief["lines"][2].startswith(f"report: {run.folder}/report.html; next: proofmark ")
+        assert {"run", "counts", "coverage", "retest", "fleet"} < brief.keys()
+
     def test_nothing_judged_is_no_pass(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         code, printed, _ = called(capsys, "verdict", executed(kit, capsys).folder)
         assert code == 4
