@@ -114,7 +114,9 @@ def _told(result: Result, *, several: bool) -> str:
     record = result.record
     value = "no value" if record.value is None else f"{record.value:.4g} {record.unit}"
     place = f" on {record.node}" if several else ""
-    figure = f"{record.case} {record.metric} {value}{place}"
+    given = " ".join(f"{key}={each}" for key, each in record.parameters.items())
+    which = f" ({_short(given)})" if given else ""
+    figure = f"{record.case} {record.metric}{which} {value}{place}"
     return f"{result.verdict} {figure}: {_short(result.reason)}"
 
 

@@ -76,6 +76,11 @@ def test_the_node_is_named_where_there_are_several() -> None:
     assert worst == "FAIL fake rate 80 MB/s on n2: 80.0 is not enough"
 
 
+def test_figures_of_one_metric_are_told_apart_by_their_parameters() -> None:
+    worst, _ = lines(verdict(figure("FAIL", 80.0, parameters={"n": 4, "layout": "shared"})))
+    assert worst == "FAIL fake rate (n=4 layout=shared) 80 MB/s: 80.0 is not enough"
+
+
 def test_a_failure_within_its_noise_is_measured_again() -> None:
     doubtful = figure("FAIL", 89.0, retest=True, steps=("0002-fake",))
     _, command = lines(verdict(doubtful, figure("FAIL", 10.0, steps=("0001-fake",))))
