@@ -76,7 +76,7 @@ def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
     assert played.code == 2
     lines = [line.strip() for line in played.output.splitlines()]
     at = lines.index("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
-    assert lines[at + 1].startswith("worst: FAIL nap rate (number=1) 10 MB/s: 0.111 × ")
+    assert lines[at + 1].startswith("worst: FAIL nap rate (number=1 seconds=0) 10 MB/s: 0.111 × ")
     assert lines[at + 2].startswith(f"report: {kit.run()}/report.html; next: proofmark ")
     assert (kit.run() / "report.html").exists()
 
