@@ -1,10 +1,13 @@
-"""Rules of this test suite: no unlisted skip, no unknown fault."""
+"""Rules of this test suite: no unlisted skip, no unknown fault, no process without its end."""
 
 from __future__ import annotations
 
+import functools
 import signal
+import subprocess
 import tomllib
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,12 @@ import pytest
 import yaml
 
 HERE = Path(__file__).parent
+Started = list[weakref.ref["subprocess.Popen[Any]"]]
+
+_started: Started = []
+"""What the test that runs now has started, with its own fixtures."""
+_of_fixtures: dict[int, Started] = {}
+"""What fixtures that outlive a test have started."""
 
 
 def pytest_configure() -> None:
@@ -23,6 +32,60 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    subprocess.Popen.__init__ = _noting(subprocess.Popen.__init__)  # type: ignore[method-assign]
+
+
+def _noting(start: Callable[..., None]) -> Callable[..., None]:
+    """Note each process that `start` starts; nothing is kept alive by that."""
+
+    @functools.wraps(start)
+    def noted(process: subprocess.Popen[Any], *args: Any, **kwargs: Any) -> None:
+        start(process, *args, **kwargs)
+        _started.append(weakref.ref(process))
+
+    return noted
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
+    """Leave to a fixture that outlives the test what it starts."""
+    before = len(_started)
+    made = yield
+    if fixturedef.scope != "function":
+        _of_fixtures[id(fixturedef)] = _started[before:]
+        del _started[before:]
+    return made
+
+
+def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[Any]) -> None:
+    """Count what such a fixture has started to the test that it ends with."""
+    _started.extend(_of_fixtures.pop(id(fixturedef), []))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[Any]:
+    """Fail a test that leaves a process, and end that; else the collector fails another test."""
+    try:
+        return (yield)
+    finally:
+        left = [process for each in _started if (process := each()) and _left(process)]
+        _started.clear()
+        told = [f"process {process.pid}, {process.args!r}" for process in left]
+        for process in left:
+            process.kill()
+            with process:  # closes its pipes and waits for it
+                pass
+        if told:
+            wanted = "a process that was waited for, and whose pipes are closed"
+            pytest.fail(f"{item.nodeid}: found {'; '.join(told)}; accepted: {wanted}", False)
+
+
+def _left(process: subprocess.Popen[Any]) -> bool:
+    """Tell whether `process` was not waited for, or has an open pipe."""
+    if not hasattr(process, "returncode"):
+        return False  # it never began
+    pipes = (process.stdin, process.stdout, process.stderr)
+    return process.returncode is None or any(pipe and not pipe.closed for pipe in pipes)
 
 
 def allowed_skips() -> frozenset[str]:

@@ -159,7 +159,7 @@ def ask(
         found = f"no program {command[0]!r} in PATH"
         raise bad_input("partition", "scheduler", found, "its commands where this runs") from None
     except subprocess.TimeoutExpired:
-        raise NoAnswer(f"{command[0]}: nothing in {_ANSWER_S} s") from None
+        raise NoAnswer(f"{command[0]} did not answer within {_ANSWER_S} s") from None
     if done.returncode in good:
         return done.stdout
     said = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
@@ -198,4 +198,4 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
 
 def ssh_to(nodes: Sequence[str]) -> list[str]:
     """Return ``on_all`` by ssh, for where nothing else reaches the nodes of a job."""
-    return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=20 "$node"')
+    return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=30 "$node"')

@@ -109,7 +109,11 @@ def parser() -> argparse.ArgumentParser:
 
     verdict = verb_of_run("verdict", commands.verdict, "judge a run", "verdict runs/latest")
     verdict.add_argument("--json", action="store_true", help="print the verdict as JSON")
-    verdict.add_argument("--brief", action="store_true", help="of the JSON all but the results")
+    verdict.add_argument(
+        "--brief",
+        action="store_true",
+        help="of the JSON all but the results; on stderr the three lines that end a playbook",
+    )
     verdict.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
 
     claims = verb(

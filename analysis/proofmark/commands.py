@@ -306,13 +306,18 @@ def verdict(options: argparse.Namespace) -> int:
     """Judge a run and print the answer."""
     from proofmark.acceptance import judged
     from proofmark.claims.run import answers_of
+    from proofmark.ending import MEANING, ending
     from proofmark.verdict import WORDS
     from proofmark.written import write_verdict
 
     run = open_run(options.folder)
     answer = judged(run)
     if options.json and options.brief:
-        _print_json(answer.head())
+        lines = ending(answer, f"{options.folder / 'report.html'}", strict=options.strict)
+        meaning = MEANING[answer.exit_code(strict=options.strict)]
+        _print_json({**answer.head(), "meaning": meaning, "lines": lines})
+        for line in lines:  # a playbook prints what comes on stderr
+            _say(line)
     elif options.json:
         write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
     else:

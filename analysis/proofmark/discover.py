@@ -11,6 +11,8 @@ from proofmark.plan import Machine
 from proofmark.site import Site
 from proofmark.topology import Topology
 
+TOPOLOGY = "the XML that lstopo (Debian: package hwloc) prints within PROBE_LIMIT_S seconds"
+
 
 def discover(site: Site) -> tuple[Machine, str]:
     """Return what the plan must know of the partition's nodes, and the probe it is read from.
@@ -41,9 +43,9 @@ def machine_of(facts: NodeFacts, nodes: int) -> Machine:
     """Return the symbols and the topology of `nodes` nodes like the one described by `facts`.
 
     Raises:
-        BadInput: the node has no hwloc; placements are computed from its topology.
+        BadInput: the node has no hwloc, or it gives no topology; placements are computed from that.
     """
     if not facts.topology_xml:
-        why = facts.absent.get("topology", "nothing")
-        raise bad_input(facts.hostname, "topology", why, "lstopo (Debian: hwloc) on the node")
+        why = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
+        raise bad_input("probe.sh", "topology", why, TOPOLOGY)
     return Machine(symbols(facts, nodes), Topology.from_xml(facts.topology_xml, facts.hostname))

@@ -11,7 +11,7 @@ Scalar = str | int | bool
 Settings = Mapping[str, Scalar]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
-SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "{node}", "sh -s"]
+SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
 class Firmware(BaseModel):

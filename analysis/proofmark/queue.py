@@ -21,7 +21,7 @@ from proofmark.tickets import JobFolder, Ticket, request_of, told, unfinished
 
 _SETTLE_S = 60.0
 """A shared file system may show a node's last files that much later."""
-_CANCEL_S = 12.0
+_CANCEL_S = 60.0
 _REQUEUES = 3
 _STOPPED = 143  # exit code of a job's script that a signal stopped in order
 

@@ -21,8 +21,8 @@ from ansible.plugins.action import ActionBase
 
 ERROR_MARK = "proofmark: "
 """Starts the lines in which the command says what went wrong; all others tell of progress."""
-GRACE_S = 20
-"""A stopped command first stops its job in order, which may take 15 s."""
+GRACE_S = 150
+"""A stopped command first stops its job in order and waits for its end: each takes at most 60 s."""
 POLL_S = 0.2
 
 
@@ -136,20 +136,30 @@ class _Child:
         watched = (signal.SIGINT, signal.SIGTERM)
         previous = {number: signal.signal(number, self._stop) for number in watched}
         errors: list[str] = []
-        for line in self._lines():
-            if line.startswith(ERROR_MARK):
-                errors.append(line.removeprefix(ERROR_MARK))
-            elif line:
-                say(line)
-            if os.getppid() != parent:  # killed so hard that it could not tell us
-                self._stop(signal.SIGTERM)
-            if time.monotonic() > self._deadline:
-                self._process.kill()
+        with self._process, self._stopped_by_errors():
+            for line in self._lines():
+                if line.startswith(ERROR_MARK):
+                    errors.append(line.removeprefix(ERROR_MARK))
+                elif line:
+                    say(line)
+                if os.getppid() != parent:  # killed so hard that it could not tell us
+                    self._stop(signal.SIGTERM)
+                if time.monotonic() > self._deadline:
+                    self._process.kill()
         for number, handler in previous.items():
             signal.signal(number, handler)
         if self._signal:
             os.kill(os.getpid(), self._signal)  # now Ansible's own handler may end the worker
         return self._process.returncode, errors
+
+    @contextlib.contextmanager
+    def _stopped_by_errors(self) -> Iterator[None]:
+        """End the command when following it fails; the caller waits for it."""
+        try:
+            yield
+        except BaseException:
+            self._process.terminate()
+            raise
 
     def _stop(self, number: int, _frame: Any = None) -> None:
         if not self._signal:

@@ -1,4 +1,4 @@
-"""Filters: what the package knows of environments, processors and verdicts."""
+"""Filters: what the package knows of environments, processors and plans."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ from proofmark.nodesets import unfold
 from proofmark.programs import called, step_programs
 from proofmark.progress import duration, size
 from proofmark.provision import system_needs
-
-MEANING = {
-    0: "PASS",
-    1: "FAIL",
-    2: "INVALID, or not every step was measured once",
-    4: "UNJUDGED",
-}
-"""Of the exit codes of ``proofmark verdict``, where there is a verdict."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -103,14 +95,6 @@ def blas_kernels(probe: str) -> str:
     return " ".join(candidate_kernels(parse_probe(probe, "probe of the node")))
 
 
-def answer(verdict: Mapping[str, Any], code: int) -> str:
-    """Return in one sentence what ``proofmark verdict`` said and meant by its exit `code`."""
-    counts = ", ".join(f"{count} {word}" for word, count in verdict["counts"].items())
-    coverage = verdict["coverage"]
-    steps = f"{coverage['measured']} of {coverage['expected']} steps measured"
-    return f"{MEANING[code]}: {counts}; {steps}"
-
-
 class FilterModule:
     """Tells Ansible the filters' names."""
 
@@ -125,5 +109,4 @@ class FilterModule:
             "provided": provided,
             "loaded": loaded,
             "blas_kernels": blas_kernels,
-            "answer": answer,
         }

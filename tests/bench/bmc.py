@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.processes import running
+
 from proofmark.bmc.backends import Given, back_end
 from proofmark.bmc.credentials import Credentials
 from proofmark.bmc.fanout import fan_out, split
@@ -77,14 +79,11 @@ def emulated(bmcs: int, latency: float) -> Iterator[dict[str, Any]]:
         nodes = f"--nodes=n[1-{bmcs}]"
         options = [f"--folder={folder}", f"--latency={latency}", "--port=8443", "--network=11"]
         command = [sys.executable, "-m", "tests.bmc", nodes, *options]
-        room = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert room.stdout is not None
-        try:
+        with running(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as room:
+            assert room.stdout is not None
             yield json.loads(room.stdout.readline())
-        finally:
             room.send_signal(signal.SIGTERM)
-            room.wait(60)
-            room.stdout.close()
+            room.wait(600)
 
 
 def by_the_kit(told: Mapping[str, Any], at_once: int) -> Cost:

@@ -125,10 +125,10 @@ class World:
             "smbios": "knl",
             "reach": self.emulator.reach,
             "poll_s": 0.02,
-            "settle_s": 0.2,
-            "boot_limit_s": 1.5,
-            "drain_limit_s": 0.5,
-            "timeout_s": 2,
+            "settle_s": 2,
+            "boot_limit_s": 60,
+            "drain_limit_s": 60,
+            "timeout_s": 60,
             "tries": 3,
         }
         return Firmware.model_validate(facts | changes)

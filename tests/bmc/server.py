@@ -14,6 +14,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -84,7 +85,7 @@ class Emulator:
         self._authority = Authority(folder / "certificates")
         self.ca = self._authority.ca
         self._tokens: set[str] = set()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._servers: list[asyncio.Server] = []
         self._thread: threading.Thread | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -104,7 +105,13 @@ class Emulator:
         return ["sh", str(Path(__file__).with_name("reach.sh")), str(self.nodes), "{node}"]
 
     def __enter__(self) -> Emulator:
-        self._loop.run_until_complete(self.open())
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._loop.run_until_complete(self.open())
+        except BaseException:
+            self._loop.run_until_complete(self._close())
+            self._loop.close()
+            raise
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         return self
@@ -115,10 +122,10 @@ class Emulator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(20)
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(200)
         self._loop.call_soon_threadsafe(self._loop.stop)
         assert self._thread is not None
-        self._thread.join(20)
+        self._thread.join(200)
         self._loop.close()
 
     async def open(self) -> None:
@@ -154,6 +161,7 @@ class Emulator:
         await asyncio.gather(*tasks, return_exceptions=True)
         for _ in range(3):  # turns of the loop in which transports end
             await asyncio.sleep(0)
+        await asyncio.get_running_loop().shutdown_default_executor()  # waits for the hooks
 
     async def _serve(
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -287,7 +295,9 @@ class Emulator:
         if callable(self._hook):
             self._hook(what, machine.name)
         elif self._hook:
-            subprocess.Popen([self._hook, what, machine.name], stdin=subprocess.DEVNULL)
+            command = [self._hook, what, machine.name]
+            hook = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
+            asyncio.get_running_loop().run_in_executor(None, hook)
 
 
 async def _request(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from tests.processes import running
 from tests.roles.kit import Kit, Played, make_kit, processes_of
 from tests.unit.helpers import ROOT, snapshot, until
 
@@ -166,17 +166,13 @@ def test_the_second_of_two_runs_of_one_id_is_refused_and_the_first_goes_on() -> 
         assert "sleep {seconds}" in nap
         changed = nap.replace("sleep {seconds}", waits)
         (kit.folder / "benchmarks" / "nap.yml").write_text(changed, encoding="utf-8")
-        first = kit.start("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")
-        try:
-            until(lambda: len(list(kit.folder.glob("runs/one/steps/*/started"))) >= 2, 120)
+        with running(kit.start("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")) as first:
+            until(lambda: len(list(kit.folder.glob("runs/one/steps/*/started"))) >= 2, 600)
             second = kit.play("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")
             assert second.code == 2
             assert second.says("one: in use by process")
             (kit.folder / "go").touch()
-            output, _ = first.communicate(timeout=120)
-        finally:
-            if first.poll() is None:
-                os.killpg(first.pid, signal.SIGKILL)
+            output, _ = first.communicate(timeout=600)
         assert first.returncode == 0, output
         assert kit.verdict()["counts"]["PASS"] == 4
         assert list(kit.folder.glob("runs/one/steps/*/interrupted-*")) == []

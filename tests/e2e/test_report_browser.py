@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import running
 from tests.unit.claims_data import collectives, hpl_knl
 from tests.unit.report_runs import made_run, reported, troubled_run
 from tests.unit.test_report_papers import KNL, P595, paper_run, threads
@@ -82,8 +83,9 @@ class Browser:
         """End the browser."""
         os.close(self._out)
         os.close(self._in)
-        self._process.terminate()
-        self._process.wait(timeout=PATIENCE)
+        with running(self._process):
+            self._process.terminate()
+            self._process.wait(timeout=PATIENCE)
 
     def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result; events that come meanwhile are kept."""

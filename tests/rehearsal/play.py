@@ -18,7 +18,7 @@ from types import FrameType
 from tests.rehearsal.room import Room
 
 INVENTORY = "inventory/rehearsal"
-GRACE_S = 40
+GRACE_S = 180
 """A stopped play first stops its jobs in order."""
 
 
@@ -68,15 +68,15 @@ def play(room: Room, checkout: Path, call: Sequence[str], say: Callable[[str], N
     ended = threading.Event()
     watch = threading.Thread(target=_meanwhile, args=(room, ended))
     lines: list[str] = []
-    with _passed_on(process) as stopped:
+    with process, _passed_on(process) as stopped, contextlib.ExitStack() as after:
         watch.start()
+        after.callback(watch.join)
+        after.callback(ended.set)
         assert process.stdout
         for line in process.stdout:
             lines.append(line)
             say(line.rstrip("\n"))
         code = process.wait()
-        ended.set()
-        watch.join()
     return Played(code, "".join(lines), bool(stopped))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.processes import running
 
 ROOT = Path(__file__).parents[2]
+LONGEST_S = 900
+"""After which a play hangs; the longest takes half a minute on a quiet machine."""
 SHARED = [
     "analysis",
     "playbooks",
@@ -103,7 +105,10 @@ class Kit:
     def start(
         self, playbook: str, *arguments: str, command: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
-        """Start ansible-playbook in a session of its own; `command` stands before it."""
+        """Start ansible-playbook in a session of its own; `command` stands before it.
+
+        The caller waits for it: `tests.processes.running`.
+        """
         tools = Path(sys.executable).parent
         environment = {
             **os.environ,
@@ -129,12 +134,8 @@ class Kit:
 
     def play(self, playbook: str, *arguments: str, command: tuple[str, ...] = ()) -> Played:
         """Run ansible-playbook to its end."""
-        process = self.start(playbook, *arguments, command=command)
-        try:
-            output, _ = process.communicate(timeout=180)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        with running(self.start(playbook, *arguments, command=command)) as process:
+            output, _ = process.communicate(timeout=LONGEST_S)
         return Played(process.returncode, output)
 
     def run(self) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
@@ -25,7 +26,7 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-    assert played.says(f"{kit.run()}/report.html")
+    assert played.says(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
     assert played.says("site: local, nodes: 1, BMCs: none")
 
     whens = kit.whens()
@@ -73,7 +74,10 @@ def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("rate: 100", "rate: 10"))
     played = kit.play("acceptance.yml")
     assert played.code == 2
-    assert played.says("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
+    lines = [line.strip() for line in played.output.splitlines()]
+    at = lines.index("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
+    assert lines[at + 1].startswith("worst: FAIL nap rate (number=1 seconds=0) 10 MB/s: 0.111 × ")
+    assert lines[at + 2].startswith(f"report: {kit.run()}/report.html; next: proofmark ")
     assert (kit.run() / "report.html").exists()
 
 
@@ -153,16 +157,12 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def stop_half_way(kit: Kit, stop: Callable[[subprocess.Popen[str]], None]) -> dict[str, str]:
     """Stop an acceptance during its second slow step; return the finished steps' when.json."""
-    process = kit.start("acceptance.yml", "-e", "suite=slow")
-    try:
-        wait_for(lambda: len(started(kit)) == 4, 120)
+    with running(kit.start("acceptance.yml", "-e", "suite=slow")) as process:
+        wait_for(lambda: len(started(kit)) == 4, 600)
         stop(process)
-        process.communicate(timeout=30)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=300)
     assert process.returncode != 0
-    wait_for(lambda: processes_of(kit.folder) == [], 10)
+    wait_for(lambda: processes_of(kit.folder) == [], 100)
     whens = kit.whens()
     assert len(whens) == 3
     return whens

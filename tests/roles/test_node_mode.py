@@ -58,7 +58,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "reach": emulator.reach,
             "poll_s": 0.1,
             "settle_s": 2,
-            "boot_limit_s": 5,
+            "boot_limit_s": 60,
         }
         kit.partition(
             origin="emulated",  # or the layout of this machine would speak against every mode

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.processes import running
 from tests.roles.kit import Kit, Played
 
 from proofmark.origins.spack import this_system
@@ -201,14 +202,14 @@ def test_tag_that_is_not_the_pinned_commit_is_refused(spack: Kit) -> None:
 @pytest.mark.fault("interrupt-sigterm")
 def test_stopped_install_leaves_no_builder_behind(spack: Kit) -> None:
     tell(spack, "hangs", "shell")
-    process = spack.start("playbooks/plan.yml", "playbooks/build.yml", "-v")
     log = spack.folder / ".provision/spack/logs/local.log"
-    deadline = time.monotonic() + 120
-    while not (log.exists() and "Installing shell" in log.read_text()):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.2)
-    os.kill(process.pid, signal.SIGTERM)
-    process.communicate(timeout=60)
+    deadline = time.monotonic() + 600
+    with running(spack.start("playbooks/plan.yml", "playbooks/build.yml", "-v")) as process:
+        while not (log.exists() and "Installing shell" in log.read_text()):
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.2)
+        os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=300)
     assert process.returncode != 0
     tell(spack, "hangs", "")
     assert build(spack).code == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.processes import running
 from tests.roles.kit import NAP, ROOT, Kit
 from tests.unit.helpers import until
 
@@ -68,7 +69,8 @@ def start(kit: Kit, *arguments: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=600)
+    with running(process):
+        output, _ = process.communicate(timeout=1800)
     return " ".join(output.split())
 
 
@@ -89,7 +91,10 @@ def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) ->
 
 def test_stopped_by_ctrl_c_it_leaves_nothing(rehearsal: Kit) -> None:
     process = start(rehearsal, "--nodes=2", "--one-mode")
-    until(lambda: bool(list(rehearsal.folder.glob("runs/*/steps/*/started"))), 300)
-    os.killpg(process.pid, signal.SIGINT)
-    output = finish(process)
+    with running(process):
+        begun = rehearsal.folder.glob
+        until(lambda: process.poll() is not None or any(begun("runs/*/steps/*/started")), 600)
+        assert process.poll() is None, finish(process)
+        os.killpg(process.pid, signal.SIGINT)
+        output = finish(process)
     assert process.returncode == 130, output

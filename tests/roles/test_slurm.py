@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import running
 from tests.unit.helpers import Kit, make_kit, steps_of, until
 from tests.vcluster import Cluster, Slurm
 
@@ -54,7 +56,8 @@ class Site:
     def execute(self, run: Run) -> None:
         execute(run, "slurm", self.said.append)
 
-    def begin(self, run: Run) -> subprocess.Popen[str]:
+    @contextmanager
+    def begun(self, run: Run) -> Iterator[subprocess.Popen[str]]:
         """Start `proofmark execute` and wait until the second step runs."""
         code = "import sys; from proofmark.cli import main; sys.exit(main())"
         process = subprocess.Popen(
@@ -63,8 +66,9 @@ class Site:
             stderr=subprocess.PIPE,
             text=True,
         )
-        until(lambda: self.go.with_name("go.2").exists())
-        return process
+        with running(process):
+            until(lambda: self.go.with_name("go.2").exists())
+            yield process
 
     def jobs(self) -> list[str]:
         """Return the ids of all jobs that Slurm knows, ended ones too."""
@@ -99,7 +103,7 @@ def stopped(run: Run) -> str:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     return process.returncode, said
 
 
@@ -165,7 +169,7 @@ def chunked(site: Site, **queue: Any) -> Run:
 @pytest.mark.fault("node-dies")
 def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site: Site) -> None:
     run = site.run(nodes=2)
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         site.cluster.kill("knl0002")
         assert finish(process)[0] == 0
     assert ends(run) == ["0", None, None]
@@ -183,7 +187,7 @@ def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site
 @pytest.mark.fault("node-dies")
 def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
     run = site.run(nodes=4, scope="each-node")
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         step = steps_of(run)[1]
         until(lambda: len(list(step.glob("*/started"))) == 4)
         site.cluster.kill("knl0003")
@@ -197,7 +201,7 @@ def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
 @pytest.mark.fault("scheduler-restarts")
 def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
     run = site.run()
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         site.slurm.stop_controller()
         site.go.touch()
         until(lambda: ends(run) == ["0", "0", "0"])
@@ -210,7 +214,7 @@ def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
 @pytest.mark.fault("scheduler-silent")
 def test_a_scheduler_that_does_not_answer_is_named_and_the_job_found_later(site: Site) -> None:
     run = site.run(patience_s=1)
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         site.slurm.stop_controller()
         code, said = finish(process)
     assert code == 0
@@ -249,7 +253,7 @@ def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
 @pytest.mark.fault("job-cancelled")
 def test_a_job_that_an_admin_cancels_is_named(site: Site) -> None:
     run = site.run()
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         site.slurm.ask("scancel", *site.jobs())
         assert finish(process)[0] == 0
     assert "cancelled by somebody else" in stopped(run)
@@ -270,7 +274,7 @@ def test_a_job_that_is_refused_is_named_with_the_reason(site: Site) -> None:
 @pytest.mark.fault("job-time-limit")
 def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
     run = site.run()
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         # Slurm's limits are whole minutes, their end is not.
         (first,) = site.jobs()
         site.slurm.ask("scontrol", "update", f"JobId={first}", "EndTime=now+1")
@@ -288,13 +292,13 @@ def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["after its id was noted", "before"])
 def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: bool) -> None:
     run = site.run()
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         process.kill()
         finish(process)
     (ticket,) = (run.folder / "jobs").rglob("ticket.json")
     if not known:
         ticket.write_text(json.dumps({**json.loads(ticket.read_text()), "id": ""}))
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         site.go.touch()
         assert finish(process)[0] == 0
     assert ends(run) == ["0", "0", "0"]
@@ -304,7 +308,7 @@ def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: boo
 
 def test_a_signal_cancels_the_job_and_the_same_command_goes_on(site: Site) -> None:
     run = site.run()
-    with site.begin(run) as process:
+    with site.begun(run) as process:
         process.send_signal(signal.SIGINT)
         assert finish(process)[0] == 130
     assert states(run)[-1] == "CANCELLED"

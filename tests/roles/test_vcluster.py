@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.unit.helpers import until
-from tests.vcluster import Cluster
+from tests.vcluster import Cluster, Slurm
 
 pytestmark = pytest.mark.root
 ROOT = Path(__file__).parents[2]
@@ -50,18 +51,37 @@ def test_nodes_have_names_processes_and_a_tmp_of_their_own(tmp_path: Path) -> No
 def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
     """The control is its ordinary end, here that of its command."""
     command = [sys.executable, "-m", "tests.vcluster", "--nodes=2", f"--folder={tmp_path}/cluster"]
-    with subprocess.Popen(
+    started = subprocess.Popen(
         [*command, "sh", "-c", "echo up; cat"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    ) as process:
+    )
+    with running(started) as process:
         assert process.stdout and process.stdin
         assert process.stdout.readline() == "up\n"
         assert any("slurmctld" in line for line in processes(tmp_path))
         if how != "stdin":
             getattr(process, how)()
         process.stdin.close()
-        process.wait(20)
+        process.wait(200)
     until(lambda: processes(tmp_path) == [])
+
+
+def test_a_scheduler_that_does_not_come_up_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control is every test of tests/roles/test_slurm.py."""
+
+    def never(_slurm: Slurm, seconds: float = 0) -> None:
+        raise TimeoutError(f"{seconds}")
+
+    monkeypatch.setattr(Slurm, "wait_until_idle", never)
+    with Cluster(tmp_path / "cluster", 1) as cluster:
+        slurm = Slurm(cluster)
+        with pytest.raises(TimeoutError):
+            slurm.__enter__()
+        assert slurm._controller
+        assert slurm._controller.poll() is None
+    assert slurm._controller.returncode is not None

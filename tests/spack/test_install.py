@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.processes import running
 from tests.roles.kit import ROOT, Kit, Played, make_kit
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES", "PROOFMARK_SPACK_SOURCES")
@@ -46,8 +47,9 @@ def stream_kit(folder: Path) -> Kit:
 
 def build(kit: Kit, command: Sequence[str] = (), **variables: object) -> Played:
     given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
-    process = kit.start("playbooks/plan.yml", "playbooks/build.yml", *given, command=tuple(command))
-    output, _ = process.communicate(timeout=1200)
+    plays = ("playbooks/plan.yml", "playbooks/build.yml")
+    with running(kit.start(*plays, *given, command=tuple(command))) as process:
+        output, _ = process.communicate(timeout=3600)
     return Played(process.returncode, output)
 
 

@@ -190,7 +190,7 @@ def steps_of(run: Run) -> list[Path]:
     return [run.folder / "steps" / step.id for step in run.plan.steps()]
 
 
-def left_behind(mark: str, patience: float = 5) -> list[str]:
+def left_behind(mark: str, patience: float = 60) -> list[str]:
     """Return the command lines of processes whose environment mentions `mark`.
 
     A process that was killed takes a moment to die: only who outlives `patience` seconds counts.
@@ -223,7 +223,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def until(what: Callable[[], bool], seconds: float = 30) -> None:
+def until(what: Callable[[], bool], seconds: float = 300) -> None:
     """Wait until `what` holds; it is an error if it never does."""
     end = time.monotonic() + seconds
     while not what():

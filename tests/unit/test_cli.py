@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from tests.processes import running
 from tests.unit.helpers import ROOT, Kit, make_kit, snapshot, steps_of
 
 from proofmark import commands
@@ -90,12 +91,13 @@ class TestUsage:
 
     def test_a_reader_that_has_seen_enough_is_no_error_and_no_verdict(self) -> None:
         code = "import sys; from proofmark.cli import main; sys.exit(main())"
-        with subprocess.Popen(
+        started = subprocess.Popen(
             [sys.executable, "-c", code, "cases", "--schema"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=ROOT,
-        ) as process:
+        )
+        with running(started) as process:
             assert process.stdout
             assert process.stderr
             process.stdout.close()
@@ -273,6 +275,18 @@ class TestVerdict:
         before = snapshot(run.folder)
         assert called(capsys, "verdict", run.folder, *strict)[0] == code
         assert snapshot(run.folder) == before
+
+    def test_the_brief_form_ends_with_three_lines_on_stderr(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        judgeable(kit, 101)
+        run = executed(kit, capsys)
+        code, printed, said = called(capsys, "verdict", run.folder, "--json", "--brief")
+        brief = json.loads(printed)
+        assert (code, brief["meaning"]) == (1, "FAIL")
+        assert said.splitlines() == brief["lines"]
+        assert brief["lines"][2].startswith(f"report: {run.folder}/report.html; next: proofmark ")
+        assert {"run", "counts", "coverage", "retest", "fleet"} < brief.keys()
 
     def test_nothing_judged_is_no_pass(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         code, printed, _ = called(capsys, "verdict", executed(kit, capsys).folder)

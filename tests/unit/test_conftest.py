@@ -44,3 +44,43 @@ def test_listed_skip_is_allowed(tmp_path: Path) -> None:
 def test_fault_mark_must_be_known(tmp_path: Path, fault: str, code: int) -> None:
     test = f"import pytest\n\n@pytest.mark.fault({fault!r})\ndef test_it() -> None: ...\n"
     assert run_pytest(tmp_path, test).returncode == code
+
+
+LEFT = """
+import gc, subprocess
+import pytest
+
+@pytest.fixture(scope="module")
+def lasting():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        {end}
+
+def test_first(lasting) -> None:
+    held = []
+    held.append(held)  # a cycle, which lives until the collector comes
+    {start}
+
+def test_second() -> None:
+    gc.collect()
+"""
+RUNNING = 'held.append(subprocess.Popen(["sleep", "1000"]))'
+WITH_A_PIPE = 'held.append(subprocess.Popen(["true"], stdout=subprocess.PIPE)); held[-1].wait()'
+WAITED_FOR = 'held.append(subprocess.Popen(["true"])); held[-1].wait()'
+
+
+@pytest.mark.fault("process-left-by-a-test")
+@pytest.mark.parametrize("start", [RUNNING, WITH_A_PIPE], ids=["running", "open pipe"])
+def test_a_test_that_leaves_a_process_fails_and_no_other(tmp_path: Path, start: str) -> None:
+    result = run_pytest(tmp_path, LEFT.format(start=start, end="process.kill()"))
+    assert result.returncode == 1, result.stdout
+    assert "2 passed, 1 error" in result.stdout
+    assert "test_first: found process " in result.stdout
+    assert "accepted: a process that was waited for" in result.stdout
+
+
+@pytest.mark.fault("process-left-by-a-test")
+def test_a_process_that_was_waited_for_is_no_fault(tmp_path: Path) -> None:
+    """The control; the fixture's process outlives the first test and ends with the second."""
+    result = run_pytest(tmp_path, LEFT.format(start=WAITED_FOR, end="process.kill()"))
+    assert result.returncode == 0, result.stdout

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
 
 from proofmark.acceptance import judged
@@ -41,7 +43,8 @@ def ends(run: Run) -> list[str | None]:
     return [path.read_text().strip() if path.exists() else None for path in files]
 
 
-def begin(run: Run) -> subprocess.Popen[str]:
+@contextmanager
+def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
     """Start `proofmark execute` and wait until it is in the second step."""
     code = "import sys; from proofmark.cli import main; sys.exit(main())"
     process = subprocess.Popen(
@@ -51,8 +54,9 @@ def begin(run: Run) -> subprocess.Popen[str]:
         text=True,
     )
     out = steps_of(run)[1] / "stdout"
-    until(lambda: out.exists() and out.read_text() != "")
-    return process
+    with running(process):
+        until(lambda: out.exists() and out.read_text() != "")
+        yield process
 
 
 class TestWhole:
@@ -108,11 +112,9 @@ class TestOneAtATime:
         run = kit.run()
         code = "import os, sys; from pathlib import Path; from proofmark.runs import lock, open_run"
         code += "\nwith lock(open_run(Path(sys.argv[1]))): print(flush=True); sys.stdin.read()"
-        with subprocess.Popen(
-            [sys.executable, "-c", code, str(run.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        ) as holder:
+        command = [sys.executable, "-c", code, str(run.folder)]
+        pipe = subprocess.PIPE
+        with running(subprocess.Popen(command, stdin=pipe, stdout=pipe)) as holder:
             assert holder.stdout
             holder.stdout.readline()
             assert is_locked(run)
@@ -139,10 +141,10 @@ class TestInterrupted:
     ) -> None:
         run = kit.run()
         first = steps_of(run)[0]
-        with begin(run) as process:
+        with begun(run) as process:
             done = snapshot(first)
             process.send_signal(number)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=300)
         assert process.returncode == 130
         assert f"stopped by {number.name}; the same command goes on" in said
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
@@ -155,19 +157,19 @@ class TestInterrupted:
 
     def test_a_second_signal_does_not_hurry_it(self, kit: Kit) -> None:
         run = kit.run()
-        with begin(run) as process:
+        with begun(run) as process:
             for _ in range(5):
                 process.send_signal(signal.SIGINT)
                 time.sleep(0.02)
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         assert process.returncode == 130
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
 
     def test_killed_by_force_it_still_leaves_no_child(self, kit: Kit) -> None:
         run = kit.run()
-        with begin(run) as process:
+        with begun(run) as process:
             process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         until(lambda: left_behind(f"PROOFMARK_STEP={run.folder}") == [])
         until(lambda: left_behind(str(run.folder)) == [])
         (kit.folder / "go").touch()
@@ -177,9 +179,9 @@ class TestInterrupted:
     def test_without_a_signal_the_same_run_ends_by_itself(self, kit: Kit) -> None:
         """The control of the faults above."""
         run = kit.run()
-        with begin(run) as process:
+        with begun(run) as process:
             (kit.folder / "go").touch()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
         assert process.returncode == 0
         assert ends(run) == ["0", "0", "0"]
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of, until
 
 from proofmark.runs import Run
@@ -39,8 +40,8 @@ def start(run: Run, shell: str = "dash") -> subprocess.Popen[str]:
 
 
 def finish(run: Run) -> tuple[int, str]:
-    with start(run) as process:
-        _, said = process.communicate(timeout=60)
+    with running(start(run)) as process:
+        _, said = process.communicate(timeout=600)
     return process.returncode, said
 
 
@@ -90,12 +91,12 @@ def test_a_signal_stops_in_order_and_the_next_start_goes_on(
     shells = {"busybox": kit.folder / "sh", "dash": Path("/usr/bin/dash")}
     shells["busybox"].symlink_to("/usr/bin/busybox")
     second = steps_of(run)[1]
-    with start(run, str(shells[shell])) as process:
+    with running(start(run, str(shells[shell]))) as process:
         out = second / "stdout"
         until(lambda: out.exists() and out.read_text() != "")
         first = snapshot(steps_of(run)[0])
         process.send_signal(number)
-        assert process.wait(30) == 143
+        assert process.wait(300) == 143
     assert ends(run) == ["0", None, None]
     assert not steps_of(run)[2].joinpath("started").exists()
     assert not (job(run) / "attempt-1" / "finished").exists()
@@ -111,10 +112,10 @@ def test_a_signal_at_any_moment_leaves_a_job_that_goes_on(kit: Kit) -> None:
     (kit.folder / "go").touch()
     run = kit.run()
     for delay in range(0, 160, 16):
-        with start(run) as process:
+        with running(start(run)) as process:
             time.sleep(delay / 1000)
             process.terminate()
-            assert process.wait(30) in (143, -signal.SIGTERM, 0)
+            assert process.wait(300) in (143, -signal.SIGTERM, 0)
     assert finish(run)[0] == 0
     assert ends(run) == ["0", "0", "0"]
 

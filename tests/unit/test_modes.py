@@ -177,7 +177,7 @@ class TestBeforeAnythingIsTouched:
     )
     def test_one_bad_bmc_stops_all(self, world: Make, fault: str, outcome: str, words: str) -> None:
         there = world(3, {"n2": fault})
-        done = there.crew(timeout_s=0.3 if fault == "hang" else 2).enter(
+        done = there.crew(timeout_s=0.3 if fault == "hang" else 60).enter(
             there.nodes, there.goal("snc4-flat")
         )
         assert outcomes(done) == {"n1": "STOPPED", "n2": outcome, "n3": "STOPPED"}
@@ -274,7 +274,8 @@ class TestAfterTheReset:
         self, world: Make, fault: str, outcome: str, words: str
     ) -> None:
         there = world(2, {"n2": fault})
-        done = there.crew().enter(there.nodes, there.goal("snc4-flat"))
+        crew = there.crew(boot_limit_s=3) if fault == "no-return" else there.crew()
+        done = crew.enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
         assert there.slurm.drained == {"n2": f"proofmark:test {outcome}"}

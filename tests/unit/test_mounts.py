@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.processes import namespace
 
 from proofmark.errors import BadInput
 from proofmark.guard import ScratchFacts, judge_scratch, read_scratch
@@ -106,37 +107,24 @@ def test_another_source_is_refused() -> None:
 class Node:
     """A mount namespace of its own, with a host name of its own, in which scripts run."""
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.folder = name, folder
-        self._holder = subprocess.Popen(
-            [
-                "unshare",
-                "--mount",
-                "--uts",
-                "sh",
-                "-c",
-                f"hostname {name}; echo up; exec sleep 600",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._holder.stdout is not None
-        assert self._holder.stdout.readline() == "up\n"
+    def __init__(self, name: str, folder: Path, holder: int) -> None:
+        self.name, self.folder, self._holder = name, folder, holder
 
-    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
-        enter = ["nsenter", "--mount", "--uts", "-t", str(self._holder.pid)]
+    def run(self, *command: str | Path, wait_s: int = 30) -> subprocess.CompletedProcess[str]:
+        enter = ["nsenter", "--mount", "--uts", "-t", str(self._holder)]
         notes = {
             "PROOFMARK_NOTES": f"{self.folder}/notes-{self.name}",
+            "PROOFMARK_WAIT_S": f"{wait_s}",
             "PATH": "/usr/sbin:/usr/bin",
         }
         return subprocess.run([*enter, *command], capture_output=True, text=True, env=notes)
 
     def mount(
-        self, verb: str, point: Path, command: str = "", kind: str = "tmpfs"
+        self, verb: str, point: Path, command: str = "", kind: str = "tmpfs", wait_s: int = 30
     ) -> tuple[int, str]:
         source = "none"
         script = ["sh", f"{FILES}/scratch-mount.sh", verb, f"{point}", kind, source, command]
-        done = self.run(*script)
+        done = self.run(*script, wait_s=wait_s)
         return done.returncode, done.stdout + done.stderr
 
     def probe(self, *options: str) -> ScratchFacts:
@@ -145,17 +133,11 @@ class Node:
         (facts,) = read_scratch(done.stdout, "probe")
         return facts
 
-    def end(self) -> None:
-        self._holder.kill()
-        self._holder.communicate()
-
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[Node]]:
-    made = [Node("n1", tmp_path), Node("n2", tmp_path)]
-    yield made
-    for node in made:
-        node.end()
+    with namespace("n1") as one, namespace("n2") as other:
+        yield [Node("n1", tmp_path, one.pid), Node("n2", tmp_path, other.pid)]
 
 
 @pytest.mark.root
@@ -194,9 +176,10 @@ class TestScript:
     ) -> None:
         """The control is `test_mounts_once_and_puts_back`."""
         node, point = nodes[0], tmp_path / "pfs"
-        code, said = node.mount("mount", point, command)
+        code, said = node.mount("mount", point, command, wait_s=1)
         assert code == 1
         assert ("no such target" in said) == ("echo" in command)
+        assert ("nothing is mounted after 1 s" in said) == (command == "true")
         assert not point.exists()
 
     @pytest.mark.fault("another-file-system")

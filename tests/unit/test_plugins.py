@@ -10,11 +10,10 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from plugins.action.cli import _spelt
-from plugins.filter.kit import answer, cost, needs, nodes, packages, provided
+from plugins.filter.kit import cost, needs, nodes, packages, provided
 from plugins.modules import cli as documentation
 
 ROOT = Path(__file__).parents[2]
-COUNTS = {"PASS": 3, "FAIL": 1, "INVALID": 0, "UNJUDGED": 2}
 
 
 def test_documented_options_are_those_of_the_action() -> None:
@@ -48,16 +47,6 @@ def test_options_are_spelt_as_the_command_line_wants_them() -> None:
         "strict": True,
     }
     assert _spelt(options) == ["--inventory=a", "--inventory=b", "--limit=local", "--strict"]
-
-
-@pytest.mark.parametrize(
-    ("code", "words"), [(0, "PASS:"), (1, "FAIL:"), (2, "INVALID, or"), (4, "UNJUDGED:")]
-)
-def test_answer_begins_with_the_meaning_of_the_exit_code(code: int, words: str) -> None:
-    verdict = {"counts": COUNTS, "coverage": {"expected": 7, "measured": 6, "duplicate": 0}}
-    text = answer(verdict, code)
-    assert text.startswith(words)
-    assert text.endswith("3 PASS, 1 FAIL, 0 INVALID, 2 UNJUDGED; 6 of 7 steps measured")
 
 
 def test_packages_of_a_plan_are_named_once() -> None:

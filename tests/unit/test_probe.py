@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import proofmark
+from proofmark.discover import machine_of
+from proofmark.errors import BadInput
 from proofmark.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.node.facts import parse_probe, symbols
 from proofmark.node.probe_text import Stream, read_stream
@@ -50,19 +52,23 @@ def make_node(root: Path, files: Mapping[str, str], tools: Mapping[str, str] | N
 
 
 def probe(
-    kind: str = "facts", root: Path | None = None, shell: Sequence[str] = ("sh",), path: str = ""
+    kind: str = "facts",
+    root: Path | None = None,
+    shell: Sequence[str] = ("sh",),
+    path: str = "",
+    **limits: str,
 ) -> str:
     """Run the probe; it must succeed and say nothing on stderr."""
-    environment = {"PATH": path or os.environ["PATH"]}
+    environment = {"PATH": path or os.environ["PATH"], **limits}
     if root is not None:
-        environment = {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PROBE_ROOT": str(root)}
+        environment |= {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PROBE_ROOT": str(root)}
     done = subprocess.run(
         [*shell, "-s", kind],
         input=PROBE.read_text(encoding="utf-8"),
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
@@ -105,7 +111,7 @@ def test_tools_of_busybox_are_enough(tmp_path: Path) -> None:
             (tmp_path / applet).symlink_to("/bin/busybox")
     found = parse_probe(probe(path=str(tmp_path), shell=[str(tmp_path / "sh")]), "live")
     reference = parse_probe(probe(), "live")
-    assert found.absent["topology"] == "no such tool: lstopo"
+    assert found.absent["topology"] == "lstopo is not installed"
     assert (found.cpus, found.caches, found.numa) == (
         reference.cpus,
         reference.caches,
@@ -117,7 +123,7 @@ def test_tools_of_busybox_are_enough(tmp_path: Path) -> None:
 def test_without_root_what_needs_root_says_so() -> None:
     facts = parse_probe(probe(shell=[*NOBODY, "sh"]), "live")
     assert not facts.root
-    assert facts.absent["dimms"] in ("needs root", "no such tool: dmidecode")
+    assert facts.absent["dimms"] in ("needs root", "dmidecode is not installed")
     assert facts.cores == parse_probe(probe(), "live").cores
 
 
@@ -141,7 +147,7 @@ def test_content_cannot_forge_a_marker(tmp_path: Path) -> None:
     facts = parse_probe(text, "evil")
     assert facts.cmdline == evil
     assert facts.hostname == "node1"
-    assert facts.absent["dimms"] == "no such tool: dmidecode"
+    assert facts.absent["dimms"] == "dmidecode is not installed"
 
 
 def test_an_unknown_kind_is_refused() -> None:
@@ -237,10 +243,65 @@ def test_counters_that_did_not_move(tmp_path: Path) -> None:
     assert counter_differences(*readings) == []
 
 
-def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
-    node = make_node(tmp_path, SMALL_NODE, {"ipmitool": "exec sleep 3600"})
-    reading = parse_counters(probe("before", node), "before")
-    assert reading.absent["counters.ipmi"] == "ipmitool gave nothing in 2 s"
+@pytest.mark.fault("tool-slow")
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_tool_that_hangs_is_given_up(tmp_path: Path, shell: Sequence[str]) -> None:
+    """The control is `test_event_log_and_evictions`."""
+    hangs = "echo half an answer; exec sleep 3600"
+    node = make_node(tmp_path, SMALL_NODE, {"ipmitool": hangs, "lctl": hangs})
+    reading = parse_counters(probe("before", node, shell, PROBE_SKIP_S="1"), "before")
+    assert reading.absent["counters.ipmi"] == "ipmitool did not answer within 1 s"
+    assert reading.absent["counters.lustre"] == "lctl did not answer within 1 s"
+    assert not any(name.startswith("lustre/") for name in reading.values)
+
+
+SLOW = "sleep 2; exec cat {}"
+BROKEN = "echo '<topology>'; echo >&2; echo 'no such object' >&2; echo more >&2; exit 5"
+XML = Path(__file__).parents[1] / "data/hwloc/knl_quad_flat.xml"
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize(
+    ("tools", "why"),
+    [
+        pytest.param(
+            {"lstopo-no-graphics": SLOW},
+            "lstopo-no-graphics did not answer within 1 s on node node1",
+            marks=pytest.mark.fault("tool-slow"),
+        ),
+        pytest.param(
+            {},
+            "lstopo is not installed on node node1",
+            marks=pytest.mark.fault("tool-missing"),
+        ),
+        pytest.param(
+            {"lstopo": BROKEN},
+            "lstopo: exit code 5: 'no such object' on node node1",
+            marks=pytest.mark.fault("tool-fails"),
+        ),
+        pytest.param(
+            {"lstopo": "exit 0"},
+            "lstopo printed nothing on node node1",
+            marks=pytest.mark.fault("tool-fails"),
+        ),
+    ],
+    ids=["slow", "missing", "fails", "silent"],
+)
+def test_why_there_is_no_topology(
+    tmp_path: Path, shell: Sequence[str], tools: Mapping[str, str], why: str
+) -> None:
+    node = make_node(tmp_path, SMALL_NODE, {name: text.format(XML) for name, text in tools.items()})
+    facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="1"), "probe")
+    with pytest.raises(BadInput) as error:
+        machine_of(facts, 1)
+    assert str(error.value).startswith(f"probe.sh: topology: found {why}; accepted: the XML that")
+
+
+def test_a_slow_tool_is_waited_for(tmp_path: Path) -> None:
+    """The control: the same slow lstopo, within the limit that holds where none is set."""
+    node = make_node(tmp_path, SMALL_NODE, {"lstopo-no-graphics": SLOW.format(XML)})
+    machine = machine_of(parse_probe(probe(root=node), "probe"), 1)
+    assert len(machine.topology.cores) == 68
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.processes import running
 from tests.unit.fleets import fleet_run
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
 
@@ -96,10 +97,10 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
     code = "import sys; from proofmark.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "rerun", str(run.folder), "1"]
     out = steps_of(run)[0] / "again-1" / "stdout"
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:
         until(lambda: out.exists() and out.read_text() == "on\n")
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 130
     assert f"stopped by {number.name}" in said
     assert left_behind(f"PROOFMARK_STEP={run.folder}") == []

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import namespace
 from tests.unit.helpers import make_kit, until
 
 from proofmark import nodes, scratch
@@ -42,6 +44,7 @@ class World:
     folder: Path
     holders: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    stack: ExitStack = field(default_factory=ExitStack)
 
     def start(self, *, table: bool = False, squash: str = "", network: str = "") -> None:
         """Start the nodes; `network` is a process whose network they share."""
@@ -49,14 +52,8 @@ class World:
         script = self.folder / "reach.sh"
         script.write_text(REACH.format(folder=self.folder, squash=squash))
         for node in NODES:
-            command = f"hostname {node}; echo up; exec sleep 600"
             there = ["nsenter", "--net", "-t", network] if network else []
-            holder = subprocess.Popen(
-                [*there, "unshare", "--mount", "--uts", "sh", "-c", command],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            assert holder.stdout and holder.stdout.readline() == "up\n"
+            holder = self.stack.enter_context(namespace(node, *there))
             self.holders[node] = holder
             (self.folder / f"{node}.pid").write_text(f"{holder.pid}")
             if table:
@@ -74,7 +71,7 @@ class World:
     def kill(self, node: str) -> None:
         holder = self.holders.pop(node)
         holder.kill()
-        holder.communicate()
+        holder.wait()
 
     def run(
         self,
@@ -99,15 +96,14 @@ class World:
         return kit.run(site=site.model_copy(update={"partition": partition, "reach": reach}))
 
     def end(self) -> None:
-        for node in list(self.holders):
-            self.kill(node)
+        self.stack.close()
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
-    yield made
-    made.end()
+    with made.stack:
+        yield made
 
 
 def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import running
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, until
 
 from proofmark.node.cpu import cpu_list
@@ -56,8 +57,8 @@ class Staged:
         )
 
     def run(self, script: str | None = None, cwd: Path | None = None, **variables: str) -> int:
-        with self.start(script, cwd, **variables) as process:
-            process.wait(60)
+        with running(self.start(script, cwd, **variables)) as process:
+            process.wait(600)
         return process.returncode
 
     def text(self, name: str) -> str:
@@ -66,7 +67,7 @@ class Staged:
     def json(self, name: str) -> Any:
         return json.loads(self.text(name))
 
-    def processes(self, patience: float = 5) -> list[str]:
+    def processes(self, patience: float = 60) -> list[str]:
         return left_behind(f"PROOFMARK_STEP={self.folder}/", patience)
 
 
@@ -264,10 +265,10 @@ class TestInterrupted:
     ) -> None:
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
         step = stage(tmp_path, shell, program, cost={"seconds": 1, "bytes": 2})
-        with step.start() as process:
+        with running(step.start()) as process:
             wait_for_output(step, "part")
             process.send_signal(number)
-            assert process.wait(20) == 143
+            assert process.wait(200) == 143
         assert step.processes() == []
         assert not (step.folder / "rc").exists()
         assert not step.scratch.exists()
@@ -282,10 +283,10 @@ class TestInterrupted:
         step = stage(tmp_path, shell, "echo $$; sleep 100")
         printed: list[str] = []
         for _ in range(3):
-            with step.start() as process:
+            with running(step.start()) as process:
                 until(lambda: read(step.folder / "stdout") not in ("", *printed))
                 process.terminate()
-                process.wait(20)
+                process.wait(200)
             printed.append(step.text("stdout"))
         kept = [step.text(f"interrupted-{number}/stdout") for number in (1, 2)]
         assert [*kept, step.text("stdout")] == printed
@@ -295,10 +296,10 @@ class TestInterrupted:
     ) -> None:
         step = stage(tmp_path, shell, f"{DAEMON} {SOUND}; sleep 0.02")
         for delay in range(0, 60, 4):
-            with step.start() as process:
+            with running(step.start()) as process:
                 time.sleep(delay / 1000)
                 process.terminate()
-                assert process.wait(20) in (143, -signal.SIGTERM, 0)
+                assert process.wait(200) in (143, -signal.SIGTERM, 0)
             assert step.processes() == []
         assert step.run() == 0
         ends = [path for path in step.folder.rglob("rc") if "interrupted" not in str(path)]
@@ -308,24 +309,24 @@ class TestInterrupted:
     def test_a_running_step_is_not_started_a_second_time(self, tmp_path: Path, shell: str) -> None:
         waits = f"echo on; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo END"
         step = stage(tmp_path, shell, waits)
-        with step.start() as first:
+        with running(step.start()) as first:
             wait_for_output(step, "on")
-            with step.start() as second:
-                _, said = second.communicate(timeout=20)
+            with running(step.start()) as second:
+                _, said = second.communicate(timeout=200)
             (tmp_path / "go").touch()
             assert second.returncode == 74
             assert said == f"0001-fake: runs already, as process {first.pid}\n"
-            assert first.wait(20) == 0
+            assert first.wait(200) == 0
         assert step.text("stdout") == "on\nEND\n"
         assert not list(step.folder.glob("interrupted-*"))
 
     def test_what_a_killed_script_left_is_ended_first(self, tmp_path: Path, shell: str) -> None:
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
         step = stage(tmp_path, shell, program)
-        with step.start() as process:
+        with running(step.start()) as process:
             wait_for_output(step, "part")
             process.kill()
-            process.wait(20)
+            process.wait(200)
         assert step.processes(patience=0) != []
         (tmp_path / "go").touch()
         assert step.run() == 0
@@ -358,10 +359,10 @@ class TestAgain:
         assert step.run() == 0
         first = snapshot(step.folder)
         (tmp_path / "wait").touch()
-        with step.start() as process:
+        with running(step.start()) as process:
             until(lambda: "part" in read(step.folder / "again-1" / "stdout"))
             process.terminate()
-            assert process.wait(20) == 143
+            assert process.wait(200) == 143
         assert not (step.folder / "again-1" / "rc").exists()
         (tmp_path / "wait").unlink()
         assert step.run() == 0

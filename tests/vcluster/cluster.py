@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -46,6 +47,7 @@ class Cluster:
         self._shared = [str(path.resolve()) for path in (self.folder, *shared)]
         self._head: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, subprocess.Popen[str]] = {}
+        self._daemons: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         """Start all the nodes.
@@ -74,6 +76,10 @@ class Cluster:
         for node in self._nodes.values():
             _forget(node)
         self._nodes.clear()
+        for daemon in self._daemons:  # ended with the head; what entered for it may be stopped
+            daemon.kill()
+            daemon.wait()
+        self._daemons.clear()
 
     @property
     def head(self) -> int:
@@ -162,7 +168,7 @@ class Cluster:
         name = Path(command[0]).name
         enter = ["nsenter", f"--target={self.head}", "--net", "--uts", "--pid", "--mount", "--"]
         with (self.folder / "log" / name).open("ab") as log:
-            return subprocess.Popen(
+            started = subprocess.Popen(
                 [*enter, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -170,6 +176,8 @@ class Cluster:
                 env=clean_environment(),
                 start_new_session=True,
             )
+        self._daemons.append(started)
+        return started
 
     def service(self, name: str, command: str) -> None:
         """Start the shell's `command` on every node, now and at each boot; ``$NODE`` is its name.
@@ -179,15 +187,10 @@ class Cluster:
         script = self.folder / "boot.d" / f"{name}.sh"
         log = self.folder / "log" / name
         script.write_text(f'{command} >>"{log}.$NODE" 2>&1 </dev/null &\n')
-        starting = [
-            subprocess.Popen(
-                [*self._enter(node), "env", f"NODE={node}", "sh", str(script)],
-                env=clean_environment(),
-            )
-            for node in self._nodes
-        ]
-        for process in starting:
-            process.wait()
+        with ExitStack() as starting:  # it waits for each
+            for node in self._nodes:
+                start = [*self._enter(node), "env", f"NODE={node}", "sh", str(script)]
+                starting.enter_context(subprocess.Popen(start, env=clean_environment()))
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
         """Put a command into `bin` that runs `name` of the host as if on the head."""
@@ -285,9 +288,11 @@ def _held(hosts: Path) -> subprocess.Popen[bytes]:
         env=clean_environment(),
     )
     assert process.stdout
-    if process.stdout.readline() != b"up\n":
+    with process.stdout:
+        up = process.stdout.readline() == b"up\n"
+    if not up:
+        process.kill()
         raise subprocess.CalledProcessError(process.wait(), unshare)
-    process.stdout.close()
     return process
 
 

@@ -220,7 +220,8 @@ class Bmc:
                 reason = f"{self.address}: {error.verify_message}"
                 return Failed(Outcome.BAD_CERTIFICATE, reason)
             case TimeoutError():
-                return Failed(Outcome.NO_ANSWER, f"{told} after {self._line.timeout_s:g} s")
+                where, limit = f"{self.address}:{self._line.port}", self._line.timeout_s
+                return Failed(Outcome.NO_ANSWER, f"{where}: no answer within {limit:g} s")
             case ConnectionError():
                 return Failed(Outcome.UNREACHABLE, told)
             case ssl.SSLError() | Nonsense():

@@ -41,7 +41,8 @@ class Reach:
         except FileNotFoundError:
             raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
         except subprocess.TimeoutExpired:
-            raise Failed(Outcome.NO_ANSWER, f"{node}: nothing for {self._timeout_s:g} s") from None
+            told = f"{node}: {command[0]} did not answer within {self._timeout_s:g} s"
+            raise Failed(Outcome.NO_ANSWER, told) from None
         if done.returncode:
             told = " / ".join(done.stderr.strip().splitlines()[-2:]) or f"code {done.returncode}"
             gone = done.returncode == SSH_FAILED

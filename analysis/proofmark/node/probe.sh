@@ -8,7 +8,9 @@
 # Every line of content starts with "| " and every absent thing says why ("! thing: why"), so that no
 # content can be taken for a marker and nothing is silently empty. Works without root, with any POSIX
 # shell and busybox. PROBE_ROOT=DIR reads DIR/proc and DIR/sys and uses only the tools in DIR/bin
-# besides those of POSIX: for tests and virtual nodes.
+# besides those of POSIX: for tests and virtual nodes. A tool without which nothing can be planned or
+# judged has PROBE_LIMIT_S seconds to answer, also on a loaded machine; one that may be missing has
+# PROBE_SKIP_S, because it is asked before and after every job.
 set -u
 LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -18,6 +20,8 @@ sys=$root/sys
 proc=$root/proc
 cpus=$sys/devices/system/cpu
 what=${1:-facts}
+limit_s=${PROBE_LIMIT_S:-30}
+skip_s=${PROBE_SKIP_S:-10}
 
 # --- how things are said --------------------------------------------------------------------------
 section() { current=$1; printf '=== %s\n' "$1"; }
@@ -55,38 +59,63 @@ tool() { # NAME: the program that may be asked about this machine
     if [ -z "$root" ]; then command -v "$1"; else [ -x "$root/bin/$1" ] && echo "$root/bin/$1"; fi
 }
 
-# Runs a command for at most SECONDS: `timeout` is not everywhere.
+# Runs a command for at most SECONDS and returns its exit code, or 124 where the time was over:
+# `timeout` is not everywhere.
 bounded() { # SECONDS COMMAND...
     seconds=$1
     shift
-    "$@" 2>/dev/null </dev/null &
+    "$@" </dev/null &
     child=$!
     (
         # After a quick command sleep has hardly begun: a variable would not be set yet, and a new
         # process may lose any signal but KILL.
-        trap '[ "$!" = "$child" ] || kill -9 "$!"; exit' TERM
+        trap '[ "$!" = "$child" ] || kill -9 "$!"; exit 0' TERM
         sleep "$seconds" &
         wait "$!"
-        kill -9 "$child"
+        trap '' TERM # or the end of the command would hide why it ended
+        kill -9 "$child" && exit 124
     ) >/dev/null 2>&1 &
     watcher=$!
     wait "$child" 2>/dev/null
     status=$?
     kill "$watcher" 2>/dev/null
     wait "$watcher" 2>/dev/null
+    [ $? != 124 ] || status=124
     return "$status"
 }
 
+# Asks a tool. Its output is then in $lines; where there is none, the reason is in $reason.
+asked() { # SECONDS NAME ARGUMENTS...
+    seconds=$1
+    name=$2
+    shift 2
+    lines=
+    reason="$name is not installed"
+    program=$(tool "$name") || return
+    lines=$(bounded "$seconds" "$program" "$@" 2>/dev/null)
+    code=$?
+    case $code in
+    0)
+        reason="$name printed nothing"
+        [ -n "$lines" ]
+        return ;;
+    124) reason="$name did not answer within $seconds s" ;;
+    *)
+        # Its message is asked for only now: a variable cannot take both of its outputs.
+        said=$(bounded "$seconds" "$program" "$@" 2>&1 >/dev/null | sed -n '/./{p;q;}' | cut -c 1-200)
+        [ -z "$said" ] || said=": '$said'"
+        reason="$name: exit code $code$said" ;;
+    esac
+    lines=
+    return 1
+}
+
 # A section that is the output of a tool.
-output() { # SECTION NAME ARGUMENTS...
+output() { # SECTION SECONDS NAME ARGUMENTS...
     section "$1"
     shift
-    program=$(tool "$1") || { absent "$current" "no such tool: $1"; return; }
-    name=$1
-    shift
-    lines=$(bounded 5 "$program" "$@") || lines=
-    if [ -n "$lines" ]; then printf '%s\n' "$lines" | quote
-    else absent "$current" "$name gave nothing"; fi
+    if asked "$@"; then printf '%s\n' "$lines" | quote
+    else absent "$current" "$reason"; fi
 }
 
 # --- who uses the processors: two samples, with the rest of the probe between them ----------------
@@ -201,22 +230,24 @@ counters() {
 }
 
 lustre() {
-    lctl=$(tool lctl) || { absent counters.lustre 'no such tool: lctl'; return; }
-    bounded 2 "$lctl" get_param -n '*.*.state' | awk -F'[][, ]+' '
+    asked "$skip_s" lctl get_param -n '*.*.state' || { absent counters.lustre "$reason"; return; }
+    printf '%s\n' "$lines" | awk -F'[][, ]+' '
         /EVICTED/ { listed++; for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/ && $i > newest) newest = $i }
         END { printf "| lustre/evictions_listed: %d\n| lustre/newest_eviction: %d\n", listed, newest }'
 }
 
 event_log() {
-    ipmitool=$(tool ipmitool) || { absent counters.ipmi 'no such tool: ipmitool'; return; }
+    tool ipmitool >/dev/null || { absent counters.ipmi 'ipmitool is not installed'; return; }
     if [ -z "$root" ] && [ ! -e /dev/ipmi0 ] && [ ! -e /dev/ipmi/0 ]; then
         absent counters.ipmi 'no such file: /dev/ipmi0'
     elif [ "$user" != 0 ]; then
         absent counters.ipmi 'needs root'
-    else
-        entries=$(bounded 2 "$ipmitool" sel info | awk -F': *' '/^Entries/ { print $2 }')
+    elif asked "$skip_s" ipmitool sel info; then
+        entries=$(printf '%s\n' "$lines" | awk -F': *' '/^Entries/ { print $2 }')
         if [ -n "$entries" ]; then fact ipmi/sel_entries "$entries"
-        else absent counters.ipmi 'ipmitool gave nothing in 2 s'; fi
+        else absent counters.ipmi 'ipmitool printed no number of entries'; fi
+    else
+        absent counters.ipmi "$reason"
     fi
 }
 
@@ -267,9 +298,10 @@ processors() {
     else
         absent caches "$(why "$cpus/cpu0/cache/index0")"
     fi
-    output lscpu lscpu -J
-    if tool lstopo-no-graphics >/dev/null; then output topology lstopo-no-graphics --of xml
-    else output topology lstopo --of xml; fi
+    output lscpu "$limit_s" lscpu -J
+    lstopo='lstopo-no-graphics'
+    tool "$lstopo" >/dev/null || lstopo=lstopo
+    output topology "$limit_s" "$lstopo" --of xml
     section smt
     first_line control "$cpus/smt/control"
     first_line active "$cpus/smt/active"
@@ -349,20 +381,21 @@ firmware() {
         absent devicetree "no such file: /proc/device-tree"
     fi
     section dimms
-    if ! dmidecode=$(tool dmidecode); then absent dimms 'no such tool: dmidecode'
+    if ! tool dmidecode >/dev/null; then absent dimms 'dmidecode is not installed'
     elif [ "$user" != 0 ]; then absent dimms 'needs root'
-    else
-        lines=$(bounded 5 "$dmidecode" -t memory)
+    elif asked "$limit_s" dmidecode -t memory; then
         case $lines in
         *'Memory Device'*) printf '%s\n' "$lines" | quote ;;
         *) absent dimms 'the firmware tells dmidecode of no memory device' ;;
         esac
+    else
+        absent dimms "$reason"
     fi
 }
 
 network() {
     section nics
-    ethtool=$(tool ethtool) || absent nics.firmware 'no such tool: ethtool'
+    ethtool=$(tool ethtool) || absent nics.firmware 'ethtool is not installed'
     for nic in $(network_ports); do
         name=${nic##*/}
         if [ -e "$nic/device/driver" ]; then
@@ -404,7 +437,7 @@ system() {
         fact machine "$("$detect" --vm)"
         fact container "$("$detect" --container)"
     else
-        absent virtual 'no such tool: systemd-detect-virt'
+        absent virtual 'systemd-detect-virt is not installed'
     fi
     first_line hypervisor "$sys/hypervisor/type"
     # Pseudo file systems say nothing of where data goes.
@@ -422,7 +455,7 @@ system() {
         if [ -f "$file" ]; then first_line "${file##*/}" "$file"
         else absent vulnerabilities "$(why "$cpus/vulnerabilities")"; fi
     done
-    output clock chronyc -n tracking
+    output clock "$skip_s" chronyc -n tracking
 }
 
 user=$(id -u)

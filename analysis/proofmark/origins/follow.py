@@ -20,7 +20,7 @@ from proofmark.origins.locked import Spec
 from proofmark.progress import duration
 
 SAY_EVERY_S = 30.0
-GRACE_S = 10.0
+GRACE_S = 60.0
 HASH = re.compile(r"-([a-z0-9]{32})\b")
 
 Say = Callable[[str], None]
@@ -42,7 +42,7 @@ def run(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as kept, _stop_on_signal():
-        process = subprocess.Popen(
+        started = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
@@ -50,16 +50,17 @@ def run(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        assert process.stdout is not None
-        try:
-            for line in _lines(process.stdout.fileno(), idle):
-                kept.write(line + b"\n")
-                kept.flush()
-                line_read(line.decode(errors="replace"))
-            return process.wait()
-        except BaseException:
-            _end(process)
-            raise
+        with started as process:
+            assert process.stdout is not None
+            try:
+                for line in _lines(process.stdout.fileno(), idle):
+                    kept.write(line + b"\n")
+                    kept.flush()
+                    line_read(line.decode(errors="replace"))
+                return process.wait()
+            except BaseException:
+                _end(process)
+                raise
 
 
 def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:

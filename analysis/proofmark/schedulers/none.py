@@ -14,8 +14,11 @@ from proofmark.errors import bad_input
 POLL_S = 0.2
 APART = False
 
-_GRACE_S = 15
-"""A stopped step needs up to 2 s to end its program by force; then the job writes its notes."""
+_GRACE_S = 60
+"""A stopped step needs up to 2 s to end its program by force; then the job writes its notes.
+
+A loaded machine takes many times as long.
+"""
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
 

@@ -7,7 +7,8 @@
 #
 # TYPE and SOURCE are those of /proc/mounts. What was mounted, and which directory was made for it, is
 # noted under /run, which a reset empties as it empties the table of mounts. PROOFMARK_MOUNTS is
-# another table of mounts, for tests.
+# another table of mounts, and PROOFMARK_WAIT_S the seconds that a mount may take to show or to go,
+# for tests.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -17,6 +18,7 @@ verb=$1 point=$2 type=$3 source=$4 command=${5-}
 case $point in /?*) ;; *) usage ;; esac
 notes=${PROOFMARK_NOTES:-/run/proofmark/mounts}
 note=$notes/$(printf %s "$point" | tr / -)
+wait_s=${PROOFMARK_WAIT_S:-30}
 
 # The uppermost file system mounted right at POINT, as "TYPE SOURCE"; nothing if there is none.
 mounted() {
@@ -52,12 +54,15 @@ look | mount)
         fail "$(printf '%s' "$why" | tr '\n' ' ')"
     }
     # A mount in the background is there a moment later.
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        found=$(mounted)
-        [ -z "$found" ] || break
+    waited=0
+    while found=$(mounted); [ -z "$found" ] && [ "$waited" -lt "$wait_s" ]; do
         sleep 1
+        waited=$((waited + 1))
     done
-    [ -n "$found" ] || { forget; fail "the mount command ended well, but nothing is mounted"; }
+    [ -n "$found" ] || {
+        forget
+        fail "the mount command ended well, but nothing is mounted after $wait_s s"
+    }
     [ "$found" = "$type $source" ] || fail "mounted $found; accepted: $type $source"
     said mounted
     ;;
@@ -68,11 +73,12 @@ unmount)
         forget
     else
         why=$(sh -c "$command" 2>&1 </dev/null) || fail "$(printf '%s' "$why" | tr '\n' ' ')"
-        for _ in 1 2 3 4 5 6 7 8 9 10; do # a FUSE daemon takes a moment to end
-            [ -n "$(mounted)" ] || break
+        waited=0
+        while [ -n "$(mounted)" ] && [ "$waited" -lt "$wait_s" ]; do # a FUSE daemon ends slowly
             sleep 1
+            waited=$((waited + 1))
         done
-        [ -z "$(mounted)" ] || fail "is still mounted: $(mounted)"
+        [ -z "$(mounted)" ] || fail "is still mounted after $wait_s s: $(mounted)"
         forget
         said unmounted
     fi
