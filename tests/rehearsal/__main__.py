@@ -1,6 +1,7 @@
 """Rehearse an acceptance on a virtual machine room: make rehearsal [SUITE=…] [FAULT=…].
 
-Exit code: the playbooks' own; 5 where a fault was injected and they did not name it; 130 stopped.
+Exit code: the playbooks' own; 3 for options that do not go together; 5 where a fault was injected
+and they did not name it; 130 stopped.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+from tests.rehearsal.ahead import duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Fault
-from tests.rehearsal.play import Played, command, play
+from tests.rehearsal.play import Played, command, limit_of, play
 from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import SHAPES
+from tests.vcluster.cluster import node_names
+
+from proofmark.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
-NOT_NAMED, STOPPED = 5, 130
+BAD_INPUT, NOT_NAMED, STOPPED = 3, 5, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,21 +37,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if os.geteuid() != 0:
         print("only root can make namespaces and mounts; nothing was changed", file=sys.stderr)
-        return 3
+        return BAD_INPUT
     fault = FAULTS[options.fault] if options.fault else None
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
+        _look_ahead(options)
         return _rehearse(options, fault)
+    except BadInput as error:
+        print(f"{error}\nnothing was changed", file=sys.stderr)
+        return BAD_INPUT
     except KeyboardInterrupt:
         return STOPPED
+
+
+def _look_ahead(options: argparse.Namespace) -> None:
+    """Print the expected duration; refuse options with which the fault is not injected."""
+    names = node_names(SHAPES[options.limit].prefix, options.nodes)
+    ahead = look_ahead(
+        options.checkout,
+        options.limit,
+        options.suite,
+        options.nodes,
+        one_mode=options.one_mode,
+        more=options.more,
+        names=names,
+        selected=limit_of(options.limit, names),
+    )
+    if options.fault:
+        refuse(options.fault, FAULTS, ahead)
+    _say(duration_line(ahead, options.checkout / "runs"))
 
 
 def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
     began = time.monotonic()
     with TemporaryDirectory(prefix="proofmark-rehearsal-") as folder:
-        shared = [options.checkout] if options.checkout.is_relative_to("/tmp") else []
-        made = Room(Path(folder), options.limit, options.nodes, fault, shared)
+        made = Room(Path(folder), options.limit, options.nodes, fault, [options.checkout])
         with made as room:
             _say(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
             if fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -49,7 +50,7 @@ class GridEngine:
         for name in self.cluster.names:
             self.ask("qconf", "-ah", name)
         self.ask("qconf", "-as", HEAD)
-        settings = " ".join(f"{key}={value}" for key, value in self._environment.items())
+        settings = " ".join(f"{key}={shlex.quote(each)}" for key, each in self._environment.items())
         self.cluster.service("sge", f"{settings} SGE_ND=1 /usr/sbin/sge_execd")
         self._wait(
             "execd",
