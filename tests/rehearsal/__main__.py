@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
 from typing import Any
 
@@ -29,6 +29,8 @@ from tests.vcluster.cluster import node_names
 from proofmark.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
+LONGEST = 40
+"""Characters of a temporary folder below which a socket of ssh can be made."""
 BAD_INPUT, NOT_NAMED, STOPPED = 3, 5, 130
 
 
@@ -71,7 +73,7 @@ def _look_ahead(options: argparse.Namespace) -> None:
 
 def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
     began = time.monotonic()
-    with TemporaryDirectory(prefix="proofmark-rehearsal-") as folder:
+    with TemporaryDirectory(prefix="proofmark-rehearsal-", dir=place()) as folder:
         made = Room(Path(folder), options.limit, options.nodes, fault, [options.checkout])
         with made as room:
             _say(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
@@ -88,6 +90,15 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
         for line in (*named, f"the report: {run}/report.html"):
             _say(line)
     return answer(options.fault, fault, made.victim, played)
+
+
+def place() -> str:
+    """Return where a rehearsal keeps its files: the temporary folder, or /tmp.
+
+    ssh's sockets have short paths, and the address of a JuiceFS has no blanks.
+    """
+    found = gettempdir()
+    return found if len(found) <= LONGEST and " " not in found else "/tmp"
 
 
 def named_by(verdict: Mapping[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from tests.vcluster.cluster import HEAD, Cluster, child
@@ -26,7 +27,11 @@ class GridEngine:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self._elsewhere: TemporaryDirectory[str] | None = None
         self.root = cluster.folder / "sge"
+        if " " in f"{self.root}":  # Grid Engine's own files have no way to quote a blank
+            self._elsewhere = TemporaryDirectory(prefix="proofmark-sge-", dir="/var/tmp")
+            self.root = Path(self._elsewhere.name)
         self._environment = {
             "SGE_ROOT": str(self.root),
             "SGE_CELL": "default",
@@ -63,6 +68,8 @@ class GridEngine:
     def __exit__(self, *_: object) -> None:
         """End the master; the rest ends with the cluster."""
         self.stop_master()
+        if self._elsewhere:
+            self._elsewhere.cleanup()
 
     def start_master(self) -> None:
         """Start sge_qmaster with the state that the one before left."""
