@@ -6,6 +6,14 @@ SHELL := /bin/sh
 # Ansible refuses a locale that is not UTF-8, which a fresh machine may have.
 export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Ansible, pip and others write below HOME, which may be missing or be somebody else's.
+export HOME := $(shell requirements/home.sh)
+ifndef GIT_CONFIG_COUNT
+# The checkout may belong to another user.
+export GIT_CONFIG_COUNT := 1
+export GIT_CONFIG_KEY_0 := safe.directory
+export GIT_CONFIG_VALUE_0 := $(CURDIR)
+endif
 
 .NOTPARALLEL:
 .PHONY: help acceptance rehearsal test lint bench lock bundle clean relock fresh .venv .venv-rehearsal .venv-dev

@@ -6,6 +6,17 @@ set -eu
 kind=${1:?usage: setup.sh run|rehearsal|dev}
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
+# Each of these means something else to one of PATH, sh, Ansible, ssh, Slurm or a pattern of files.
+case $root in
+*[]\[:\"\'\`\\$%#,\;*?\{\}\|\<\>\&]* | *[[:cntrl:]]*)
+    {
+        printf "the folder of this checkout: found '%s'; accepted: a path without control" "$root"
+        printf ' characters and without any of %s; a blank is accepted\n' \
+            ': " '"' \` \\ \$ % # , ; * ? [ ] { } | < > &"
+    } >&2
+    exit 3
+    ;;
+esac
 exec 9<requirements/setup.sh
 flock 9 # two makes at once: the second waits, then finds nothing left to do
 

@@ -177,16 +177,19 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
     """Return ``on_all`` for a scheduler that starts something on one node at a time.
 
-    `command` reaches ``"$node"``; the script and its arguments are appended. This node, ``$HOST``,
-    needs none.
+    `command` reaches ``"$node"``; the script and its arguments are appended as one text, which the
+    shell there splits again. This node, ``$HOST``, needs none.
     """
+    quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
     return [
         "on_all() {",
+        "text=sh",
+        f'for word; do text="$text $(printf "%s\\n" "$word" | sed "{quote}")"; done',
         "pids=",
         "trap 'kill $pids 2>/dev/null' TERM",
         f"for node in {' '.join(nodes)}; do",
         'if [ "${node%%.*}" = "${HOST%%.*}" ]; then sh "$@" </dev/null &',
-        f'else {command} sh "$@" </dev/null & fi',
+        f'else {command} "$text" </dev/null & fi',
         'pids="$pids $!"',
         "done",
         "failed=0",

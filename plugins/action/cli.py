@@ -195,6 +195,11 @@ def _identity(user: str) -> tuple[list[str], dict[str, str]]:
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
-    # Some service accounts have no home, and Ansible's library wants to write there.
-    home = entry.pw_dir if Path(entry.pw_dir).is_dir() else tempfile.gettempdir()
-    return switch, {"HOME": home, "USER": user, "LOGNAME": user}
+    # Some service accounts have no home of their own, and Ansible's library wants to write there.
+    home = Path(entry.pw_dir)
+    own = home.is_dir() and home.stat().st_uid == entry.pw_uid
+    return switch, {
+        "HOME": f"{home}" if own else tempfile.gettempdir(),
+        "USER": user,
+        "LOGNAME": user,
+    }

@@ -1,6 +1,7 @@
 """Rehearse an acceptance on a virtual machine room: make rehearsal [SUITE=…] [FAULT=…].
 
-Exit code: the playbooks' own; 5 where a fault was injected and they did not name it; 130 stopped.
+Exit code: the playbooks' own; 3 for options that do not go together; 5 where a fault was injected
+and they did not name it; 130 stopped.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
 from typing import Any
 
+from tests.rehearsal.ahead import duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Fault
-from tests.rehearsal.play import Played, command, play
+from tests.rehearsal.play import Played, command, limit_of, play
 from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import SHAPES
+from tests.vcluster.cluster import node_names
+
+from proofmark.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
-NOT_NAMED, STOPPED = 5, 130
+LONGEST = 40
+"""Characters of a temporary folder below which a socket of ssh can be made."""
+BAD_INPUT, NOT_NAMED, STOPPED = 3, 5, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,21 +39,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if os.geteuid() != 0:
         print("only root can make namespaces and mounts; nothing was changed", file=sys.stderr)
-        return 3
+        return BAD_INPUT
     fault = FAULTS[options.fault] if options.fault else None
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
+        _look_ahead(options)
         return _rehearse(options, fault)
+    except BadInput as error:
+        print(f"{error}\nnothing was changed", file=sys.stderr)
+        return BAD_INPUT
     except KeyboardInterrupt:
         return STOPPED
 
 
+def _look_ahead(options: argparse.Namespace) -> None:
+    """Print the expected duration; refuse options with which the fault is not injected."""
+    names = node_names(SHAPES[options.limit].prefix, options.nodes)
+    ahead = look_ahead(
+        options.checkout,
+        options.limit,
+        options.suite,
+        options.nodes,
+        one_mode=options.one_mode,
+        more=options.more,
+        names=names,
+        selected=limit_of(options.limit, names),
+    )
+    if options.fault:
+        refuse(options.fault, FAULTS, ahead)
+    _say(duration_line(ahead, options.checkout / "runs"))
+
+
 def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
     began = time.monotonic()
-    with TemporaryDirectory(prefix="proofmark-rehearsal-") as folder:
-        shared = [options.checkout] if options.checkout.is_relative_to("/tmp") else []
-        made = Room(Path(folder), options.limit, options.nodes, fault, shared)
+    with TemporaryDirectory(prefix="proofmark-rehearsal-", dir=place()) as folder:
+        made = Room(Path(folder), options.limit, options.nodes, fault, [options.checkout])
         with made as room:
             _say(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
             if fault:
@@ -62,6 +90,15 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
         for line in (*named, f"the report: {run}/report.html"):
             _say(line)
     return answer(options.fault, fault, made.victim, played)
+
+
+def place() -> str:
+    """Return where a rehearsal keeps its files: the temporary folder, or /tmp.
+
+    ssh's sockets have short paths, and the address of a JuiceFS has no blanks.
+    """
+    found = gettempdir()
+    return found if len(found) <= LONGEST and " " not in found else "/tmp"
 
 
 def named_by(verdict: Mapping[str, Any]) -> list[str]:

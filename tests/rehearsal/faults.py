@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
 
 def _nothing(_: Room) -> None:
     pass
+
+
+class Need(Enum):
+    """What a rehearsal must do for a fault to have an effect."""
+
+    CONFIRMATION = "confirm_reboot=true"
+    RESET = "a reset of the node"
+    CHANGE = "playbooks that change the nodes"
+    LINKS = "a measurement of the links"
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,7 @@ class Fault:
         before: is done when all is up.
         meanwhile: is done, in a thread, while a job runs.
         ends_well: the run measures everything all the same, and the verdict is 0.
+        needs: what the rehearsal must do; every fault also needs a step on its node.
     """
 
     what: str
@@ -38,10 +49,15 @@ class Fault:
     before: Callable[[Room], None] = _nothing
     meanwhile: Callable[[Room], None] | None = None
     ends_well: bool = False
+    needs: frozenset[Need] = frozenset({Need.CHANGE})
 
 
-def _bmc(word: str, what: str, outcome: str) -> Fault:
-    return Fault(what, f"{outcome}: 1 nodes ({{node}})", bmc=word)
+_AT_THE_LOOK = frozenset({Need.CONFIRMATION})
+_AT_THE_RESET = frozenset({Need.CONFIRMATION, Need.RESET, Need.CHANGE})
+
+
+def _bmc(word: str, what: str, outcome: str, needs: frozenset[Need] = _AT_THE_LOOK) -> Fault:
+    return Fault(what, f"{outcome}: 1 nodes ({{node}})", bmc=word, needs=needs)
 
 
 def _drain(room: Room) -> None:
@@ -66,11 +82,18 @@ FAULTS = {
     "bmc-hang": _bmc("hang", "a BMC that never answers", "NO_ANSWER"),
     "bmc-503-storm": _bmc("busy", "a BMC that is always busy", "BUSY"),
     "mode-foreign-pending": _bmc("foreign", "somebody else's change waits", "FOREIGN_PENDING"),
-    "mode-not-applied": _bmc("silent", "firmware that forgets its settings", "NOT_APPLIED"),
-    "mode-no-return": _bmc("no-return", "{node} does not come back", "NO_RETURN"),
-    "mode-other-mode": _bmc("other-mode", "{node} comes back in another mode", "OTHER_MODE"),
+    "mode-not-applied": _bmc(
+        "silent", "firmware that forgets its settings", "NOT_APPLIED", _AT_THE_RESET
+    ),
+    "mode-no-return": _bmc("no-return", "{node} does not come back", "NO_RETURN", _AT_THE_RESET),
+    "mode-other-mode": _bmc(
+        "other-mode", "{node} comes back in another mode", "OTHER_MODE", _AT_THE_RESET
+    ),
     "mode-drained-by-admin": Fault(
-        "an administrator has drained {node}", "HELD: 1 nodes ({node})", before=_drain
+        "an administrator has drained {node}",
+        "HELD: 1 nodes ({node})",
+        before=_drain,
+        needs=_AT_THE_LOOK,
     ),
     "mount-fails": Fault(
         "the file system cannot be mounted on {node}",
@@ -92,7 +115,10 @@ FAULTS = {
         ends_well=True,
     ),
     "slow-link": Fault(
-        "the link of {node} has a quarter of its speed", "bad node: {node}", rate="50mbit"
+        "the link of {node} has a quarter of its speed",
+        "bad node: {node}",
+        rate="50mbit",
+        needs=frozenset({Need.CHANGE, Need.LINKS}),
     ),
 }
 """By the id of tests/faults.yml."""

@@ -35,10 +35,15 @@ class Played:
         return words in " ".join(self.output.split())
 
 
+def limit_of(partition: str, names: Sequence[str]) -> str:
+    """Return the limit that selects `names`, which are eight or fewer of `partition`."""
+    return partition if len(names) == 8 else ",".join(names)
+
+
 def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) -> list[str]:
     """Return the command of a real acceptance; nothing in it but the inventory is a rehearsal's."""
     whole = {"rknl": "knl", "rskl": "skl"}[room.shape.prefix]
-    limit = whole if len(room.names) == 8 else ",".join(room.names)
+    limit = limit_of(whole, room.names)
     confirmed = ["-e", "confirm_reboot=true"] if modes else []
     chosen = ["-i", INVENTORY, "-l", limit, "-e", f"suite={suite}", *confirmed]
     return ["ansible-playbook", "acceptance.yml", *chosen, *more]

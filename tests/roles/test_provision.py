@@ -55,7 +55,7 @@ def wheel(kit: Kit, version: str) -> None:
             archive.writestr(entry, content)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     (kit.folder / "tiny.txt").write_text(
-        f"--no-index\n--find-links {kit.folder}\ntiny=={version} --hash=sha256:{digest}\n"
+        f'--no-index\n--find-links "{kit.folder}"\ntiny=={version} --hash=sha256:{digest}\n'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_a_link_that_tbf_slows_is_a_slow_node(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", NODES, shared=[tmp_path]) as cluster:
         for node in cluster.names:
             shape(cluster, node, SPEED)
-        cluster.service("pong", f"{sys.executable} {program} serve")
+        cluster.service("pong", shlex.join([sys.executable, str(program), "serve"]))
         sound = rates(cluster, program)
         shape(cluster, "knl0003", SLOW)
         slowed = rates(cluster, program)

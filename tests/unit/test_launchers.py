@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.vcluster.cluster import SAFE_PATH
 
 from proofmark import launchers
 from proofmark.declared import Starting
@@ -61,7 +62,7 @@ def here(document: str, script: str) -> list[str]:
 
 
 def command(script: str) -> list[str]:
-    (last,) = re.findall(r"^exec (.*)$", script, re.MULTILINE)
+    *_, last = re.findall(r"^exec (.*)$", script, re.MULTILINE)
     return shlex.split(str(last))
 
 
@@ -164,6 +165,24 @@ class TestHydra:
         assert setting in script
         assert "I_MPI" not in script
         assert "--bind" in command(script)
+
+    def test_over_ssh_a_path_with_a_blank_arrives_whole(self, tmp_path: Path) -> None:
+        """The control: where the prefix has no blank, hydra calls ssh itself."""
+        over_ssh = launch(ALIKE, "intel", starting=Starting(bootstrap="ssh"))
+        assert "reach" not in text("hydra", replace(over_ssh, prefix="/opt/mpi"))
+        (tmp_path / "reach").write_text("\n".join(here("reach", text("hydra", over_ssh))))
+        fake = 'shift 3\neval "set -- $*"\nprintf "%s|" "$@"'  # as the shell there does
+        (tmp_path / "ssh").write_text(f"#!/bin/sh\n{fake}\n")
+        (tmp_path / "ssh").chmod(0o755)
+        words = ["/opt/my mpi/bin/proxy", "--port", "it's", "", "$HOME"]
+        said = subprocess.run(
+            ["dash", tmp_path / "reach", "-q", "-x", "n2", *words],
+            env={"PATH": f"{tmp_path}:{SAFE_PATH}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout == "".join(f"{word}|" for word in words)
 
 
 class TestSrun:

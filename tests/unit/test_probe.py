@@ -331,7 +331,7 @@ def test_a_busy_process_is_named(tmp_path: Path) -> None:
     stat = "77 (hog (x) y) R 1 1 1 0 -1 0 0 0 0 0 {} 0 0 0 20 0 1 0 5 1 1"
     node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat.format(100)})
     # While the probe sleeps between its samples, the process and the clock go on.
-    burn = f"echo '{stat.format(190)}' >{node}/proc/77/stat; echo 101.00 1 >{node}/proc/uptime"
+    burn = f"cd '{node}/proc'; echo '{stat.format(190)}' >77/stat; echo 101.00 1 >uptime"
     make_node(node, {}, {"sleep": burn})
     reading = parse_counters(probe("before", node), "before")
     assert [(p.pid, p.percent, p.command) for p in reading.busy] == [(77, 90, "hog (x) y")]
@@ -341,6 +341,6 @@ def test_a_busy_process_is_named(tmp_path: Path) -> None:
 def test_an_idle_process_is_not_named(tmp_path: Path) -> None:
     stat = "77 (idle) S 1 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 5 1 1"
     node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat})
-    make_node(node, {}, {"sleep": f"echo 101.00 1 >{node}/proc/uptime"})
+    make_node(node, {}, {"sleep": f"echo 101.00 1 >'{node}/proc/uptime'"})
     reading = parse_counters(probe("before", node), "before")
     assert (reading.busy, disturbance(reading)) == ((), None)

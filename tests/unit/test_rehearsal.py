@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,14 @@ import yaml
 from tests.bmc.machine import AS_DELIVERED
 from tests.bmc.machine import FAULTS as BMC_FAULTS
 from tests.bmc.node import notation
-from tests.rehearsal.__main__ import NOT_NAMED, STOPPED, answer, named_by
-from tests.rehearsal.faults import FAULTS
-from tests.rehearsal.play import Played
+from tests.rehearsal.__main__ import BAD_INPUT, NOT_NAMED, STOPPED, answer, main, named_by
+from tests.rehearsal.ahead import Ahead, duration_line, look_ahead, refuse
+from tests.rehearsal.faults import FAULTS, Need
+from tests.rehearsal.play import Played, limit_of
 from tests.rehearsal.shapes import SHAPES
+from tests.vcluster.cluster import node_names
 
+from proofmark.errors import BadInput
 from proofmark.firmware import wanted
 from proofmark.machines import topology_of_mode
 from proofmark.modes.proof import layout_of
@@ -80,3 +85,87 @@ def test_the_answer_is_that_of_the_playbooks_if_it_names_the_fault(
     name: str, played: Played, code: int
 ) -> None:
     assert answer(name, FAULTS.get(name), "rknl0002", played) == code
+
+
+@cache
+def ahead(
+    limit: str = "knl",
+    suite: str = "rehearsal",
+    nodes: int = 8,
+    one_mode: bool = False,
+    more: Sequence[str] = (),
+) -> Ahead:
+    names = node_names(SHAPES[limit].prefix, nodes)
+    told = {"one_mode": one_mode, "more": more, "names": names}
+    selected = limit_of(limit, names)
+    return look_ahead(ROOT, limit, suite, nodes, **told, selected=selected)  # type: ignore[arg-type]
+
+
+BMC_ONLY = {"bmc-unreachable", "bmc-wrong-password", "bmc-expired-certificate", "bmc-hang"}
+BMC_ONLY |= {"bmc-503-storm", "mode-foreign-pending", "mode-drained-by-admin"}
+RESETS = {"mode-not-applied", "mode-no-return", "mode-other-mode"}
+IMPOSSIBLE: list[tuple[dict[str, Any], set[str], str]] = [
+    ({"one_mode": True}, BMC_ONLY | RESETS, "--one-mode: found fault {}"),
+    ({"limit": "skl"}, RESETS, "--limit=skl: found a plan in mode snc-off alone; fault {}"),
+    ({"nodes": 3}, {"slow-link"}, "--nodes=3: found fault {}"),
+    ({"suite": "quick"}, {*FAULTS}, "--suite=quick --limit=knl: found a plan without a step on"),
+    ({"more": ("--check",)}, {*FAULTS} - BMC_ONLY, "ARGS: found --check with fault {}"),
+    ({"more": ("--tags", "x")}, {*FAULTS}, "ARGS: found --tags with fault {}"),
+]
+"""Options, the faults that they make impossible, and how the message begins."""
+
+
+def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
+    for name in FAULTS:
+        yield name, {}, ""
+        for options, impossible, words in IMPOSSIBLE:
+            yield name, options, words.format(name) if name in impossible else ""
+
+
+@pytest.mark.parametrize(("name", "options", "words"), list(of_every_fault()))
+def test_options_that_make_a_fault_impossible_are_refused_by_name(
+    name: str, options: dict[str, Any], words: str
+) -> None:
+    """Without such an option, and with one that leaves the fault possible, nothing is refused."""
+    if not words:
+        refuse(name, FAULTS, ahead(**options))
+        return
+    with pytest.raises(BadInput) as refused:
+        refuse(name, FAULTS, ahead(**options))
+    message = str(refused.value)
+    assert words in message and "accepted: " in message
+    for other in message.partition("with it: ")[2].partition("\n")[0].split(", "):
+        assert not other or Need.CONFIRMATION not in FAULTS[other].needs
+
+
+def test_a_plan_without_pairs_has_no_slow_link() -> None:
+    with pytest.raises(BadInput, match=r"--suite=burnin .* measures no links"):
+        refuse("slow-link", FAULTS, ahead(suite="burnin"))
+
+
+@pytest.mark.root
+def test_a_refused_rehearsal_starts_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[object] = []
+    monkeypatch.setattr("tests.rehearsal.__main__.Room", lambda *room: began.append(room))
+    assert main(["--one-mode", "--fault=bmc-hang"]) == BAD_INPUT
+    said = capsys.readouterr()
+    assert (began, said.out) == ([], "")
+    assert said.err.startswith("--one-mode: found fault bmc-hang, which needs confirm_reboot=true;")
+
+
+@pytest.mark.parametrize(
+    "more", ["suite=p1", "{'suite': 'p1'}", "confirm_reboot=false", "-lknl", "--inventory=x"]
+)
+def test_arguments_that_another_option_sets_are_refused(more: str) -> None:
+    with pytest.raises(BadInput, match=r"ARGS: found .* which another option sets; accepted: "):
+        ahead(more=("-e", "fresh=true", more))
+
+
+def test_the_expected_duration_counts_steps_mode_changes_and_the_start(tmp_path: Path) -> None:
+    whole, one = ahead(), ahead(one_mode=True)
+    assert "48 steps " in duration_line(whole, tmp_path)
+    assert "; 3 mode changes and the way back 1 min 20 s; " in duration_line(whole, tmp_path)
+    assert "12 steps " in duration_line(one, tmp_path)
+    assert "; 0 mode changes and the way back 0 s; " in duration_line(one, tmp_path)

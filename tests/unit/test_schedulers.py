@@ -238,16 +238,17 @@ def test_commands_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) 
 def test_one_by_one_reaches_every_node_and_fails_if_one_does(tmp_path: Path) -> None:
     (tmp_path / "ssh").write_text(
         "#!/bin/sh\nfor last; do shift; case $last in n*) node=$last; break;; esac; done\n"
-        f'[ "$node" != n2 ] || exit 3\necho "$node $*" >>{tmp_path}/seen\n'
+        f'[ "$node" != n2 ] || exit 3\neval "set -- $*"\n'  # as the shell there does
+        f'for word; do node="$node|$word"; done\necho "$node" >>"{tmp_path}/seen"\n'
     )
     (tmp_path / "ssh").chmod(0o755)
     lines = loadleveler.fan_out(request("n1", "n2", "n3"))
-    (tmp_path / "try").write_text("\n".join([*lines, "on_all /x/run.sh --unfinished"]))
+    (tmp_path / "try").write_text("\n".join([*lines, "on_all '/x y/run.sh' \"it's\" '$HOME'"]))
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run(["sh", str(tmp_path / "try")], env={"PATH": path}, check=False)
     assert done.returncode == 3
     seen = sorted((tmp_path / "seen").read_text().splitlines())
-    assert seen == ["n1 sh /x/run.sh --unfinished", "n3 sh /x/run.sh --unfinished"]
+    assert seen == ["n1|sh|/x y/run.sh|it's|$HOME", "n3|sh|/x y/run.sh|it's|$HOME"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -73,3 +74,57 @@ def test_user_goes_on_when_nothing_is_missing(checkout: Path) -> None:
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     link = checkout / ".ansible/collections/ansible_collections/proofmark/kit"
     assert link.resolve() == checkout
+
+
+@pytest.mark.parametrize("name", ['a"b', "a'b", "a$b", "a%b", "a:b", "a[b", "a\\nb", "a\nb", "a#b"])
+def test_a_folder_that_cannot_work_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    """The control are all other tests, and the one below."""
+    done = run_in(tmp_path / name, "setup.sh", "run")
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        f"the folder of this checkout: found '{tmp_path}/{name}'; accepted: "
+    )
+
+
+@pytest.mark.parametrize("name", ["a b", "naïve", "a~b+c@d=e(f)!g", "plain.v1-2_3"])
+def test_other_folders_are_accepted(tmp_path: Path, name: str) -> None:
+    done = run_in(tmp_path / name, "setup.sh", "nothing")
+    assert done.stderr == "setup.sh: found 'nothing'; accepted: run, rehearsal, dev\n"
+
+
+def run_in(
+    folder: Path, script: str, *words: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    if not folder.exists():
+        shutil.copytree(REQUIREMENTS, folder / "requirements")
+    return subprocess.run(
+        [folder / "requirements" / script, *words],
+        env={"PATH": f"{folder}/commands:/usr/bin:/bin", **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("given", ["its own", "missing", "not told", "another user's", "relative"])
+def test_home_is_a_folder_in_which_this_user_can_write(tmp_path: Path, given: str) -> None:
+    """The control is a HOME of one's own: it stays."""
+    checkout = tmp_path / "my kit"
+    shutil.copytree(REQUIREMENTS, checkout / "requirements")
+    commands = checkout / "commands"
+    commands.mkdir()
+    (commands / "getent").write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
+    (commands / "getent").chmod(0o755)
+    (tmp_path / "own").mkdir()
+    homes = {"its own": f"{tmp_path}/own", "missing": "/nonexistent", "relative": "own"}
+    variables = {"HOME": homes[given]} if given in homes else {}
+    if given == "another user's":
+        other = "/" if os.geteuid() else f"{tmp_path}/others"
+        if not os.geteuid():
+            Path(other).mkdir()
+            os.chown(other, 65534, 65534)
+        variables = {"HOME": other}
+    done = run_in(checkout, "home.sh", **variables)
+    expected = homes[given] if given == "its own" else f"{checkout}/.ansible/home"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{expected}\n", "")
+    assert Path(expected).is_dir()

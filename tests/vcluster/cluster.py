@@ -7,15 +7,18 @@ rest, also when this process is killed. No namespace has a name, so none can be 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
 HERE = Path(__file__).parent
+CHECKOUT = Path(__file__).parents[2]
 HEAD = "head"
 HEAD_ADDRESS = "10.77.0.1"
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -25,8 +28,9 @@ class Cluster:
     """Virtual nodes ``<prefix>0001`` … behind one bridge; a context manager, for root only.
 
     Attributes:
-        folder: what the cluster keeps; every node sees it, as it sees all paths of `shared`. The
-            rest of the file system is the host's, but for /tmp, /dev/shm and /run.
+        folder: what the cluster keeps; every node sees it, as it sees this checkout, the running
+            Python and all paths of `shared`. The rest of the file system is the host's, but for
+            /tmp, /dev/shm and /run.
         bin: commands that run in the cluster's network, for the front of ``PATH``.
         session: variables of whoever logs in to a node.
     """
@@ -42,9 +46,10 @@ class Cluster:
     ) -> None:
         self.folder = folder.resolve()
         self.bin = self.folder / "bin"
-        self.names = [f"{prefix}{number:04d}" for number in range(1, nodes + 1)]
+        self.names = node_names(prefix, nodes)
         self.session = session or {}
-        self._shared = [str(path.resolve()) for path in (self.folder, *shared)]
+        python = (Path(sys.prefix), Path(sys.base_prefix))
+        self._shared = names_of(self.folder, CHECKOUT, *python, *shared)
         self._head: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, subprocess.Popen[str]] = {}
         self._daemons: list[subprocess.Popen[bytes]] = []
@@ -200,7 +205,7 @@ class Cluster:
         script = self.bin / name
         enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
         # A job takes this PATH to its node or, started by salloc, to the head: it is there already.
-        run = f'exec {" ".join(["env", *words])} "$@"\n'
+        run = f'exec {shlex.join(["env", *words])} "$@"\n'
         script.write_text(
             f'#!/bin/sh\nif [ -e /run/virtual-node ] || [ "$(uname -n)" = {HEAD} ]; then\n'
             f"\t{run}fi\n{run.replace('exec', f'exec {enter}', 1)}"
@@ -230,7 +235,7 @@ class Cluster:
         subprocess.run(self.inside("ip", "-batch", "-"), input=batch, text=True, check=True)
 
     def _write_files(self) -> None:
-        for name in ("bin", "log", "boot.d"):
+        for name in ("bin", "log", "boot.d", "own"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         key, hosts = self.folder / "key", ["127.0.0.1 localhost", f"{HEAD_ADDRESS} {HEAD}"]
         hosts += [f"{self.address(name)} {name}" for name in self.names]
@@ -252,7 +257,7 @@ class Cluster:
             "Subsystem": "sftp internal-sftp",
         }
         if self.session:
-            sshd["SetEnv"] = " ".join(f"{name}={value}" for name, value in self.session.items())
+            sshd["SetEnv"] = " ".join(f'"{name}={value}"' for name, value in self.session.items())
         ssh = {
             "IdentityFile": key,
             "IdentitiesOnly": "yes",
@@ -271,14 +276,26 @@ def clean_environment() -> dict[str, str]:
     return {"PATH": SAFE_PATH, "LC_ALL": "C.UTF-8"}
 
 
+def node_names(prefix: str, count: int) -> list[str]:
+    """Return the names of `count` virtual nodes."""
+    return [f"{prefix}{number:04d}" for number in range(1, count + 1)]
+
+
+def names_of(*paths: Path) -> list[str]:
+    """Return `paths` as they are given and without symbolic links; a folder before its content."""
+    return sorted({f"{name}" for path in paths for name in (path.absolute(), path.resolve())})
+
+
 def _settings(values: Mapping[str, object]) -> str:
-    return "".join(f"{key} {value}\n" for key, value in values.items())
+    """Return lines of sshd_config or ssh_config; paths may have blanks."""
+    quoted = {key: f'"{each}"' if isinstance(each, Path) else each for key, each in values.items()}
+    return "".join(f"{key} {each}\n" for key, each in quoted.items())
 
 
 def _held(hosts: Path) -> subprocess.Popen[bytes]:
     """Start a process that holds namespaces and dies with this one."""
     unshare = ["unshare", "--net", "--uts", "--pid", "--mount", "--fork", "--mount-proc"]
-    begins = f"hostname {HEAD}; mount --bind '{hosts}' /etc/hosts; echo up"
+    begins = f"hostname {HEAD}; mount --bind {shlex.quote(str(hosts))} /etc/hosts; echo up"
     waits = f"{begins}; while :; do sleep 3600 & wait; done"
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig=KILL", *unshare, "--kill-child=KILL", "sh", "-c", waits],

@@ -9,20 +9,26 @@ shift 2
 hostname "$name"
 mount --bind "$folder/hosts" /etc/hosts
 if [ -e /etc/ssh/ssh_config ]; then mount --bind "$folder/ssh_config" /etc/ssh/ssh_config; fi
-mount -t tmpfs -o size=64m tmpfs /dev/shm
-mount -t tmpfs -o size=64m tmpfs /run
+
+private() { # private DIRECTORY OPTIONS SHARED…: the node's own, empty but for what all nodes share
+	top=$1
+	mount -t tmpfs -o "$2" tmpfs "$folder/own"
+	shift 2
+	for path; do
+		case $path in
+		"$top"/*)
+			mkdir -p "$folder/own/${path#"$top"/}"
+			mount --bind "$path" "$folder/own/${path#"$top"/}"
+			;;
+		esac
+	done
+	mount --no-mtab --move "$folder/own" "$top" # libmount keeps its table below /run
+}
+private /dev/shm size=64m "$@"
+private /run size=64m "$@"
+private /tmp size=256m,mode=1777 "$@"
 : >/run/virtual-node
-mkdir -p /run/sshd /run/tmp
-mount -t tmpfs -o size=256m,mode=1777 tmpfs /run/tmp
-for path; do # what all nodes share would be hidden below a /tmp of one's own
-	case $path in
-	/tmp/*)
-		mkdir -p "/run/tmp/${path#/tmp/}"
-		mount --bind "$path" "/run/tmp/${path#/tmp/}"
-		;;
-	esac
-done
-mount --rbind /run/tmp /tmp
+mkdir -p /run/sshd
 echo up
 read -r _ # there is a network now
 exec 3>&1 >>"$folder/log/$name" 2>&1 </dev/null

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from tests.vcluster.cluster import HEAD, Cluster, child
@@ -25,7 +27,11 @@ class GridEngine:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self._elsewhere: TemporaryDirectory[str] | None = None
         self.root = cluster.folder / "sge"
+        if " " in f"{self.root}":  # Grid Engine's own files have no way to quote a blank
+            self._elsewhere = TemporaryDirectory(prefix="proofmark-sge-", dir="/var/tmp")
+            self.root = Path(self._elsewhere.name)
         self._environment = {
             "SGE_ROOT": str(self.root),
             "SGE_CELL": "default",
@@ -49,7 +55,7 @@ class GridEngine:
         for name in self.cluster.names:
             self.ask("qconf", "-ah", name)
         self.ask("qconf", "-as", HEAD)
-        settings = " ".join(f"{key}={value}" for key, value in self._environment.items())
+        settings = " ".join(f"{key}={shlex.quote(each)}" for key, each in self._environment.items())
         self.cluster.service("sge", f"{settings} SGE_ND=1 /usr/sbin/sge_execd")
         self._wait(
             "execd",
@@ -62,6 +68,8 @@ class GridEngine:
     def __exit__(self, *_: object) -> None:
         """End the master; the rest ends with the cluster."""
         self.stop_master()
+        if self._elsewhere:
+            self._elsewhere.cleanup()
 
     def start_master(self) -> None:
         """Start sge_qmaster with the state that the one before left."""

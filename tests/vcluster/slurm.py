@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -58,7 +59,7 @@ class Slurm:
         for name in COMMANDS:
             self.cluster.command(name, SLURM_CONF=str(self.configuration))
         self.start_controller()
-        configuration = f"SLURM_CONF={self.configuration}"
+        configuration = f"SLURM_CONF={shlex.quote(str(self.configuration))}"
         self.cluster.service("slurm", f'{configuration} /usr/sbin/slurmd -D -N "$NODE"')
         self.wait_until_idle()
         return self
@@ -147,7 +148,7 @@ class Slurm:
             "JobCompLoc": self.folder / "jobcomp",
             **self._settings,
         }
-        lines = [f"{key}={value}" for key, value in values.items()]
+        lines = [f'{key}="{value}"' for key, value in values.items()]  # a path may have blanks
         hardware = " ".join(f"{key}={value}" for key, value in self._hardware.items())
         for name in self.cluster.names:
             address = self.cluster.address(name)

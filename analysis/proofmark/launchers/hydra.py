@@ -6,6 +6,23 @@ import shlex
 
 from proofmark.launchers import Launch, mask
 
+REACH = r"""#!/bin/sh
+# ssh for hydra: the shell there splits the command at blanks, unless each word is quoted.
+take=
+for word; do
+	shift
+	case $take$word in
+	-*) set -- "$@" "$word" ;;
+	*)
+		[ -z "$take" ] || word=$(printf '%s\n' "$word" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/")
+		set -- "$@" "$word"
+		take=command:
+		;;
+	esac
+done
+exec ssh "$@"
+"""
+
 
 def lines(launch: Launch) -> list[str]:
     """Name the hosts in the order of the ranks, and pin the ranks.
@@ -23,6 +40,7 @@ def lines(launch: Launch) -> list[str]:
     # In a job of many nodes hydra would take the job's first, not the one that this is run on.
     options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
     before: list[str] = []
+    reach = ""
     if len(launch.by_host) > 1:
         before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
         options = ["-machinefile", "hostfile", *ranks]
@@ -31,9 +49,12 @@ def lines(launch: Launch) -> list[str]:
             settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
         if launch.starting.bootstrap:
             options = ["-bootstrap", launch.starting.bootstrap, *options]
+        if shlex.quote(launch.prefix) != launch.prefix and launch.starting.bootstrap == "ssh":
+            before += [f"cat >reach <<'END'\n{REACH}END", "chmod 755 reach"]
+            reach = '-bootstrap-exec "$PWD/reach" '
     mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
     return [
         *launch.exports(settings),
         *before,
-        f"exec {mpiexec} {shlex.join(options)} {launch.ranked(bind=not masks)}",
+        f"exec {mpiexec} {shlex.join(options)} {reach}{launch.ranked(bind=not masks)}",
     ]

@@ -57,7 +57,8 @@ hashes() { # FILES...
 
 # Loads the library into a program that does nothing: OpenBLAS then says which kernel it takes.
 core() {
-    OPENBLAS_VERBOSE=2 OPENBLAS_NUM_THREADS=1 LD_PRELOAD=$1 "$idle" 2>&1 </dev/null |
+    # LD_PRELOAD is a list with blanks between its files: a name in the current folder has none.
+    (cd "${1%/*}" && OPENBLAS_VERBOSE=2 OPENBLAS_NUM_THREADS=1 LD_PRELOAD=./${1##*/} "$idle" 2>&1 </dev/null) |
         sed -n 's/^Core: *//p' | tail -n 1
 }
 
@@ -173,10 +174,16 @@ probe() { # NAME
     *'not a dynamic'* | *'statically linked'*) absent libraries 'the program is static, or of another architecture' ;;
     *'not found'*'ldd'* | *'ldd: not found'*) absent libraries 'no such tool: ldd' ;;
     *)
-        while read -r soname arrow file _; do
-            case $soname in */*) file=$soname; soname=${soname##*/}; arrow='=>' ;; esac
-            [ "$arrow" = '=>' ] || continue
-            if [ "$file" = not ]; then absent "libraries.$soname" 'not found by the dynamic linker'; continue; fi
+        while read -r line; do # SONAME => FILE (ADDRESS), or FILE (ADDRESS); a FILE may have blanks
+            soname=${line%% => *}
+            file=${line#* => }
+            file=${file% (0x*}
+            case $line in
+            /*) soname=${file##*/} ;;
+            *' => not found'*) absent "libraries.$soname" 'not found by the dynamic linker'; continue ;;
+            *' => '*) ;;
+            *) continue ;;
+            esac
             file=$(readlink -f -- "$file")
             fact "$soname" "$file"
             set -- "$@" "$file"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def header(request: Request) -> list[str]:
         "-l place=": place,
         "-l walltime=": request.clock,
         "-j": "oe",
-        "-o": str(request.log),
+        "-o": shlex.quote(f"{request.log}"),
         "-r": "n",  # a job that is run again is a new attempt, which we start
         "-q": queue.reservation or queue.name,  # a reservation is a queue of that name
         "-A": queue.account,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -56,7 +57,7 @@ def header(request: Request) -> list[str]:
         "-pe": slots if count > 1 or queue.parallel_environment else "",
         "-l": f"h_rt={request.seconds}",
         "-j": "y",
-        "-o": str(request.log),
+        "-o": shlex.quote(f"{request.log}"),
         "-r": "n",  # a job that is run again is a new attempt, which we start
         "-A": queue.account,
         "-ar": queue.reservation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def _options(request: Request) -> list[str]:
         "nodelist": folded(request.nodes),
         "nodes": str(len(request.nodes)),
         "time": request.clock,
-        "output": str(request.log),
+        "output": shlex.quote(f"{request.log}"),
         "open-mode": "append",
         "partition": queue.name,
         "account": queue.account,

@@ -1,0 +1,171 @@
+"""What a rehearsal will do by its options: how long it takes, and which faults it cannot inject."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.rehearsal.faults import Fault, Need
+from tests.rehearsal.play import INVENTORY
+
+from proofmark.cases import load_benchmarks
+from proofmark.errors import BadInput, Mistake
+from proofmark.firmware import Firmware
+from proofmark.fleet.critical import LEAST_NODES
+from proofmark.history import measured_cost
+from proofmark.machines import machines_of
+from proofmark.modes.forecast import resets_s
+from proofmark.plan import Group, Plan, make_plan
+from proofmark.progress import duration
+from proofmark.site import load_site
+
+START_S = 60
+"""The cluster starts and ends in 10 s; the playbooks take the rest beside the steps."""
+MODE_S = 15
+"""The playbooks prove the mode and the scratch directory again after each reset."""
+OWN = {
+    "-e suite": r"(?s).*\bsuite\b[\"']?\s*[=:].*",
+    "-e confirm_reboot": r"(?s).*\bconfirm_reboot\b[\"']?\s*[=:].*",
+    "-l": r"-l.*|--limit(=.*)?|--subset(=.*)?",
+    "-i": r"-i.*|--inventory(-file)?(=.*)?",
+}
+"""Arguments of ansible-playbook that the options of a rehearsal set."""
+INSTEAD = {
+    "-e suite": "--suite (make: SUITE=)",
+    "-e confirm_reboot": "--one-mode, or nothing",
+    "-l": "--limit and --nodes (make: LIMIT=)",
+    "-i": f"nothing: a rehearsal has the inventory {INVENTORY}",
+}
+PARTIAL = re.compile(
+    r"-C|--check|--syntax-check|--list-.*|-t.*|--tags.*|--skip-tags.*|--start-at-task.*|--step"
+)
+"""Arguments of ansible-playbook that leave out what the playbooks do."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A rehearsal as its options ask for it.
+
+    Attributes:
+        limit, suite, nodes, one_mode, more: the options.
+        victim: the node that has the fault.
+        plan: what the playbooks will plan.
+        firmware: of the partition.
+    """
+
+    limit: str
+    suite: str
+    nodes: int
+    one_mode: bool
+    more: Sequence[str]
+    victim: str
+    plan: Plan
+    firmware: Firmware | None
+
+    def groups(self) -> list[Group]:
+        """Return the groups of the plan that will run."""
+        return self.plan.to_run() if self.one_mode else self.plan.groups
+
+    def on_victim(self) -> list[Group]:
+        """Return those of them that have a step on the node with the fault."""
+        return [
+            group for group in self.groups() if any(self.victim in job.nodes for job in group.jobs)
+        ]
+
+
+def look_ahead(
+    checkout: Path,
+    limit: str,
+    suite: str,
+    nodes: int,
+    *,
+    one_mode: bool,
+    more: Sequence[str],
+    names: Sequence[str],
+    selected: str,
+) -> Ahead:
+    """Plan what the playbooks of `checkout` will plan for the nodes `names`, by their limit.
+
+    Raises:
+        BadInput: there is no such suite, or `more` sets what the other options set.
+    """
+    if mistakes := list(_overrides(more)):
+        raise BadInput(*mistakes)
+    site = load_site(checkout / INVENTORY, selected)
+    plan = make_plan(load_benchmarks(checkout / "benchmarks"), suite, site, machines_of(site)[0])
+    firmware = site.partition.firmware
+    return Ahead(limit, suite, nodes, one_mode, more, names[1], plan, firmware)
+
+
+def duration_line(ahead: Ahead, runs: Path) -> str:
+    """Return the expected duration of the healthy rehearsal, and what it consists of."""
+    shown = ahead.plan.model_copy(update={"groups": ahead.groups()})
+    cost = measured_cost(shown, runs)
+    steps = sum(len(job.steps) for group in shown.groups for job in group.jobs)
+    entered = [group for group in shown.groups if group.mode != shown.current_mode]
+    changes = resets_s(shown, ahead.firmware) + MODE_S * (len(entered) + bool(entered))
+    known = f"{cost.steps} of them as measured before" if cost.steps else "by the plan"
+    return (
+        f"expected duration without a fault: about {duration(START_S + changes + cost.wall_s)}"
+        f" ({steps} steps {duration(cost.wall_s)}, {known}; {len(entered)} mode changes and the"
+        f" way back {duration(changes)}; start and playbooks {duration(START_S)})"
+    )
+
+
+def refuse(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> None:
+    """Refuse options with which the fault `name` is not injected.
+
+    Raises:
+        BadInput: each option is named with what is accepted.
+    """
+    if mistakes := [*_of_confirmation(name, faults, ahead), *_of_plan(name, faults[name], ahead)]:
+        raise BadInput(*mistakes)
+
+
+def _overrides(more: Sequence[str]) -> list[Mistake]:
+    found = {word: text for text in more for word, form in OWN.items() if re.fullmatch(form, text)}
+    return [
+        Mistake("ARGS", "", f"{text!r}, which another option sets", INSTEAD[word])
+        for word, text in found.items()
+    ]
+
+
+def _of_confirmation(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> list[Mistake]:
+    needs, mistakes = faults[name].needs, []
+    if ahead.one_mode and Need.CONFIRMATION in needs:
+        others = [each for each, fault in faults.items() if Need.CONFIRMATION not in fault.needs]
+        found = f"fault {name}, which needs {Need.CONFIRMATION.value}"
+        accepted = f"no --one-mode; with it: {', '.join(sorted(others))}"
+        mistakes.append(Mistake("--one-mode", "", found, accepted))
+    partial = [word for word in ahead.more if PARTIAL.fullmatch(word)]
+    only_looks = all(word in ("-C", "--check") for word in partial)
+    if partial and (Need.CHANGE in needs or not only_looks):
+        found = f"{' '.join(partial)} with fault {name}, which needs {Need.CHANGE.value}"
+        mistakes.append(Mistake("ARGS", "", found, "arguments that leave out no task"))
+    return mistakes
+
+
+def _of_plan(name: str, fault: Fault, ahead: Ahead) -> list[Mistake]:
+    option, mistakes = f"--suite={ahead.suite} --limit={ahead.limit}", []
+    groups = ahead.on_victim()
+    if not groups:
+        found = f"a plan without a step on {ahead.victim}, the node of fault {name}"
+        accepted = f"a suite with steps on {ahead.victim}, such as rehearsal"
+        return [Mistake(option, "", found, accepted)]
+    resets = any(group.mode != ahead.plan.current_mode for group in groups)
+    if Need.RESET in fault.needs and not resets and not ahead.one_mode:
+        found = f"a plan in mode {ahead.plan.current_mode} alone; fault {name} needs a reset"
+        accepted = "a plan of several modes, such as --suite=rehearsal --limit=knl"
+        mistakes.append(Mistake(option, "", found, accepted))
+    if Need.LINKS in fault.needs:
+        steps = [step for group in groups for job in group.jobs for step in job.steps]
+        if ahead.nodes < LEAST_NODES:
+            found = f"fault {name}, which is found among {LEAST_NODES} or more like nodes"
+            mistakes.append(Mistake(f"--nodes={ahead.nodes}", "", found, f"{LEAST_NODES}…8"))
+        elif not any(step.scope == "each-pair" for step in steps):
+            found = f"a plan that measures no links; fault {name} needs {Need.LINKS.value}"
+            accepted = "a suite with a step of scope each-pair, such as rehearsal"
+            mistakes.append(Mistake(option, "", found, accepted))
+    return mistakes

@@ -1,0 +1,77 @@
+"""A checkout in a folder below the temporary one, with a blank in its path."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.roles.kit import make_kit
+from tests.roles.test_provision import PYTHON_SYSTEM, environment, wheel
+
+ROOT = Path(__file__).parents[2]
+COMMAND = "import sys; from proofmark.cli import main; sys.exit(main())"
+
+
+@pytest.fixture
+def top() -> Iterator[Path]:
+    """Return a folder in /tmp, of which virtual nodes have one of their own."""
+    with tempfile.TemporaryDirectory(prefix="proofmark any ", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def python_in(folder: Path) -> Path:
+    """Make a virtual environment that also finds what the running Python finds."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    there = sysconfig.get_path("purelib")
+    (packages / "there.pth").write_text(f"import site; site.addsitedir({there!r})\n")
+    python, command = folder / "bin/python", folder / "bin/proofmark"
+    command.write_text(f"#!/bin/sh\nexec '{python}' -c '{COMMAND}' \"$@\"\n")
+    command.chmod(0o755)
+    return python
+
+
+@pytest.mark.slow
+def test_an_acceptance_runs_where_every_path_has_a_blank(top: Path) -> None:
+    kit = make_kit(top)
+    environment(kit, PYTHON_SYSTEM)
+    wheel(kit, "1.0")
+    python = python_in(top / "its python")
+    played = kit.play("acceptance.yml", command=(f"{python}",))
+    assert played.code == 0, played.output
+    assert (kit.folder / ".provision/tiny/lock.txt").exists()
+    verdict = kit.verdict()
+    assert verdict["coverage"]["measured"] == verdict["coverage"]["expected"] > 0
+    assert verdict["counts"]["INVALID"] == 0
+    (script, *_) = kit.run().glob("steps/*/run.sh")
+    assert f"{kit.folder}/.provision/tiny/bin/tiny" in script.read_text()
+    again = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    assert "rate: 100" in (script.parent / "again-1/stdout").read_text()
+
+
+@pytest.mark.root
+def test_virtual_nodes_see_their_checkout_and_nothing_else_of_tmp(top: Path) -> None:
+    checkout = top / "my kit"
+    shutil.copytree(ROOT / "tests/vcluster", checkout / "tests/vcluster")
+    (checkout / "mark").write_text("seen by all\n")
+    (top / "hidden").touch()
+    looks = f"ssh knl0001 \"cat '{checkout}/mark'; test ! -e '{top}/hidden' && echo private\""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.vcluster", "--nodes=1", "--scheduler=none"),
+            *(f"--folder={top}/cluster", "sh", "-c", looks),
+        ],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == "seen by all\nprivate\n", done.stderr
