@@ -34,7 +34,9 @@ class Attempt:
         timed_out: whether the watchdog stopped it.
         binding: where ranks and threads ran, as they noted it themselves.
         steal: the share of its CPU time that a hypervisor withheld, steal ÷ (busy + steal) on all
-            CPUs of `host`; NaN in a run whose steps did not record it.
+            CPUs of `host`; NaN where the step did not record it.
+        others: the share of the CPU time that other processes used, (busy - own) ÷ busy; NaN where
+            the step did not record it.
     """
 
     number: int
@@ -47,6 +49,7 @@ class Attempt:
     seconds: float
     binding: bytes
     steal: float = math.nan
+    others: float = math.nan
 
     @property
     def folder(self) -> Path:
@@ -99,19 +102,22 @@ def _attempt(path: str, number: int) -> Attempt:
         rc = int(content_of(f"{path}/rc"))
         host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
-        steal = _steal(when)
+        steal, others = _shares(when)
     except (OSError, *UNREADABLE):
         # The loop writes these files before rc: what is damaged now was damaged afterwards.
         return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
-    return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal)
+    return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal, others)
 
 
-def _steal(when: Mapping[str, Any]) -> float:
-    """Return the share of the CPU time that was stolen; NaN where it was not recorded."""
+def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the shares of the CPU time that were stolen, and that other processes used."""
     if "stolen_ticks" not in when:
-        return math.nan
-    busy, stolen = int(when["busy_ticks"]), int(when["stolen_ticks"])
-    return stolen / (busy + stolen) if busy + stolen > 0 else 0.0
+        return math.nan, math.nan
+    busy, stolen, own = int(when["busy_ticks"]), int(when["stolen_ticks"]), when["own_ticks"]
+    steal = stolen / (busy + stolen) if busy + stolen > 0 else 0.0
+    if own is None or busy <= 0:
+        return steal, math.nan
+    return steal, max(0.0, 1 - int(own) / busy)
 
 
 def content_of(path: str) -> bytes:

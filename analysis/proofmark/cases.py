@@ -126,12 +126,14 @@ class Stability(_Model):
     """The conditions under which the machine counts as undisturbed during a repeat.
 
     ``max_steal`` is the largest share of its CPU time that a hypervisor may withhold:
-    steal ÷ (busy + steal). ``metric`` is a metric of the case that measures the rate of the
-    machine; ``max_change`` is the largest change of it from one repeat to the next, as a share of
-    the larger value.
+    steal ÷ (busy + steal). ``max_others`` is the largest share of the used CPU time that other
+    processes may have, where it is known. ``metric`` is a metric of the case that measures the rate
+    of the machine; ``max_change`` is the largest change of it from one repeat to the next, as a
+    share of the larger value.
     """
 
     max_steal: float = Field(gt=0, lt=1)
+    max_others: float = Field(gt=0, le=1)
     metric: Name
     max_change: float = Field(gt=0, lt=1)
 

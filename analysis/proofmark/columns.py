@@ -68,7 +68,8 @@ class Measurand(NamedTuple):
 class Execution(NamedTuple):
     """One execution of a step.
 
-    `steal` is the share of its CPU time that a hypervisor withheld, NaN where that is not known.
+    `steal` is the share of its CPU time that a hypervisor withheld, `others` the share that other
+    processes used; NaN where that is not known.
     `disturbed` is why its figures say more about the neighbours of the machine than about the
     machine; empty of an undisturbed execution.
     """
@@ -77,6 +78,7 @@ class Execution(NamedTuple):
     attempt: int
     repeat: int
     steal: float = float("nan")
+    others: float = float("nan")
     disturbed: str = ""
 
 

@@ -51,13 +51,14 @@ def _disturbed(
     `own` marks the records of the case.
     """
     for execution in np.unique(records.execution[own]).tolist():
-        steal = records.executions[execution].steal
-        if steal > stability.max_steal:
-            yield (
-                execution,
-                f"disturbed: a hypervisor withheld {steal:.1%} of the CPU time, "
-                f"more than {stability.max_steal:.0%}",
-            )
+        about = records.executions[execution]
+        for share, limit, what in (
+            (about.steal, stability.max_steal, "a hypervisor withheld"),
+            (about.others, stability.max_others, "other processes used"),
+        ):
+            if share > limit:
+                why = f"disturbed: {what} {share:.1%} of the CPU time, more than {limit:.0%}"
+                yield execution, why
     for series in _rates(records, own, stability.metric).values():
         yield from changed_repeats(series, stability)
 

@@ -105,9 +105,10 @@ def _nothing_worse(verdict: Verdict) -> str:
 
 def _miss(result: Result) -> float:
     """Return how far a figure is from the limit that it misses, as a share of that limit."""
-    value = result.record.value or 0.0
-    limits = (answer.failed_limit() for answer in result.references)
-    return max((abs(value - limit) / abs(limit) for limit in limits if limit), default=0.0)
+    missed = ((answer.ratio, answer.missed_limit()) for answer in result.references)
+    return max(
+        (abs(ratio - limit) / limit for ratio, limit in missed if ratio and limit), default=0
+    )
 
 
 def _told(result: Result, *, several: bool) -> str:

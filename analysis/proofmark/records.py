@@ -129,7 +129,9 @@ class _StepReader:
             trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
         several = _named(tuple(there)) if len(there) > 1 else ""
-        draft.executions.append(Execution(name, attempt.number, step.repeat, attempt.steal))
+        draft.executions.append(
+            Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others)
+        )
         for reading in readings:
             measurand, elsewhere = self._measurand(reading)
             draft.measurand.append(measurand)

@@ -12,7 +12,7 @@ from pathlib import Path
 from proofmark.batch import Request
 from proofmark.declared import NOTHING_TOLD, Queue, StandIns, Starting
 from proofmark.errors import bad_input, nearest
-from proofmark.launchers import Cpus, Launch
+from proofmark.launchers import Cpus, Launch, starts_children
 from proofmark.launchers import lines as launcher_lines
 from proofmark.node.program import Program
 from proofmark.node.software import Package, Software
@@ -159,6 +159,7 @@ def step_script(
         one_machine=stand_ins is not None,
     )
     launcher = (starting.launcher or package.launcher) if step.launch == "mpi" else "plain"
+    children = "yes" if len(launch.by_host) < 2 and starts_children(launcher) else ""
     lines = (
         launcher_lines(launcher, launch) if step.copies == 1 else _copied(step, launcher, launch)
     )
@@ -169,6 +170,7 @@ def step_script(
         f"# {step.case}: {_describe(step)}",
         f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
+        f"CHILDREN={children} # are the program's processes children of the launcher?",
         f"SCRATCH={shlex.quote(folder)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(made)}",

@@ -14,10 +14,11 @@ from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark.acceptance import judged
 from proofmark.execute import execute
+from proofmark.launchers import starts_children
 from proofmark.runs import Run
 from proofmark.verdict import Verdict
 
-STABILITY = {"max_steal": 0.05, "metric": "rate", "max_change": 0.2}
+STABILITY = {"max_steal": 0.05, "max_others": 1, "metric": "rate", "max_change": 0.2}
 LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
 TABLE = "rates"
 """The file that has the rate of each repeat; the program takes its first line away."""
@@ -98,63 +99,77 @@ class TestRate:
         assert list(changed_repeats(series, stability)) == []
 
 
-class TestSteal:
-    """A hypervisor that withholds CPU time, as /proc/stat reports it to the step."""
-
-    def steal(self, kit: Kit, ticks: int, of: int = 1) -> Verdict:
-        """Judge three repeats; `ticks` of 1000 are stolen during the first `of` of them."""
-        stat = kit.folder / "stat"
-        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
-        count = kit.folder / "count"
-        count.write_text("x\n" * of, encoding="utf-8")
-        kit.program(
-            f"""
-if [ -s {count} ]; then stolen={ticks}; else stolen=0; fi
+BURN = """
+i=0
+while [ $i -lt 100000 ]; do i=$((i + 1)); done
+read -r status </proc/$$/stat
+set -- $1 ${{status##*) }}
+own=$((${{13}} + ${{14}}))
+if [ -s {count} ]; then others={others} stolen={stolen}; else others=0 stolen=0; fi
 sed -i 1d {count}
-read -r _ busy _ _ _ _ _ _ before _ <{stat}
-echo "cpu  $((busy + 1000 - stolen)) 0 0 0 0 0 0 $((before + stolen)) 0 0" >{stat}
+busy=$((own * 100 / (100 - others)))
+read -r _ before _ _ _ _ _ _ stolen_before _ <{stat}
+stolen=$((stolen_before + busy * stolen / (100 - stolen)))
+echo "cpu  $((before + busy)) 0 0 0 0 0 0 $stolen 0 0" >{stat}
 echo "size $1"; echo "rate 100"; echo END
 """
-        )
+"""A program that uses some CPU time, and writes to {stat} what /proc/stat reports then."""
+
+
+@pytest.mark.root
+class TestShares:
+    """CPU time that others take, as /proc/stat reports it to the step."""
+
+    def judge(self, kit: Kit, *, of: int, others: int = 0, stolen: int = 0) -> Verdict:
+        """Judge three repeats; CPU time is taken away during the first `of` of them."""
+        stat, count = kit.folder / "stat", kit.folder / "count"
+        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
+        count.write_text("x\n" * of, encoding="utf-8")
+        kit.program(BURN.format(count=count, stat=stat, others=others, stolen=stolen))
         uses = {"quick": {"sweep": {"size": 1}, "repeats": 3}}
-        kit.case(suites=uses, stability=STABILITY, references=[LIMIT])
+        stability = {**STABILITY, "max_others": 0.1}
+        kit.case(suites=uses, stability=stability, references=[LIMIT])
         run = kit.run()
         (job,) = (run.folder / "jobs").glob("*/job.sh")
-        subprocess.run(
-            [
-                "unshare",
-                "--mount",
-                "sh",
-                "-c",
-                'mount --bind "$0" /proc/stat && sh "$1"',
-                stat,
-                job,
-            ],
-            check=True,
-        )
+        bound = 'mount --bind "$0" /proc/stat && sh "$1"'
+        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
         return judged(run)
 
-    @pytest.mark.root
-    def test_a_little_steal_is_noise(self, kit: Kit) -> None:
+    @pytest.mark.parametrize("little", [{"stolen": 3}, {"others": 7}])
+    def test_a_small_share_is_noise(self, kit: Kit, little: dict[str, int]) -> None:
         """The control of the faults below."""
-        (result,) = self.steal(kit, 50, of=3).results
+        (result,) = self.judge(kit, of=3, **little).results
         assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
 
-    @pytest.mark.root
     @pytest.mark.fault("cpu-stolen")
     def test_much_steal_makes_the_figure_invalid(self, kit: Kit) -> None:
-        (result,) = self.steal(kit, 51, of=2).results
+        (result,) = self.judge(kit, of=2, stolen=20).results
         assert result.verdict == "INVALID"
-        assert result.reason == (
-            "disturbed: a hypervisor withheld 5.1% of the CPU time, more than 5%"
-        )
+        assert result.reason.startswith("disturbed: a hypervisor withheld ")
+        assert result.reason.endswith("% of the CPU time, more than 5%")
 
-    @pytest.mark.root
-    def test_much_steal_in_one_repeat_of_three_leaves_the_others(self, kit: Kit) -> None:
-        verdict = self.steal(kit, 400)
+    @pytest.mark.fault("cpu-used-by-others")
+    def test_other_processes_make_the_figure_invalid(self, kit: Kit) -> None:
+        (result,) = self.judge(kit, of=2, others=50).results
+        assert result.verdict == "INVALID"
+        assert result.reason.startswith("disturbed: other processes used ")
+        assert result.reason.endswith("% of the CPU time, more than 10%")
+
+    @pytest.mark.parametrize("much", [{"stolen": 20}, {"others": 50}])
+    def test_much_in_one_repeat_of_three_leaves_the_others(
+        self, kit: Kit, much: dict[str, int]
+    ) -> None:
+        verdict = self.judge(kit, of=1, **much)
         (result,) = verdict.results
         assert (result.verdict, result.values) == ("PASS", (100, 100))
         assert verdict.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    ("launcher", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
+)
+def test_ranks_of_a_daemon_are_no_processes_of_the_step(launcher: str, known: bool) -> None:
+    assert starts_children(launcher) is known
 
 
 def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:

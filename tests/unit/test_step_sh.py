@@ -106,8 +106,10 @@ class TestFinished:
         assert step.text("stdout") == "size 1\nrate 100\nEND\n"
         when = step.json("when.json")
         assert when.keys() == {
-            "start", "end", "seconds", "host", "timed_out", "busy_ticks", "stolen_ticks"
+            "start", "end", "seconds", "host", "timed_out",
+            "busy_ticks", "stolen_ticks", "own_ticks",
         }  # fmt: skip
+        assert 0 <= when["own_ticks"] <= 100 * (when["seconds"] + 1)
         assert 0 <= when["busy_ticks"] <= 100 * (os.cpu_count() or 1) * (when["seconds"] + 1)
         assert when["stolen_ticks"] >= 0
         assert when["timed_out"] is False

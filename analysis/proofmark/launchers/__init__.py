@@ -1,7 +1,8 @@
 """Launchers: how a placement's list of CPUs per rank is spelled. One small module each.
 
 A launcher module has ``lines(launch: Launch) -> list[str]``: the POSIX sh lines that become
-the program. Adding one is adding a module here; nothing else names them.
+the program. ``CHILDREN = False`` states that a daemon starts the ranks: they are no children of the
+launcher. Adding one is adding a module here; nothing else names them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cached_property
 from importlib import import_module
 from itertools import groupby
 from pkgutil import iter_modules
+from types import ModuleType
 
 from proofmark.declared import NOTHING_TOLD, Starting
 from proofmark.errors import bad_input, nearest
@@ -127,15 +129,28 @@ def names() -> list[str]:
     return sorted(module.name for module in iter_modules(__path__))
 
 
+def starts_children(launcher: str) -> bool:
+    """Return whether the ranks on the node of the launcher are its children.
+
+    Raises:
+        BadInput: there is no such launcher.
+    """
+    return bool(getattr(_module(launcher), "CHILDREN", True))
+
+
+def _module(launcher: str) -> ModuleType:
+    if launcher not in names():
+        hint = nearest(launcher, names())
+        raise bad_input("launcher", "", f"{launcher!r}{hint}", ", ".join(names()))
+    return import_module(f"{__name__}.{launcher}")
+
+
 def lines(launcher: str, launch: Launch) -> list[str]:
     """Return the sh lines that start `launch` with `launcher`.
 
     Raises:
         BadInput: there is no such launcher.
     """
-    if launcher not in names():
-        hint = nearest(launcher, names())
-        raise bad_input("launcher", "", f"{launcher!r}{hint}", ", ".join(names()))
-    module = import_module(f"{__name__}.{launcher}")
+    module = _module(launcher)
     result: list[str] = module.lines(launch)
     return result

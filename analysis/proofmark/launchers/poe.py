@@ -9,6 +9,9 @@ import shlex
 
 from proofmark.launchers import Launch
 
+CHILDREN = False
+"""A daemon of the site starts the ranks."""
+
 
 def lines(launch: Launch) -> list[str]:
     """Name the host of every rank; bind each to as many CPUs as it has threads.

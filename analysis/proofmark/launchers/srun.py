@@ -7,6 +7,9 @@ import shlex
 from proofmark.launchers import Launch, mask
 from proofmark.nodesets import fold
 
+CHILDREN = False
+"""A daemon of the site starts the ranks."""
+
 
 def lines(launch: Launch) -> list[str]:
     """Give every rank its node and its CPUs (srun(1), --distribution and --cpu-bind).

@@ -55,10 +55,15 @@ centiseconds() { # since boot; no process is started
 	now=${uptime%.*}${uptime#*.}
 }
 
-cpu_ticks() { # of all CPUs since boot, in 1/100 s: used by processes, and withheld by a hypervisor
-	read -r _ user nice system _ _ irq softirq stolen _ </proc/stat
-	busy=$((user + nice + system + irq + softirq))
-	stolen=${stolen:-0}
+cpu_ticks() { # CPU time until now in 1/100 s
+	# Of all CPUs of the node: used by processes, and withheld by a hypervisor.
+	read -r _ user nice system _ _ _ _ stolen _ </proc/stat
+	busy=$((user + nice + system)) stolen=${stolen:-0}
+	# Of the processes that this shell has waited for: cutime and cstime of proc(5), behind the name.
+	read -r status </proc/$$/stat
+	# shellcheck disable=SC2086 # one word a field
+	set -- ${status##*) }
+	own=$((${14} + ${15}))
 }
 
 signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
@@ -123,7 +128,7 @@ trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap kill_all EXIT
 centiseconds
 cpu_ticks
-BEGAN=$now BUSY=$busy STOLEN=$stolen
+BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
 PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
 PROGRAM=$!
 [ -z "$INTERRUPTED" ] || stop_program # the signal came before there was anything to stop
@@ -149,7 +154,8 @@ if [ -n "$INTERRUPTED" ]; then
 fi
 centiseconds
 cpu_ticks
-TOOK=$((now - BEGAN)) BUSY=$((busy - BUSY)) STOLEN=$((stolen - STOLEN))
+TOOK=$((now - BEGAN)) BUSY=$((busy - BUSY)) STOLEN=$((stolen - STOLEN)) OWN=$((own - OWN))
+[ -n "$CHILDREN" ] || OWN=null
 TIMED_OUT=false
 if [ -e timed_out ]; then TIMED_OUT=true; fi
 {
@@ -162,9 +168,9 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 } >binding.json || exit 74
 rm -rf binding
 {
-	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d}\n' \
+	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s}\n' \
 		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
-		"$BUSY" "$STOLEN" >when.json &&
+		"$BUSY" "$STOLEN" "$OWN" >when.json &&
 		echo "$RC" >rc.new && mv rc.new rc
 } || {
 	echo "$STEP: cannot write its result, is the disk full?" >&2
