@@ -1,18 +1,29 @@
 #!/bin/sh
 # home.sh: print a folder for HOME in which this user can write: HOME, the home of the user database, or
-# a folder of this checkout.
+# a folder of this checkout. Ansible runs scripts below HOME and does not quote a blank.
 set -eu
 cd "$(dirname "$0")/.."
 
 own() { # own FOLDER: is it this user's, and can files be made in it?
+    case $1 in *[[:space:]]*) return 1 ;; /*) ;; *) return 1 ;; esac
     [ -d "$1" ] && [ -O "$1" ] && [ -w "$1" ] && [ -x "$1" ]
 }
 
-told=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f6) || told=
-for home in "${HOME:-}" "$told"; do
-    case $home in /*) if own "$home"; then echo "$home" && exit; fi ;; esac
+listed=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f6) || listed=
+mine=$(pwd -P)/.ansible/home
+for home in "${HOME:-}" "$listed" "$(readlink "$mine" || echo "$mine")"; do
+    if own "$home"; then echo "$home" && exit; fi
 done
-home=$(pwd -P)/.ansible/home
-mkdir -p "$home"
-chmod 700 "$home"
+mkdir -p "${mine%/*}"
+case $mine in
+*[[:space:]]*) # a private folder elsewhere, under a name that nobody can guess
+    home=$(mktemp -d)
+    ln -sfn "$home" "$mine"
+    ;;
+*)
+    home=$mine
+    mkdir "$home"
+    chmod 700 "$home"
+    ;;
+esac
 echo "$home"

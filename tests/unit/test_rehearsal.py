@@ -12,7 +12,16 @@ import yaml
 from tests.bmc.machine import AS_DELIVERED
 from tests.bmc.machine import FAULTS as BMC_FAULTS
 from tests.bmc.node import notation
-from tests.rehearsal.__main__ import BAD_INPUT, NOT_NAMED, STOPPED, answer, main, named_by
+from tests.rehearsal.__main__ import (
+    BAD_INPUT,
+    LONGEST,
+    NOT_NAMED,
+    STOPPED,
+    answer,
+    main,
+    named_by,
+    place,
+)
 from tests.rehearsal.ahead import Ahead, duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Need
 from tests.rehearsal.play import Played, limit_of
@@ -169,3 +178,11 @@ def test_the_expected_duration_counts_steps_mode_changes_and_the_start(tmp_path:
     assert "; 3 mode changes and the way back 1 min 20 s; " in duration_line(whole, tmp_path)
     assert "12 steps " in duration_line(one, tmp_path)
     assert "; 0 mode changes and the way back 0 s; " in duration_line(one, tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["/var/tmp", "/var/tmp/a b", f"/var/tmp/{'x' * LONGEST}"])
+def test_its_files_are_where_sockets_can_be_made(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", folder)
+    assert place() == (folder if folder == "/var/tmp" else "/tmp")

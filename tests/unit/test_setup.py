@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -106,25 +107,26 @@ def run_in(
     )
 
 
-@pytest.mark.parametrize("given", ["its own", "missing", "not told", "another user's", "relative"])
+@pytest.mark.parametrize("given", ["its own", "missing", "not told", "another user's", "a blank"])
 def test_home_is_a_folder_in_which_this_user_can_write(tmp_path: Path, given: str) -> None:
     """The control is a HOME of one's own: it stays."""
     checkout = tmp_path / "my kit"
     shutil.copytree(REQUIREMENTS, checkout / "requirements")
-    commands = checkout / "commands"
-    commands.mkdir()
-    (commands / "getent").write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
-    (commands / "getent").chmod(0o755)
-    (tmp_path / "own").mkdir()
-    homes = {"its own": f"{tmp_path}/own", "missing": "/nonexistent", "relative": "own"}
-    variables = {"HOME": homes[given]} if given in homes else {}
-    if given == "another user's":
-        other = "/" if os.geteuid() else f"{tmp_path}/others"
-        if not os.geteuid():
-            Path(other).mkdir()
-            os.chown(other, 65534, 65534)
-        variables = {"HOME": other}
+    (checkout / "commands").mkdir()
+    getent = checkout / "commands/getent"
+    getent.write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
+    getent.chmod(0o755)
+    homes = {"its own": tmp_path / "own", "a blank": tmp_path / "its home"}
+    homes["another user's"] = tmp_path / "others" if os.geteuid() == 0 else Path("/")
+    for home in homes.values():
+        home.mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(homes["another user's"], 65534, 65534)
+    variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not told" else {}
     done = run_in(checkout, "home.sh", **variables)
-    expected = homes[given] if given == "its own" else f"{checkout}/.ansible/home"
+    made = f"/tmp/proofmark-home-{os.geteuid()}"
+    expected = f"{homes[given]}" if given == "its own" else made
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{expected}\n", "")
     assert Path(expected).is_dir()
+    with contextlib.suppress(OSError):  # somebody's home may be there in earnest
+        Path(made).rmdir()

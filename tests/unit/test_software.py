@@ -68,6 +68,32 @@ def test_a_program_of_the_distribution() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["plain", "my kit"])
+def test_a_library_below_a_folder_with_a_blank_is_found(tmp_path: Path, name: str) -> None:
+    prefix = tmp_path / name / "mpi"
+    for file, content in {
+        "lib/libmpi.so.12": "Intel(R) MPI Library",
+        "bin/mpirun": "#!/bin/sh\necho Version 2021.18\n",
+        "bin/ldd": "#!/bin/sh\n"
+        "echo '\tlinux-vdso.so.1 (0x00007ffd)'\n"
+        f"echo '\tlibmpi.so.12 => {prefix}/lib/libmpi.so.12 (0x00007f01)'\n"
+        "echo '\tlibgone.so.1 => not found'\n"
+        "echo '\t/lib64/ld-linux-x86-64.so.2 (0x00007f02)'\n",
+    }.items():
+        (prefix / file).parent.mkdir(parents=True, exist_ok=True)
+        (prefix / file).write_text(content)
+        (prefix / file).chmod(0o755)
+    path = f"{prefix}/bin:{os.environ['PATH']}"
+    program = parse_program(probe("/bin/true", PATH=path), "probe")
+    assert program.mpi is not None
+    assert (program.mpi.family, program.mpi.mpirun) == ("intel", f"{prefix}/bin/mpirun")
+    assert [library.name for library in program.libraries] == [
+        "ld-linux-x86-64.so.2",
+        "libmpi.so.12",
+    ]
+    assert program.missing == ("libgone.so.1",)
+
+
 def test_intel_mpi() -> None:
     program = recorded("imb-intel")
     assert program.mpi is not None

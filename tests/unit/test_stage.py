@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ class TestWriting:
         for number, step in enumerate(steps_of(run), start=1):
             scratch = kit.folder / "scratch" / run.id / step.name
             assert (step / "in.txt").read_text() == f"size {number} in {scratch}\n"
-            assert f"SCRATCH={scratch}\n" in (step / "run.sh").read_text()
+            assert f"SCRATCH={shlex.quote(str(scratch))}\n" in (step / "run.sh").read_text()
         (job,) = (run.folder / "jobs").glob("*/job.sh")
         assert "'\n0001-fake-1\n0002-fake-2\n'\n" in job.read_text()
 
