@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -107,13 +106,16 @@ def run_in(
     )
 
 
+@pytest.mark.parametrize("checkout", ["my kit", "kit"])
 @pytest.mark.parametrize("given", ["its own", "missing", "not told", "another user's", "a blank"])
-def test_home_is_a_folder_in_which_this_user_can_write(tmp_path: Path, given: str) -> None:
+def test_home_is_a_folder_in_which_this_user_can_write(
+    tmp_path: Path, given: str, checkout: str
+) -> None:
     """The control is a HOME of one's own: it stays."""
-    checkout = tmp_path / "my kit"
-    shutil.copytree(REQUIREMENTS, checkout / "requirements")
-    (checkout / "commands").mkdir()
-    getent = checkout / "commands/getent"
+    folder = tmp_path / checkout
+    shutil.copytree(REQUIREMENTS, folder / "requirements")
+    (folder / "commands").mkdir()
+    getent = folder / "commands/getent"
     getent.write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
     getent.chmod(0o755)
     homes = {"its own": tmp_path / "own", "a blank": tmp_path / "its home"}
@@ -123,10 +125,12 @@ def test_home_is_a_folder_in_which_this_user_can_write(tmp_path: Path, given: st
     if os.geteuid() == 0:
         os.chown(homes["another user's"], 65534, 65534)
     variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not told" else {}
-    done = run_in(checkout, "home.sh", **variables)
-    made = f"/tmp/proofmark-home-{os.geteuid()}"
-    expected = f"{homes[given]}" if given == "its own" else made
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{expected}\n", "")
-    assert Path(expected).is_dir()
-    with contextlib.suppress(OSError):  # somebody's home may be there in earnest
-        Path(made).rmdir()
+    done = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    home = Path(done.stdout.removesuffix("\n"))
+    own = folder / ".ansible/home"
+    assert home == (homes[given] if given == "its own" else own.resolve())
+    assert " " not in str(home)
+    assert (home.stat().st_uid, home.stat().st_mode & 0o022) == (os.geteuid(), 0)
+    again = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
+    assert again.stdout == done.stdout  # a second call makes no second folder

@@ -299,9 +299,11 @@ processors() {
         absent caches "$(why "$cpus/cpu0/cache/index0")"
     fi
     output lscpu "$limit_s" lscpu -J
-    lstopo='lstopo-no-graphics'
-    tool "$lstopo" >/dev/null || lstopo=lstopo
-    output topology "$limit_s" "$lstopo" --of xml
+    if tool lstopo-no-graphics >/dev/null; then
+        output topology "$limit_s" lstopo-no-graphics --of xml
+    else
+        output topology "$limit_s" lstopo --of xml
+    fi
     section smt
     first_line control "$cpus/smt/control"
     first_line active "$cpus/smt/active"
