@@ -7,13 +7,19 @@ SHELL := /bin/sh
 export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
+LINT_PARTS := lint-ansible lint-types lint-rest
+# All targets share .venv. Only the parts of lint run at the same time: lint has installed it.
+ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
-.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock .venv .venv-rehearsal .venv-dev
+endif
+.PHONY: help acceptance rehearsal test soak lint lint-files bench lock bundle clean relock \
+	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
 	@echo 'make rehearsal    the same on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
-	@echo 'make test         lint and all the tests; ARGS="-k name"'
+	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
+	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make lint         what CI checks beside the tests'
 	@echo 'make bench        the costs of the kit itself'
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
@@ -31,8 +37,14 @@ rehearsal: .venv-rehearsal
 	python -m tests.rehearsal --suite=$(SUITE) $(if $(LIMIT),--limit=$(LIMIT)) \
 		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
 
-test: lint
-	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+# The tests of the mark lint are among them.
+test: lint-files
+	$(PYTEST) --tier=test $(ARGS)
+
+soak: .venv-dev
+	$(PYTEST) --tier=soak $(ARGS)
+
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)
@@ -49,16 +61,25 @@ bundle: .venv
 		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
 		$(PACKAGES:%=--package=%)
 
-lint: .venv-dev
+lint: lint-files
+	pytest -q -m lint $$(grep -rl --include='test_*.py' 'pytest\.mark\.lint' tests)
+
+lint-files: .venv-dev
+	@$(MAKE) --no-print-directory -j2 --output-sync --keep-going $(LINT_PARTS)
+
+lint-ansible:
+	PROOFMARK_SITE=local ansible-lint
+
+lint-types:
+	mypy $(wildcard analysis plugins tests)
+
+lint-rest:
 	ruff check .
 	ruff format --check .
-	mypy $(wildcard analysis plugins tests)
 	yamllint --strict .
-	PROOFMARK_SITE=local ansible-lint
 	@echo shellcheck
 	@{ git ls-files -co --exclude-standard '*.sh'; git ls-files -coz --exclude-standard | \
 		xargs -0 grep -slzP '\A#! ?/(usr/)?bin/(env )?(ba|da)?sh\b'; } | sort -u | xargs shellcheck
-	pytest -q -m lint
 
 COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
