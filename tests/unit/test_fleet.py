@@ -37,10 +37,12 @@ def rates(nodes: int, bad: Rates | None = None) -> Rates:
 
 def binomial_bound(runs: int, level: float) -> int:
     """Return the most successes that `runs` trials of `level` have with 99.9 %."""
-    total, count = 0.0, -1
+    chance = total = (1 - level) ** runs
+    count = 0
     while total < 0.999:
+        chance *= (runs - count) / (count + 1) * level / (1 - level)
         count += 1
-        total += math.comb(runs, count) * level**count * (1 - level) ** (runs - count)
+        total += chance
     return count
 
 
