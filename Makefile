@@ -15,13 +15,19 @@ export GIT_CONFIG_KEY_0 := safe.directory
 export GIT_CONFIG_VALUE_0 := $(CURDIR)
 endif
 
+LINT_PARTS := lint-ansible lint-types lint-rest
+# All targets share .venv. Only the parts of lint run at the same time: lint has installed it.
+ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
-.PHONY: help acceptance rehearsal test lint bench lock bundle clean relock fresh .venv .venv-rehearsal .venv-dev
+endif
+.PHONY: help acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock \
+	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
 	@echo 'make rehearsal    the same on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
-	@echo 'make test         lint and all the tests; ARGS="-k name"'
+	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
+	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie'
 	@echo 'make lint         what CI checks beside the tests'
 	@echo 'make bench        the costs of the kit itself'
@@ -40,8 +46,14 @@ rehearsal: .venv-rehearsal
 	python -m tests.rehearsal --suite=$(SUITE) $(if $(LIMIT),--limit=$(LIMIT)) \
 		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
 
-test: lint
-	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+# The tests of the mark lint are among them.
+test: lint-files
+	$(PYTEST) --tier=test $(ARGS)
+
+soak: .venv-dev
+	$(PYTEST) --tier=soak $(ARGS)
+
+PYTEST := pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)
@@ -64,16 +76,25 @@ fresh: CLONE = /srv/my kit
 fresh: .venv-dev
 	python -m tests.fresh --release=$(DEBIAN) --clone="$(CLONE)" $(ARGS)
 
-lint: .venv-dev
+lint: lint-files
+	pytest -q -m lint $$(grep -rl --include='test_*.py' 'pytest\.mark\.lint' tests)
+
+lint-files: .venv-dev
+	@$(MAKE) --no-print-directory -j2 --output-sync --keep-going $(LINT_PARTS)
+
+lint-ansible:
+	PROOFMARK_SITE=local ansible-lint
+
+lint-types:
+	mypy $(wildcard analysis plugins tests)
+
+lint-rest:
 	ruff check .
 	ruff format --check .
-	mypy $(wildcard analysis plugins tests)
 	yamllint --strict .
-	PROOFMARK_SITE=local ansible-lint
 	@echo shellcheck
 	@{ git ls-files -co --exclude-standard '*.sh'; git ls-files -coz --exclude-standard | \
 		xargs -0 grep -slzP '\A#! ?/(usr/)?bin/(env )?(ba|da)?sh\b'; } | sort -u | xargs shellcheck
-	pytest -q -m lint
 
 COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host

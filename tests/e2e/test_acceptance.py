@@ -15,9 +15,8 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from tests.processes import running
 from tests.roles.kit import Kit, Played, make_kit, processes_of
-from tests.unit.helpers import ROOT, snapshot, until
+from tests.unit.helpers import ROOT, snapshot
 
 from proofmark.node.cpu import cpu_list
 
@@ -141,7 +140,7 @@ class TestFlow:
 
 
 @pytest.mark.fault("check-mode")
-def test_check_mode_installs_and_writes_nothing() -> None:
+def test_check_mode_says_what_would_happen_and_changes_nothing() -> None:
     """The control is the flow above: it writes."""
     with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
         kit = small_kit(Path(top))
@@ -149,32 +148,17 @@ def test_check_mode_installs_and_writes_nothing() -> None:
         played = kit.play("acceptance.yml", "--check", "--diff")
         assert played.code == 0, played.output
         assert (kit.files(), installed(), snapshot(ROOT / ".provision" / "probes")) == before
+    for words in (
+        "would run: proofmark plan --create",
+        "steps: 8",
+        "nothing speaks against it; writing was not tried",
+        "would run: proofmark execute",
+        "would run: proofmark report",
+    ):
+        assert played.says(words)
 
 
 def installed() -> str:
     """Return all Debian packages with their versions and states."""
     command = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n"]
     return subprocess.check_output(command, text=True)
-
-
-@pytest.mark.fault("same-run-id")
-def test_the_second_of_two_runs_of_one_id_is_refused_and_the_first_goes_on() -> None:
-    with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
-        kit = make_kit(Path(top))
-        waits = f"while [ {{seconds}} -gt 0 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
-        nap = (kit.folder / "benchmarks" / "nap.yml").read_text(encoding="utf-8")
-        assert "sleep {seconds}" in nap
-        changed = nap.replace("sleep {seconds}", waits)
-        (kit.folder / "benchmarks" / "nap.yml").write_text(changed, encoding="utf-8")
-        with running(kit.start("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")) as first:
-            until(lambda: len(list(kit.folder.glob("runs/one/steps/*/started"))) >= 2, 600)
-            second = kit.play("acceptance.yml", "-e", "suite=slow", "-e", "run_id=one")
-            assert second.code == 2
-            assert second.says("one: in use by process")
-            (kit.folder / "go").touch()
-            output, _ = first.communicate(timeout=600)
-        assert first.returncode == 0, output
-        assert kit.verdict()["counts"]["PASS"] == 4
-        assert list(kit.folder.glob("runs/one/steps/*/interrupted-*")) == []
-        assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == ["one"]
-        assert processes_of(kit.folder) == []

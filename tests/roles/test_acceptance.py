@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.processes import running
 from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
@@ -30,15 +29,14 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert played.says("site: local, nodes: 1, BMCs: none")
 
     whens = kit.whens()
-    stages = [f"playbooks/{stage}.yml" for stage in ("build", "scratch", "run", "collect")]
-    again = kit.play(*stages, "-e", f"run_id={kit.run().name}")
-    assert (again.code, again.recap["changed"]) == (0, 0), again.output
-    assert kit.whens() == whens
     (kit.run() / "report.html").unlink()
     key, signers = signing_key(kit.folder.parent)
+    stages = [f"playbooks/{stage}.yml" for stage in ("build", "scratch", "run", "collect")]
     named = ("-e", f"run_id={kit.run().name}", "-e", f"signing_key={key}")
-    again = kit.play("playbooks/report.yml", *named)
-    assert (again.code, again.recap["changed"]) == (0, 2), again.output
+    again = kit.play(*stages, "playbooks/report.yml", *named)
+    assert (again.code, again.recap["changed"]) == (0, 2), again.output  # report and signature
+    assert kit.whens() == whens
+    assert (kit.run() / "report.html").exists()
     assert_signed(kit, signers)
     assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
 
@@ -69,9 +67,15 @@ def assert_signed(kit: Kit, signers: Path) -> None:
     assert done.stdout.startswith(f"{output.relative_to(kit.run())}: changed\n")
 
 
+@pytest.mark.root
 def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
+    """And the run belongs to the run user."""
     assert "echo rate: 100" in NAP
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("rate: 100", "rate: 10"))
+    kit.partition(run_user="nobody")
+    (kit.folder / "runs").mkdir()
+    shutil.chown(kit.folder / "runs", "nobody")
+    assert_runnable_by("nobody")
     played = kit.play("acceptance.yml")
     assert played.code == 2
     lines = [line.strip() for line in played.output.splitlines()]
@@ -79,22 +83,9 @@ def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
     assert lines[at + 1].startswith("worst: FAIL nap rate (number=1 seconds=0) 10 MB/s: 0.111 × ")
     assert lines[at + 2].startswith(f"report: {kit.run()}/report.html; next: proofmark ")
     assert (kit.run() / "report.html").exists()
-
-
-@pytest.mark.fault("check-mode")
-def test_check_mode_says_what_would_happen_and_changes_no_file(kit: Kit) -> None:
-    before = kit.files()
-    played = kit.play("acceptance.yml", "--check", "--diff")
-    assert played.code == 0, played.output
-    assert kit.files() == before
-    for words in (
-        "would run: proofmark plan --create",
-        "steps: 2",
-        "nothing speaks against it; writing was not tried",
-        "would run: proofmark execute",
-        "would run: proofmark report",
-    ):
-        assert played.says(words)
+    steps = [*kit.run().glob("steps/*/*"), *kit.run().glob("report.html")]
+    assert {path.owner() for path in steps} == {"nobody"}
+    assert kit.scratch.owner() == "nobody"
 
 
 @pytest.mark.fault("two-sites")
@@ -110,12 +101,11 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
 
 
 @pytest.mark.fault("two-sites")
-def test_either_site_alone_is_accepted(kit: Kit) -> None:
-    """The control."""
+def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
+    """The control; the first alone is that of the whole flow."""
     shutil.copytree(kit.folder / "inventory/local", kit.folder / "inventory/other")
-    for site in ("local", "other"):
-        played = kit.play("playbooks/validate.yml", "-i", f"inventory/{site}", "-l", "local")
-        assert played.code == 0, played.output
+    played = kit.play("playbooks/validate.yml", "-i", "inventory/other", "-l", "local")
+    assert played.code == 0, played.output
 
 
 @pytest.mark.parametrize(
@@ -155,36 +145,6 @@ def kill(process: subprocess.Popen[str]) -> None:
     process.kill()
 
 
-def stop_half_way(kit: Kit, stop: Callable[[subprocess.Popen[str]], None]) -> dict[str, str]:
-    """Stop an acceptance during its second slow step; return the finished steps' when.json."""
-    with running(kit.start("acceptance.yml", "-e", "suite=slow")) as process:
-        wait_for(lambda: len(started(kit)) == 4, 600)
-        stop(process)
-        process.communicate(timeout=300)
-    assert process.returncode != 0
-    wait_for(lambda: processes_of(kit.folder) == [], 100)
-    whens = kit.whens()
-    assert len(whens) == 3
-    return whens
-
-
-def started(kit: Kit) -> list[Path]:
-    return list(kit.run().glob("steps/*/started"))
-
-
-@pytest.mark.root
-def test_run_belongs_to_the_run_user(kit: Kit) -> None:
-    kit.partition(run_user="nobody")
-    (kit.folder / "runs").mkdir()
-    shutil.chown(kit.folder / "runs", "nobody")
-    assert_runnable_by("nobody")
-    played = kit.play("acceptance.yml")
-    assert played.code == 0, played.output
-    steps = [*kit.run().glob("steps/*/*"), *kit.run().glob("report.html")]
-    assert {path.owner() for path in steps} == {"nobody"}
-    assert kit.scratch.owner() == "nobody"
-
-
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -192,25 +152,65 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.05)
 
 
-def goes_on(kit: Kit, whens: dict[str, str]) -> None:
-    run = kit.run()
-    played = kit.play("acceptance.yml", "-e", "suite=slow")
-    assert played.code == 0, played.output
-    assert kit.run() == run
-    assert whens.items() <= kit.whens().items()
-    assert kit.verdict()["counts"]["PASS"] == 4
+SLOW = ("acceptance.yml", "-e", "suite=slow")
+
+
+def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], None]) -> None:
+    """Stop a play; it is an error if it has to be killed."""
+    try:
+        how(process)
+        process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode != 0
+
+
+def in_the_last_step(kit: Kit, *play: str) -> subprocess.Popen[str]:
+    """Start `play` and wait for the last step of the run, the only one that waits."""
+    process = kit.start(*play)
+    try:
+        wait_for(lambda: any("[ 24 = 24 ]" in line for line in processes_of(kit.folder)), 120)
+    except AssertionError:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process
 
 
 @pytest.mark.fault("interrupt-sigint")
-def test_ctrl_c_leaves_no_child_and_the_same_command_goes_on(kit: Kit) -> None:
-    goes_on(kit, stop_half_way(kit, interrupt))
-
-
 @pytest.mark.fault("interrupt-sigterm")
-def test_sigterm_leaves_no_child_and_the_same_command_goes_on(kit: Kit) -> None:
-    goes_on(kit, stop_half_way(kit, terminate))
+@pytest.mark.fault("same-run-id")
+def test_whatever_stops_it_leaves_no_child_and_the_same_command_goes_on(kit: Kit) -> None:
+    """And while it goes on, nobody else may run the same run."""
+    assert "sleep {seconds}" in NAP
+    waits = f"while [ {{number}}{{seconds}} = 24 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
+    (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("sleep {seconds}", waits))
+    whens: list[dict[str, str]] = []
+    for how, play in (
+        (interrupt, SLOW),
+        (terminate, ("playbooks/run.yml",)),
+        (kill, ("playbooks/run.yml",)),
+    ):
+        stop(in_the_last_step(kit, *play), how)
+        wait_for(lambda: processes_of(kit.folder) == [], 10)
+        whens.append(kit.whens())
+    assert len(whens[0]) == 3
+    assert whens[0] == whens[1] == whens[2]
 
-
-@pytest.mark.fault("interrupt-sigterm")
-def test_sigkill_leaves_no_child_either(kit: Kit) -> None:
-    stop_half_way(kit, kill)
+    run = kit.run()
+    first = in_the_last_step(kit, *SLOW)
+    try:
+        interrupted = sorted(run.glob("steps/*/interrupted-*"))
+        second = kit.play(*SLOW, "-e", f"run_id={run.name}")
+        assert second.code == 2
+        assert second.says(f"{run.name}: in use by process")
+        (kit.folder / "go").touch()
+        output, _ = first.communicate(timeout=120)
+    finally:
+        if first.poll() is None:
+            os.killpg(first.pid, signal.SIGKILL)
+    assert first.returncode == 0, output
+    assert sorted(run.glob("steps/*/interrupted-*")) == interrupted
+    assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == [run.name]
+    assert whens[0].items() <= kit.whens().items()
+    assert kit.verdict()["counts"]["PASS"] == 4

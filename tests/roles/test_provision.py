@@ -86,12 +86,6 @@ def test_second_time_changes_nothing_and_another_lock_replaces_the_first(kit: Ki
     assert not (prefix / "left over").exists()
 
 
-def missing_package(kit: Kit) -> tuple[str, ...]:
-    """Let a package be missing, and return the command that makes us an ordinary user."""
-    environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
-    return ordinary_user(kit)
-
-
 def ordinary_user(kit: Kit) -> tuple[str, ...]:
     if os.geteuid() != 0:
         return ()
@@ -105,9 +99,13 @@ def ordinary_user(kit: Kit) -> tuple[str, ...]:
 
 
 @pytest.mark.fault("not-root")
-def test_user_is_told_what_is_missing_and_the_one_command(kit: Kit) -> None:
-    command = missing_package(kit)
-    assert kit.play("playbooks/plan.yml", command=command).code == 0
+def test_user_goes_on_or_is_told_what_is_missing_and_the_one_command(kit: Kit) -> None:
+    """The control comes first: nothing is missing."""
+    command = ordinary_user(kit)
+    played = build(kit, command=command)
+    assert played.code == 0, played.output
+    assert (kit.run() / "software.json").exists()
+    environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
     before = kit.files()
     for arguments in ((), ("--check",)):
         played = kit.play("playbooks/build.yml", *arguments, command=command)
@@ -118,14 +116,6 @@ def test_user_is_told_what_is_missing_and_the_one_command(kit: Kit) -> None:
         )
     after = kit.files()
     assert {path for path in after if after[path] != before.get(path)} <= own_notes(kit)
-
-
-@pytest.mark.fault("not-root")
-def test_user_goes_on_where_nothing_is_missing(kit: Kit) -> None:
-    """The control."""
-    played = build(kit, command=ordinary_user(kit))
-    assert played.code == 0, played.output
-    assert (kit.run() / "software.json").exists()
 
 
 def own_notes(kit: Kit) -> set[str]:
@@ -142,10 +132,15 @@ def test_check_mode_says_what_root_would_install(kit: Kit) -> None:
     assert played.says(f"Debian packages: {ABSENT}")
 
 
-def test_run_is_not_gone_on_with_other_programs(kit: Kit) -> None:
+@pytest.mark.fault("program-missing")
+def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None:
+    """The control of the fault: with the program the same command goes on."""
     program = kit.folder / "sh"
-    shutil.copy("/bin/sh", program)
     environment(kit, SYSTEM.replace("/bin/sh", str(program)))
+    played = build(kit)
+    assert played.code == 2
+    assert played.says(f"no such program: {program}")
+    shutil.copy("/bin/sh", program)
     assert build(kit).code == 0
     software = (kit.run() / "software.json").read_bytes()
     with program.open("ab") as file:
@@ -154,14 +149,6 @@ def test_run_is_not_gone_on_with_other_programs(kit: Kit) -> None:
     assert played.code == 2
     assert played.says("other programs or libraries of shell than")
     assert (kit.run() / "software.json").read_bytes() == software
-
-
-@pytest.mark.fault("program-missing")
-def test_program_that_a_package_lacks_is_named(kit: Kit) -> None:
-    environment(kit, SYSTEM.replace("/bin/sh", "/bin/no-such-program"))
-    played = build(kit)
-    assert played.code == 2
-    assert played.says("no such program: /bin/no-such-program")
 
 
 def test_unknown_origin_is_refused(kit: Kit) -> None:

@@ -11,14 +11,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.processes import running
-from tests.roles.kit import Kit, Played
+from tests.roles.kit import Kit, Played, processes_of
+from tests.unit.helpers import until
 
 from proofmark.origins.spack import this_system
 from proofmark.spacklock import canonicalise, overlay_digest
@@ -149,7 +148,10 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
 
 
 @pytest.mark.fault("build-fails")
-def test_failed_install_goes_on_where_it_stopped(spack: Kit) -> None:
+@pytest.mark.fault("interrupt-sigterm")
+def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> None:
+    """With a lock of the site, which is taken and labelled."""
+    site_lock(spack)
     tell(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
@@ -157,81 +159,91 @@ def test_failed_install_goes_on_where_it_stopped(spack: Kit) -> None:
     assert failed.says("the same command goes on")
     assert not (spack.run() / "software.json").exists()
     tell(spack, "fails", "")
+
+    tell(spack, "hangs", "shell")
+    process = spack.start("playbooks/build.yml")
+    until(lambda: builders(spack) != [] or process.poll() is not None, 120)
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    until(lambda: builders(spack) == [])
+    tell(spack, "hangs", "")
+
     went_on = build(spack)
     assert went_on.code == 0, went_on.output
     assert went_on.says("1 of 1: shell@1.0")
-    assert not went_on.says("lib-one@1.0, for")
-    assert software(spack)["hash"] == SHELL
+    assert not went_on.says("lib-one@2.0, for")
+    package = software(spack)
+    assert package["hash"] == SHELL
+    (finding,) = package["findings"]
+    assert "DERIVED" in finding
+    assert "lib-one: 1.0 → 2.0" in finding
+
+
+def site_lock(kit: Kit) -> None:
+    """Give the site a lock of its own, with another version of the library."""
+    ours = kit.folder / "environments/local" / this_system()
+    site = kit.folder / "inventory/local/locks/local" / this_system()
+    shutil.copytree(ours, site)
+    lock = json.loads((site / "spack.lock").read_text())
+    lock["concrete_specs"][LIBRARY]["version"] = "2.0"
+    (site / "spack.lock").write_text(canonicalise(lock))
+
+
+def builders(kit: Kit) -> list[str]:
+    """Return the command lines of the Spack that runs."""
+    return [line for line in processes_of(kit.folder) if "--only-concrete" in line]
 
 
 @pytest.mark.fault("stale-lock")
-def test_stale_lock_is_refused_before_anything_is_made(spack: Kit) -> None:
-    with (spack.folder / "spack-repo/spack_repo/proofmark/repo.yaml").open("a") as file:
-        file.write("# edited\n")
+def test_stale_lock_and_moved_tag_are_refused_before_anything_is_made(spack: Kit) -> None:
+    recipes = spack.folder / "spack-repo/spack_repo/proofmark/repo.yaml"
+    text = recipes.read_text()
+    recipes.write_text(text + "# edited\n")
     played = build(spack)
     assert played.code == 2
     assert played.says("recipes changed: make lock")
     assert played.says("rc: 3")
     assert not (spack.folder / ".provision").exists()
 
-
-def test_site_lock_is_taken_and_labelled(spack: Kit) -> None:
-    ours = spack.folder / "environments/local" / this_system()
-    site = spack.folder / "inventory/local/locks/local" / this_system()
-    shutil.copytree(ours, site)
-    lock = json.loads((site / "spack.lock").read_text())
-    lock["concrete_specs"][LIBRARY]["version"] = "2.0"
-    (site / "spack.lock").write_text(canonicalise(lock))
-    played = build(spack)
-    assert played.code == 0, played.output
-    (finding,) = software(spack)["findings"]
-    assert "DERIVED" in finding
-    assert "lib-one: 1.0 → 2.0" in finding
-
-
-def test_tag_that_is_not_the_pinned_commit_is_refused(spack: Kit) -> None:
+    recipes.write_text(text)
     upstream = spack.folder.parent / "upstream"
     git(upstream, "commit", "--quiet", "--allow-empty", "--message=moved")
     git(upstream, "tag", "--force", "v1")
-    played = build(spack)
+    played = spack.play("playbooks/build.yml")
     assert played.code == 2
     assert played.says("the pinned commit")
     assert not (spack.folder / ".provision/spack/spack").exists()
 
 
-@pytest.mark.fault("interrupt-sigterm")
-def test_stopped_install_leaves_no_builder_behind(spack: Kit) -> None:
-    tell(spack, "hangs", "shell")
-    log = spack.folder / ".provision/spack/logs/local.log"
-    deadline = time.monotonic() + 600
-    with running(spack.start("playbooks/plan.yml", "playbooks/build.yml", "-v")) as process:
-        while not (log.exists() and "Installing shell" in log.read_text()):
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.2)
-        os.kill(process.pid, signal.SIGTERM)
-        process.communicate(timeout=300)
-    assert process.returncode != 0
-    tell(spack, "hangs", "")
-    assert build(spack).code == 0
-
-
-def preinstalled(kit: Kit, **facts: Any) -> None:
+def preinstalled(kit: Kit, **facts: Any) -> Path:
+    """Let the site have a package; return where its program is to be."""
     prefix = kit.folder.parent / "site/shell"
     (prefix / "bin").mkdir(parents=True)
-    shutil.copy("/bin/sh", prefix / "bin/sh")
-    named = {"prefix": str(prefix), "version": "7.1", **facts}
+    named = {"prefix": str(prefix), "version": "7.1", "programs": {"sh": "bin/own-sh"}, **facts}
     kit.partition(provision_from="preinstalled", preinstalled={"shell": named})
+    return prefix / "bin/own-sh"
 
 
-def test_programs_of_the_site_are_taken_with_their_modules(kit: Kit) -> None:
+@pytest.mark.fault("program-missing")
+def test_programs_of_the_site_are_taken_with_their_modules_or_named(kit: Kit) -> None:
     home = kit.folder.parent / "home"
     home.mkdir()
     (home / "modules/suite").mkdir(parents=True)
     (home / "modules/suite/7.lua").write_text('setenv("SUITE", "suite/7")\n')
     (home / ".bash_profile").write_text(f"module use {home}/modules\n")
     kit = dataclasses.replace(kit, environment={"HOME": str(home)})
-    preinstalled(kit, modules=["suite/7"], environment={"TUNED": "1"})
-    built = build(kit)
+    program = preinstalled(kit, modules=["suite/7"], environment={"TUNED": "1"})
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("no such program:")
+    assert played.says("site/shell/bin/own-sh")
+    program.touch(mode=0o644)
+    assert kit.play("playbooks/build.yml").says("not executable:")
+
+    program.unlink()
+    shutil.copy("/bin/sh", program)
+    built = kit.play("playbooks/build.yml")
     assert built.code == 0, built.output
     package = software(kit)
     assert (package["origin"], package["version"]) == ("preinstalled", "7.1")
@@ -239,24 +251,6 @@ def test_programs_of_the_site_are_taken_with_their_modules(kit: Kit) -> None:
     assert "HOME" not in package["environment"]
     again = kit.play("playbooks/build.yml")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
-
-
-@pytest.mark.fault("program-missing")
-def test_program_that_the_site_does_not_have_is_named(kit: Kit) -> None:
-    preinstalled(kit, programs={"sh": "bin/no-such"})
-    played = build(kit)
-    assert played.code == 2
-    assert played.says("no such program:")
-    assert played.says("site/shell/bin/no-such")
-    (kit.folder.parent / "site/shell/bin/no-such").touch(mode=0o644)
-    assert build(kit).says("not executable:")
-
-
-def test_package_that_the_site_does_not_name_is_refused(kit: Kit) -> None:
-    kit.partition(provision_from="preinstalled")
-    played = build(kit)
-    assert played.code == 2
-    assert played.says("partition.preinstalled: shell")
 
 
 FAKE_EB = r"""#!/bin/sh
@@ -284,27 +278,26 @@ def easybuild(kit: Kit) -> Kit:
     return kit
 
 
-def test_easystack_is_installed_and_a_second_time_changes_nothing(spack: Kit) -> None:
-    kit = easybuild(spack)
+def test_site_without_easybuild_is_told_so_and_with_it_the_easystack_is_installed(
+    spack: Kit,
+) -> None:
+    kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
+    played = build(kit)
+    assert played.code == 2
+    assert played.says("no such command on the controller")
+    assert played.says("another provision_from")
+
     program = kit.folder.parent / "tools/eb"
     program.write_text(FAKE_EB)
     program.chmod(0o755)
     kit = dataclasses.replace(
         kit, environment={"PATH": f"{program.parent}:/usr/bin:/bin", "LMOD_CMD": "/bin/true"}
     )
-    checked = kit.play("playbooks/plan.yml", "playbooks/build.yml")
-    assert checked.code == 0, checked.output
-    assert checked.says("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
+    built = kit.play("playbooks/build.yml")
+    assert built.code == 0, built.output
+    assert built.says("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
     package = software(kit)
     assert (package["origin"], package["version"]) == ("easybuild", "1.0")
     assert package["spec"] == "Shell/1.0-GCC"
     again = kit.play("playbooks/build.yml")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
-
-
-def test_site_without_easybuild_is_told_so(spack: Kit) -> None:
-    kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
-    played = build(kit)
-    assert played.code == 2
-    assert played.says("no such command on the controller")
-    assert played.says("another provision_from")

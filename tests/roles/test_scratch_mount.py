@@ -64,13 +64,10 @@ def test_mounted_proven_and_taken_away(kit: Kit, pfs: Path) -> None:
     assert "=== layout" in said
     assert list((pfs / "runs").iterdir()) == []
 
-    again = kit.play("playbooks/scratch.yml")
-    assert (again.code, again.recap["changed"]) == (0, 0), again.output
-
-    left = kit.play("unmount.yml")
+    # Mounted again and unmounted twice: of the four tasks one changes something.
+    left = kit.play("playbooks/scratch.yml", "unmount.yml", "unmount.yml")
     assert left.code == 0, left.output
     assert (is_mounted(pfs), pfs.exists(), left.recap["changed"]) == (False, False, 1)
-    assert kit.play("unmount.yml").recap["changed"] == 0
 
 
 @pytest.mark.fault("mount-fails")

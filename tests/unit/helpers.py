@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from hypothesis import settings
 
 from proofmark.cases import Benchmarks, load_benchmarks
 from proofmark.node.program import Program
@@ -61,6 +62,11 @@ FAKE: dict[str, Any] = {
 
 SOUND = 'echo "size $1"; echo "rate 100"; echo END'
 """A program that does what its case expects of it."""
+
+
+def examples(share: float) -> settings:
+    """Return settings with `share` times the examples that a property has in this tier."""
+    return settings(max_examples=max(1, round(share * settings().max_examples)))
 
 
 def topology(cores: int = 2) -> Topology:

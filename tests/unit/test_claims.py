@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.unit import claims_data as data
 from tests.unit.claims_data import Files, Layout, Machine, Placing, Sheet
+from tests.unit.helpers import examples
 
 from proofmark.claims import CLAIMS, answers, p5
 from proofmark.claims.change import steepest_fall
@@ -184,7 +185,8 @@ DROPPED: Mapping[str, Mapping[str, Any]] = {
     "C5.3": {"benchmark": "Bcast", "ranks": 128, "placement": "BD"},
     "C5.4": {"benchmark": "Alltoall", "ranks": 2, "placement": "UA", "bytes": 1048576},
 }
-FEW = settings(max_examples=8, deadline=None)
+FEW = examples(0.08)
+"""Each example is a whole sweep of a paper."""
 
 
 @pytest.mark.parametrize("claim", TRUE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.fleets import fleet_run
 from tests.unit.test_seats import make_plan_of
@@ -61,7 +61,6 @@ def some_records(draw: st.DrawFn) -> list[Record]:
     return made
 
 
-@settings(deadline=None)  # the first table costs the start of its library
 @given(some_records())
 def test_records_come_back_from_their_columns(given: list[Record]) -> None:
     columns = Records.of(given)
@@ -152,7 +151,6 @@ def two_ranks() -> Step:
     return step.model_copy(update={"cpus": [(0, (0,)), (1, (1,))]})
 
 
-@settings(deadline=None)  # what is slow on a crowded machine is not wrong
 @given(st.lists(st.tuples(st.lists(entries, max_size=3), st.booleans()), min_size=1, max_size=8))
 def test_what_was_right_once_is_right_again_and_nothing_else(
     told: list[tuple[list[dict[str, object]], bool]],

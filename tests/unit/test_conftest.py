@@ -16,14 +16,17 @@ SKIPPED_MODULE = "import pytest\n\npytest.importorskip('no_such_module')\n"
 LISTED = '[[skip]]\ntest = "test_inner.py::test_it"\n'
 
 
-def run_pytest(folder: Path, test: str, skips: str = "") -> subprocess.CompletedProcess[str]:
+def run_pytest(
+    folder: Path, test: str, skips: str = "", *options: str
+) -> subprocess.CompletedProcess[str]:
     """Run `test` as the only test of `folder` under the rules, with `skips` as its skips.toml."""
     shutil.copy(CONFTEST, folder)
     (folder / "skips.toml").write_text(skips)
-    (folder / "faults.yml").write_text("disk-full: the step is INVALID\n")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = fault(id): as in the project\n")
+    (folder / "faults.yml").write_text("disk-full: {tier: test}\nlong-run: {tier: soak}\n")
+    markers = "markers =\n  fault(id): as in the project\n  soak: as in the project\n"
+    (folder / "pytest.ini").write_text(f"[pytest]\n{markers}")
     (folder / "test_inner.py").write_text(test)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(folder)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(folder)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -38,12 +41,6 @@ def test_listed_skip_is_allowed(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, SKIPPED_TEST, LISTED)
     assert result.returncode == 0, result.stdout
     assert "1 skipped" in result.stdout
-
-
-@pytest.mark.parametrize(("fault", "code"), [("disk-full", 0), ("disc-full", 4)])
-def test_fault_mark_must_be_known(tmp_path: Path, fault: str, code: int) -> None:
-    test = f"import pytest\n\n@pytest.mark.fault({fault!r})\ndef test_it() -> None: ...\n"
-    assert run_pytest(tmp_path, test).returncode == code
 
 
 LEFT = """
@@ -84,3 +81,69 @@ def test_a_process_that_was_waited_for_is_no_fault(tmp_path: Path) -> None:
     """The control; the fixture's process outlives the first test and ends with the second."""
     result = run_pytest(tmp_path, LEFT.format(start=WAITED_FOR, end="process.kill()"))
     assert result.returncode == 0, result.stdout
+
+
+KNOWN = """
+import pytest
+
+@pytest.mark.fault("disk-full")
+def test_short() -> None: ...
+
+@pytest.mark.soak
+@pytest.mark.fault("long-run")
+def test_long() -> None: ...
+"""
+
+
+def test_faults_of_both_tiers_are_accepted(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, KNOWN)
+    assert result.returncode == 0, result.stdout
+    assert "2 passed in" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("disk-full", "disc-full", "found fault('disc-full',); accepted: one of ['disk-full', "),
+        ("disk-full", "long-run", "found a test outside the tier soak of the fault long-run"),
+        ("long-run", "disk-full", "found a test outside the tier test of the fault disk-full"),
+    ],
+    ids=["unknown", "not marked soak", "marked soak"],
+)
+def test_fault_mark_must_be_known_and_of_its_tier(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    result = run_pytest(tmp_path, KNOWN.replace(old, new))
+    assert result.returncode == 4
+    assert words in result.stderr
+
+
+OF_EACH_TIER = """
+import pytest
+from hypothesis import given, settings, strategies
+
+def test_short() -> None: ...
+
+@pytest.mark.soak
+def test_long() -> None: ...
+
+@given(strategies.integers())
+def test_property(number: int) -> None:
+    assert settings().max_examples == EXAMPLES
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "examples"),
+    [(["-k", "long or property"], 50), (["--tier=test"], 50), (["--tier=soak"], 2000)],
+    ids=["no tier", "test", "soak"],
+)
+def test_tier_leaves_out_tests_and_chooses_the_number_of_examples(
+    tmp_path: Path, options: list[str], examples: int
+) -> None:
+    test = OF_EACH_TIER.replace("EXAMPLES", str(examples))
+    result = run_pytest(tmp_path, test, "", "-v", *options)
+    assert result.returncode == 0, result.stdout
+    assert "2 passed, 1 deselected in" in result.stdout
+    left_out = "test_long" if "--tier=test" in options else "test_short"
+    assert left_out not in result.stdout

@@ -108,12 +108,13 @@ def test_a_signal_stops_in_order_and_the_next_start_goes_on(
     assert (second / "interrupted-1" / "stdout").read_text() == "size 2\n"
 
 
-def test_a_signal_at_any_moment_leaves_a_job_that_goes_on(kit: Kit) -> None:
+@pytest.mark.parametrize("apart_ms", [16, pytest.param(0.5, marks=pytest.mark.soak)])
+def test_a_signal_at_any_moment_leaves_a_job_that_goes_on(kit: Kit, apart_ms: float) -> None:
     (kit.folder / "go").touch()
     run = kit.run()
-    for delay in range(0, 160, 16):
+    for number in range(round(160 / apart_ms)):
         with running(start(run)) as process:
-            time.sleep(delay / 1000)
+            time.sleep(number * apart_ms / 1000)
             process.terminate()
             assert process.wait(300) in (143, -signal.SIGTERM, 0)
     assert finish(run)[0] == 0

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -67,17 +67,19 @@ def command(script: str) -> list[str]:
 
 
 @pytest.mark.parametrize("launcher", launchers.names())
-@pytest.mark.parametrize("mpi", ["", "intel", "mpich", "mvapich", "openmpi"])
-@pytest.mark.parametrize("cpus", [ALIKE, UNEVEN, DIFFERENT, [(0, (0, 1))], [(0, (0,)), (0, (0,))]])
-def test_every_launcher_writes_posix_sh(
-    launcher: str, mpi: str, cpus: Ranks, tmp_path: Path
-) -> None:
-    script = text(launcher, launch(cpus, mpi))
-    (tmp_path / "script").write_text(f"#!/bin/sh\nHERE=.\n{script}\n")
-    subprocess.run(["dash", "-n", tmp_path / "script"], check=True)
-    subprocess.run(["shellcheck", "--severity=warning", tmp_path / "script"], check=True)
-    assert "export NAME='it'\"'\"'s'" in script
-    assert command(script)[-2:] == ["/opt/a b/program", "x y"]
+def test_every_launcher_writes_posix_sh(launcher: str, tmp_path: Path) -> None:
+    places = [ALIKE, UNEVEN, DIFFERENT, [(0, (0, 1))], [(0, (0,)), (0, (0,))]]
+    for mpi, (number, cpus) in product(MPIS, enumerate(places)):
+        script = text(launcher, launch(cpus, mpi))
+        path = tmp_path / f"script-{mpi}-{number}"
+        path.write_text(f"#!/bin/sh\nHERE=.\n{script}\n")
+        subprocess.run(["dash", "-n", path], check=True)
+        assert "export NAME='it'\"'\"'s'" in script
+        assert command(script)[-2:] == ["/opt/a b/program", "x y"]
+    subprocess.run(["shellcheck", "--severity=warning", *tmp_path.iterdir()], check=True)
+
+
+MPIS = ("", "intel", "mpich", "mvapich", "openmpi")
 
 
 @pytest.mark.parametrize("cpus", [(0,), (0, 1), (5, 2), (271,), (3, 3)])

@@ -9,14 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.placement import place
 from proofmark.placement.openmp import close, spread, subpartitions
 from proofmark.topology import Topology
-
-unhurried = settings(deadline=None)  # the machine may be busy
 
 # A program that prints the number of the place of each thread.
 PLACES = r"""
@@ -57,7 +55,6 @@ def test_worked_by_hand(
     assert spread(threads, places) == as_spread
 
 
-@unhurried
 @given(threads=st.integers(1, 300), places=st.integers(1, 100))
 def test_the_rules_of_the_specification(threads: int, places: int) -> None:
     least, most = threads // places, -(-threads // places)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofmark.errors import BadInput
 from proofmark.placement import RULES, Placement, RankPlace, place
 from proofmark.topology import Core, NumaDomain, Topology
 
-unhurried = settings(deadline=None)  # the machine may be busy
 PAIRS = ("same-tile", "same-socket", "other-socket", "1-hop", "2-hop")
 OTHER_NAMES = ("BAL-DIST", "BAL-ACC", "UNBAL-DIST", "UNBAL-ACC")  # of BD, BA, UD, UA
 GENERAL = [name for name in RULES if name not in (*PAIRS, "other-node", *OTHER_NAMES)]
@@ -115,7 +114,6 @@ def on_nodes(placement: Placement) -> dict[int, list[RankPlace]]:
 
 
 @pytest.mark.parametrize("name", GENERAL)
-@unhurried
 @given(request_=requests())
 def test_every_rank_is_placed_once_and_nothing_is_shared_unasked(
     name: str, request_: Request
@@ -145,7 +143,6 @@ def test_every_rank_is_placed_once_and_nothing_is_shared_unasked(
 
 
 @pytest.mark.parametrize("name", GENERAL)
-@unhurried
 @given(request_=requests())
 def test_balance_over_nodes(name: str, request_: Request) -> None:
     placement = request_.placed_if_it_fits(name)
@@ -164,7 +161,6 @@ def test_balance_over_nodes(name: str, request_: Request) -> None:
 
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
-@unhurried
 @given(request_=requests())
 def test_only_what_does_not_fit_is_refused(name: str, request_: Request) -> None:
     cores = len(request_.node.cores)
@@ -180,7 +176,6 @@ def test_only_what_does_not_fit_is_refused(name: str, request_: Request) -> None
 
 
 @pytest.mark.parametrize("name", GENERAL)
-@unhurried
 @given(request_=requests(), more=st.integers(1, 50))
 def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request, more: int) -> None:
     node = request_.node
@@ -191,7 +186,6 @@ def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request,
 
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
-@unhurried
 @given(request_=requests(), factor=st.integers(1, 5))
 def test_sharing_that_is_asked_for_is_even(name: str, request_: Request, factor: int) -> None:
     request_.threads, request_.nodes = 1, 1
@@ -215,7 +209,6 @@ def levels_above(core: Core) -> list[tuple[Hashable, Hashable]]:
 
 
 @pytest.mark.parametrize("name", ["BD", "UD"])
-@unhurried
 @given(request_=requests())
 def test_distributed_is_even_at_every_level(name: str, request_: Request) -> None:
     """In each whole, parts differ by one rank at most, but for those that are full."""
@@ -233,7 +226,6 @@ def test_distributed_is_even_at_every_level(name: str, request_: Request) -> Non
                     assert held[other] - held[one] <= 1
 
 
-@unhurried
 @given(request_=requests())
 def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     request_.threads = request_.nodes = 1
@@ -257,7 +249,6 @@ def fits(own: list[RankPlace], node: Topology) -> bool:
     return len({held[domain.os_index] for domain in node.numa_domains}) == 1
 
 
-@unhurried
 @given(request_=requests())
 def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
     domains = len(request_.node.numa_domains)
@@ -271,7 +262,6 @@ def test_fitted_fits_and_unfitted_does_not(request_: Request) -> None:
                 assert fits(own, request_.node) == (name == "fitted")
 
 
-@unhurried
 @given(node=topologies(), multiple=st.integers(1, 4))
 def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
     node: Topology, multiple: int
@@ -286,7 +276,6 @@ def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@unhurried
 @given(node=topologies())
 def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -> None:
     hops = node.socket_hops
@@ -312,7 +301,6 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
         )
 
 
-@unhurried
 @given(node=topologies(), pairs=st.integers(1, 40))
 def test_pairs_between_nodes_sit_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))

@@ -8,8 +8,9 @@ import re
 from functools import cache
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.helpers import examples
 
 from proofmark.cases import load_benchmarks
 from proofmark.reader.engine import Reading, read_output
@@ -102,20 +103,20 @@ def check(readings: list[Reading], text: str) -> None:
             assert reading.value in standing
 
 
-@settings(max_examples=600, deadline=None)
+@examples(12)
 @given(damaged())
 def test_damaged_output_gives_no_number_that_it_does_not_hold(case: tuple[str, str]) -> None:
     name, text = case
     check(read_output(spec(name), name, text), text)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(4)
 @given(st.sampled_from(CASES), st.one_of(st.text(), st.binary().map(lambda b: b.decode("latin-1"))))
 def test_any_text_is_read_without_an_error(case: str, text: str) -> None:
     check(read_output(spec(case), case, text), text)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(4)
 @given(
     st.sampled_from(["fio-cache", "ior"]),
     st.recursive(

@@ -159,11 +159,34 @@ def test_one_version() -> None:
     assert galaxy["version"] == proofmark.__version__
 
 
-def test_every_fault_has_a_test() -> None:
+def marks_of(test: str) -> set[str]:
+    """Return the names of the marks of the test or class that a node id names, and of its class.
+
+    Raises:
+        StopIteration: there is no such test.
+    """
+    file, *names = test.split("::")
+    body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+    marks: set[str] = set()
+    for name in names:
+        kinds = ast.ClassDef | ast.FunctionDef
+        found = next(each for each in body if isinstance(each, kinds) and each.name == name)
+        body = found.body
+        decorators = [ast.unparse(decorator) for decorator in found.decorator_list]
+        marks |= {mark for text in decorators for mark in re.findall(r"^pytest\.mark\.(\w+)", text)}
+    return marks
+
+
+def test_every_fault_has_a_test_and_a_control_in_its_tier() -> None:
+    """tests/conftest.py refuses a fault's test outside of the tier."""
     faults = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault) for fault in faults)
-    assert all(isinstance(outcome, str) and outcome for outcome in faults.values())
     assert sorted(faults.keys() - fault_marks()) == []
+    for fault, entry in faults.items():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault)
+        assert entry.keys() == {"tier", "control", "outcome"}
+        assert isinstance(entry["outcome"], str) and entry["outcome"]
+        assert entry["tier"] in ("test", "soak")
+        assert ("soak" in marks_of(entry["control"])) is (entry["tier"] == "soak"), fault
 
 
 @pytest.mark.lint

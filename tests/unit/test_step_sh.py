@@ -293,13 +293,14 @@ class TestInterrupted:
         kept = [step.text(f"interrupted-{number}/stdout") for number in (1, 2)]
         assert [*kept, step.text("stdout")] == printed
 
+    @pytest.mark.parametrize("apart_ms", [4, pytest.param(0.2, marks=pytest.mark.soak)])
     def test_a_signal_at_any_moment_leaves_a_step_that_can_be_run(
-        self, tmp_path: Path, shell: str
+        self, tmp_path: Path, shell: str, apart_ms: float
     ) -> None:
         step = stage(tmp_path, shell, f"{DAEMON} {SOUND}; sleep 0.02")
-        for delay in range(0, 60, 4):
+        for number in range(round(60 / apart_ms)):
             with running(step.start()) as process:
-                time.sleep(delay / 1000)
+                time.sleep(number * apart_ms / 1000)
                 process.terminate()
                 assert process.wait(200) in (143, -signal.SIGTERM, 0)
             assert step.processes() == []

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit
 
@@ -266,7 +266,6 @@ class TestWhole:
         records = [record(attempt=1), record(attempt=2)]
         assert judged(known, records).coverage.duplicate == 0
 
-    @settings(deadline=None)  # what is slow on a crowded machine is not wrong
     @given(st.data(), st.randoms(use_true_random=False))
     def test_the_order_of_the_records_says_nothing(
         self, known: tuple[Plan, Benchmarks], data: st.DataObject, order: random.Random
