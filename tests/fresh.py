@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -31,7 +32,7 @@ REGISTRIES = re.compile(r"PIP_\w+|(?i:\w+_proxy)|SSL_CERT_FILE|REQUESTS_CA_BUNDL
 """Environment variables that say where and how packages are fetched."""
 LOGIN = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/root",
+    "HOME": pwd.getpwuid(0).pw_dir,
     "TERM": "dumb",
 }
 INSIDE = r"""
