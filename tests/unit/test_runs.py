@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -177,10 +177,11 @@ class TestOpening:
 
     @given(st.binary(max_size=40))
     def test_damaged_plans_are_refused_with_their_name(self, content: bytes) -> None:
-        path = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip()) / "plan.json"
-        path.write_bytes(content)
-        with pytest.raises(BadInput, match=r"plan\.json: found unreadable"):
-            open_run(path.parent)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "plan.json"
+            path.write_bytes(content)
+            with pytest.raises(BadInput, match=r"plan\.json: found unreadable"):
+                open_run(path.parent)
 
     def test_whole_files_are_whole_or_as_they_were(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
