@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
-from proofmark import stage
+from proofmark import runs, stage
 from proofmark.acceptance import conclude, judged
 from proofmark.errors import BadInput
 from proofmark.execute import execute
-from proofmark.runs import Run, leave_out, open_run, start_or_continue, write_whole
+from proofmark.runs import Run, leave_out, open_run, write_whole
 from proofmark.stage import step_script, write_steps
 
 
@@ -123,9 +123,7 @@ class TestRepeatedCommands:
         run = self.run(kit, {})
         execute(run, "none", lambda line: None)
         conclude(run)
-        how = (kit.plan(), kit.benchmarks(), kit.site(), "")
-        _, continued = start_or_continue(run.folder.parent, *how, run_id=None)
-        assert not continued
+        assert runs._unfinished(run.folder.parent, run.plan.digest) is None
 
 
 class TestScripts:
