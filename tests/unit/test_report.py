@@ -179,7 +179,7 @@ def test_judged_figures_with_reference_ratio_limit_and_source(
     words = section(good[2], "judged")
     metric = benchmarks_of(good[0]).case("hpcc").metrics["dgemm_star"]
     assert f"hpcc dgemm_star {metric.what} close, " in words
-    assert re.search(r"vm 41\.29 Gflops 1 54\.00 Gflops 0\.765 at least 0\.55 derived: ", words)
+    assert re.search(r"vm 41\.29 Gflops 1 54\.00 Gflops 0\.765 at least 0\.45 derived: ", words)
 
 
 def test_what_went_wrong_comes_first(troubled: tuple[Run, Verdict, str]) -> None:
