@@ -60,7 +60,8 @@ def judged_section(material: Material) -> Section:
         nothing = "No reference applies to any figure of this run: all of them are UNJUDGED."
         return Section("judged", "Judged figures", (Block(paragraphs=(nothing,)),))
     explained = (
-        "A ratio is the median divided by the reference. Where several references apply to a "
+        "A ratio is the median divided by the reference, or the median of the ratios within the "
+        "repeats if both were measured in the same repeats. If several references apply to a "
         "figure, each has its row, and the worst decides."
     )
     return Section(
