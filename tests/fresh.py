@@ -30,6 +30,7 @@ SETTINGS = ("/etc/apt/apt.conf.d", "/etc/apt/auth.conf.d", "/etc/pip.conf")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 REGISTRIES = re.compile(r"PIP_\w+|(?i:\w+_proxy)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE")
 """Environment variables that say where and how packages are fetched."""
+HOST = "fresh"
 LOGIN = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": pwd.getpwuid(0).pw_dir,
@@ -50,7 +51,7 @@ if [ -d "$wheels" ]; then
     mkdir -p "$system$wheels"
     mount -o bind,ro "$wheels" "$system$wheels"
 fi
-hostname fresh
+hostname "$(cat "$system/etc/hostname")"
 exec chroot "$system" /bin/sh -c 'cd "$1" && exec /bin/sh -c "$2"' sh "$clone" "$command"
 """
 
@@ -115,6 +116,9 @@ def _install(system: Path, release: str) -> None:
         elif settings.exists():
             shutil.copyfile(settings, target)
     shutil.copyfile(CERTIFICATES, system / CERTIFICATES.lstrip("/"))
+    # As Debian's installer does: packages look their own host up when they are installed.
+    (system / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {HOST}\n", encoding="utf-8")
+    (system / "etc/hostname").write_text(f"{HOST}\n", encoding="utf-8")
 
 
 def _clone(system: Path, clone: PurePosixPath) -> str:
