@@ -52,7 +52,13 @@ if [ -d "$wheels" ]; then
     mount -o bind,ro "$wheels" "$system$wheels"
 fi
 hostname "$(cat "$system/etc/hostname")"
-exec chroot "$system" /bin/sh -c 'cd "$1" && exec /bin/sh -c "$2"' sh "$clone" "$command"
+# Not chroot alone: who enters the mounts of a process of this system must not be outside of it.
+cd "$system"
+mkdir -p .outside
+pivot_root . .outside
+exec chroot . /bin/sh -c '
+    umount -l /.outside && rmdir /.outside && cd "$1" && exec /bin/sh -c "$2"
+' sh "$clone" "$command"
 """
 
 
