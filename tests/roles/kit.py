@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -183,6 +185,8 @@ def make_kit(top: Path) -> Kit:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    # Python writes its bytecode at the first import; a test compares the files of the kit.
+    compileall.compile_dir(folder / "plugins", quiet=1)
     made = Kit(folder, top / "scratch")
     made.partition()
     return made
@@ -190,7 +194,7 @@ def make_kit(top: Path) -> Kit:
 
 def assert_runnable_by(user: str) -> None:
     """Check that `user` can run this Python, which a checkout under a closed home forbids."""
-    command = ["su", "-s", "/bin/sh", user, "-c", f"{sys.executable} -c pass"]
+    command = ["su", "-s", "/bin/sh", user, "-c", shlex.join([sys.executable, "-c", "pass"])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{user} cannot run {sys.executable}: {done.stderr}"
 

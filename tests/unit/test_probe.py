@@ -255,7 +255,7 @@ def test_a_tool_that_hangs_is_given_up(tmp_path: Path, shell: Sequence[str]) -> 
     assert not any(name.startswith("lustre/") for name in reading.values)
 
 
-SLOW = "sleep 2; exec cat {}"
+SLOW = "sleep 2; exec cat '{}'"
 BROKEN = "echo '<topology>'; echo >&2; echo 'no such object' >&2; echo more >&2; exit 5"
 XML = Path(__file__).parents[1] / "data/hwloc/knl_quad_flat.xml"
 

@@ -16,7 +16,7 @@ from proofmark.origins.installed import Installed, Provided, find_programs, spel
 from proofmark.spacklock_cli import read_target
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
-PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>\S+) \(module: (?P<module>[^)]+)\)", re.M)
+PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
 """A line of ``eb --dry-run``; the state is ``x`` for what is installed."""
 
 WIDE = "10000"
