@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+EMULATED = "emulated"
+"""The origin of records of virtual nodes: their speed is that of the machine below them."""
 Scalar = str | int | float
 Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
@@ -70,8 +72,7 @@ class Execution(NamedTuple):
 
     `steal` is the share of its CPU time that a hypervisor withheld, `others` the share that other
     processes used; NaN where that is not known.
-    `disturbed` is why its figures say more about the neighbours of the machine than about the
-    machine; empty of an undisturbed execution.
+    `disturbed` is the reason if the machine was disturbed during the execution, else empty.
     """
 
     step: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import itertools
 import json
 import os
 import pwd
@@ -334,8 +333,8 @@ def verdict(options: argparse.Namespace) -> int:
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
         print(f", {coverage.duplicate} figures twice")
-        listed = (coverage.missing, coverage.stopped, coverage.not_run, coverage.not_needed)
-        for line in itertools.chain(*listed):
+        notes = [*coverage.missing, *coverage.stopped, *coverage.not_run, *coverage.not_needed]
+        for line in notes:
             print(line)
     return answer.exit_code(strict=options.strict)
 

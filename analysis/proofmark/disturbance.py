@@ -1,7 +1,7 @@
 """Executions during which the machine was disturbed, by the ``stability`` of their case.
 
-A virtual machine shares its processors with others. What such a neighbour takes away is no fault of
-the machine: a figure that was measured meanwhile neither passes nor fails.
+A virtual machine shares its processors with other machines. A figure that was measured while these
+took CPU time describes them, not the machine: it is neither PASS nor FAIL.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.cases import Case, Stability
-from proofmark.columns import Records, number
-
-EMULATED = "emulated"
-"""The origin of records of virtual nodes."""
+from proofmark.columns import EMULATED, Records, number
 
 
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:

@@ -154,9 +154,9 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
             draft.model_copy(
                 update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
             )
-            for round_ in range(repeats)
+            for earlier in range(repeats)
             for often, drafts in uses
-            for repeat in range(round_ * often + 1, round_ * often + often + 1)
+            for repeat in range(earlier * often + 1, (earlier + 1) * often + 1)
             for draft in drafts
             for nodes in _chunks(draft, site.partition.nodes_per_job)
         ]

@@ -200,17 +200,17 @@ def _undisturbed(records: Records, order: Numbers, figure: Numbers) -> tuple[Num
     Returns:
         The rest of `order`, and of each record how many of its figure were left out.
     """
-    none = np.zeros(len(figure), dtype=np.int64)
+    counts = np.zeros(len(figure), dtype=np.int64)
     texts = {each.disturbed for each in records.executions} - {""}
     reasons = [number for number, text in enumerate(records.reasons) if text in texts]
     if not reasons:
-        return order, none
+        return order, counts
     bad = np.isin(records.reason[order], reasons)
     _, group = np.unique(figure[order], return_inverse=True)
     every, lost = np.bincount(group), np.bincount(group, weights=bad)
     left_out = np.where(2 * lost < every, lost, 0)[group]
-    none[order] = left_out
-    return order[~(bad & (left_out > 0))], none
+    counts[order] = left_out
+    return order[~(bad & (left_out > 0))], counts
 
 
 def _identities(measurands: Sequence[Measurand]) -> tuple[Numbers, int]:

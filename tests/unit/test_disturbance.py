@@ -21,7 +21,7 @@ from proofmark.verdict import Verdict
 STABILITY = {"max_steal": 0.05, "max_others": 1, "metric": "rate", "max_change": 0.2}
 LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
 TABLE = "rates"
-"""The file that has the rate of each repeat; the program takes its first line away."""
+"""A file with the rate of each repeat. The program reads the first line and removes it."""
 PROGRAM = """
 read -r rate <{table}
 sed -i 1d {table}
@@ -141,19 +141,30 @@ class TestShares:
         (result,) = self.judge(kit, of=3, **little).results
         assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
 
-    @pytest.mark.fault("cpu-stolen")
-    def test_much_steal_makes_the_figure_invalid(self, kit: Kit) -> None:
-        (result,) = self.judge(kit, of=2, stolen=20).results
+    @pytest.mark.parametrize(
+        ("much", "what", "limit"),
+        [
+            pytest.param(
+                {"stolen": 20},
+                "a hypervisor withheld",
+                "5%",
+                marks=pytest.mark.fault("cpu-stolen"),
+            ),
+            pytest.param(
+                {"others": 50},
+                "other processes used",
+                "10%",
+                marks=pytest.mark.fault("cpu-used-by-others"),
+            ),
+        ],
+    )
+    def test_a_large_share_makes_the_figure_invalid(
+        self, kit: Kit, much: dict[str, int], what: str, limit: str
+    ) -> None:
+        (result,) = self.judge(kit, of=2, **much).results
         assert result.verdict == "INVALID"
-        assert result.reason.startswith("disturbed: a hypervisor withheld ")
-        assert result.reason.endswith("% of the CPU time, more than 5%")
-
-    @pytest.mark.fault("cpu-used-by-others")
-    def test_other_processes_make_the_figure_invalid(self, kit: Kit) -> None:
-        (result,) = self.judge(kit, of=2, others=50).results
-        assert result.verdict == "INVALID"
-        assert result.reason.startswith("disturbed: other processes used ")
-        assert result.reason.endswith("% of the CPU time, more than 10%")
+        assert result.reason.startswith(f"disturbed: {what} ")
+        assert result.reason.endswith(f"% of the CPU time, more than {limit}")
 
     @pytest.mark.parametrize("much", [{"stolen": 20}, {"others": 50}])
     def test_much_in_one_repeat_of_three_leaves_the_others(

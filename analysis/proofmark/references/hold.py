@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from proofmark.cases import Against, Reference
-from proofmark.columns import Record
+from proofmark.columns import EMULATED, Record
 from proofmark.expressions import render
 from proofmark.node.facts import NodeFacts
 from proofmark.references.derived import derive
@@ -168,7 +168,7 @@ def hold(
         for word, limit in zip(("at least", "at most"), limits, strict=True)
         if limit is not None
     )
-    informs = reference.kind == "expected" or record.origin == "emulated"
+    informs = reference.kind == "expected" or record.origin == EMULATED
     missed = "UNJUDGED" if informs else "FAIL"
     outcome = missed if low or high else "PASS"
     verb = "is not" if low or high else "is"
