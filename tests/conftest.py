@@ -90,14 +90,14 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[Any]:
     finally:
         left = [process for each in _started if (process := each()) and _left(process)]
         _started.clear()
-        told = [f"process {process.pid}, {process.args!r}" for process in left]
+        lost = [f"process {process.pid}, {process.args!r}" for process in left]
         for process in left:
             process.kill()
             with process:  # closes its pipes and waits for it
                 pass
-        if told:
+        if lost:
             wanted = "a process that was waited for, and whose pipes are closed"
-            pytest.fail(f"{item.nodeid}: found {'; '.join(told)}; accepted: {wanted}", False)
+            pytest.fail(f"{item.nodeid}: found {'; '.join(lost)}; accepted: {wanted}", False)
 
 
 def _left(process: subprocess.Popen[Any]) -> bool:
@@ -168,7 +168,8 @@ def check_faults(items: list[pytest.Item]) -> None:
             if not runs_in(item, tier):
                 raise pytest.UsageError(
                     f"{item.nodeid}: found a test outside the tier {tier} of the fault "
-                    f"{mark.args[0]}; accepted: the mark soak for the tier soak, none for test"
+                    f"{mark.args[0]}; accepted: in the tier soak a test with the mark soak, in the "
+                    "tier test a test without it"
                 )
 
 

@@ -43,11 +43,11 @@ GENERATED = frozenset({"launch", "on_all", "seat"})
 
 @dataclass(frozen=True)
 class Carrier:
-    """A program that runs another: its options that have a value, and its words before the other's.
+    """A program that runs another program, and how its command line is read.
 
     Attributes:
         valued: options whose value is the next word.
-        before: how many words stand between the options and the command.
+        before: the number of words between the options and the command.
         text: the option whose value is shell text.
     """
 

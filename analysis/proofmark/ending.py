@@ -78,12 +78,12 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     """Yield what failed, the furthest from its limit first, what is INVALID, what is missing."""
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
-        yield _told(result, several=several)
+        yield _described(result, several=several)
     seen: set[tuple[str, str]] = set()
     for result in verdict.of("INVALID"):  # all the figures of a step have one reason
         key = (result.record.case, result.reason)
         if key not in seen:
-            yield _told(result, several=several)
+            yield _described(result, several=several)
         seen.add(key)
     coverage = verdict.coverage
     for line in coverage.stopped or coverage.missing:
@@ -111,7 +111,7 @@ def _miss(result: Result) -> float:
     )
 
 
-def _told(result: Result, *, several: bool) -> str:
+def _described(result: Result, *, several: bool) -> str:
     record = result.record
     value = "no value" if record.value is None else f"{record.value:.4g} {record.unit}"
     place = f" on {record.node}" if several else ""

@@ -93,9 +93,9 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
 
 
 def place() -> str:
-    """Return where a rehearsal keeps its files: the temporary folder, or /tmp.
+    """Return the folder for the files of a rehearsal: the temporary folder if it fits, else /tmp.
 
-    ssh's sockets have short paths, and the address of a JuiceFS has no blanks.
+    The sockets of ssh need a short path. The address of a JuiceFS must not contain a blank.
     """
     found = gettempdir()
     return found if len(found) <= LONGEST and " " not in found else "/tmp"

@@ -106,7 +106,7 @@ def duration_line(ahead: Ahead, runs: Path) -> str:
     steps = sum(len(job.steps) for group in shown.groups for job in group.jobs)
     entered = [group for group in shown.groups if group.mode != shown.current_mode]
     changes = resets_s(shown, ahead.firmware) + MODE_S * (len(entered) + bool(entered))
-    known = f"{cost.steps} of them as measured before" if cost.steps else "by the plan"
+    known = f"{cost.steps} of them from earlier runs" if cost.steps else "estimated by the plan"
     return (
         f"expected duration without a fault: about {duration(START_S + changes + cost.wall_s)}"
         f" ({steps} steps {duration(cost.wall_s)}, {known}; {len(entered)} mode changes and the"
@@ -137,7 +137,7 @@ def _of_confirmation(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> li
     if ahead.one_mode and Need.CONFIRMATION in needs:
         others = [each for each, fault in faults.items() if Need.CONFIRMATION not in fault.needs]
         found = f"fault {name}, which needs {Need.CONFIRMATION.value}"
-        accepted = f"no --one-mode; with it: {', '.join(sorted(others))}"
+        accepted = f"no --one-mode, or one of the faults {', '.join(sorted(others))}"
         mistakes.append(Mistake("--one-mode", "", found, accepted))
     partial = [word for word in ahead.more if PARTIAL.fullmatch(word)]
     only_looks = all(word in ("-C", "--check") for word in partial)

@@ -274,7 +274,7 @@ def test_python_programs_are_in_the_virtual_environment() -> None:
 
 
 def own_paths(kit: Kit, removed: Mapping[str, str]) -> Site:
-    """Return two nodes, each with a PATH of the programs of the table but those removed."""
+    """Return two nodes. The PATH of each has the programs of the table without `removed`."""
     for node in ("n1", "n2"):
         folder = kit.folder / "path" / node
         folder.mkdir(parents=True)

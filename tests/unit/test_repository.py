@@ -160,7 +160,9 @@ def test_one_version() -> None:
 
 
 def marks_of(test: str) -> set[str]:
-    """Return the names of the marks of the test or class that a node id names, and of its class.
+    """Return the names of the marks of a test or class, and of the class that contains it.
+
+    `test` is a node id of pytest.
 
     Raises:
         StopIteration: there is no such test.

@@ -20,8 +20,8 @@ def ask(*command: str, timeout_s: float) -> str:
     except FileNotFoundError:
         raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
     except subprocess.TimeoutExpired:
-        told = f"{command[0]} did not answer within {timeout_s:g} s"
-        raise Failed(Outcome.NO_ANSWER, told) from None
+        problem = f"{command[0]} did not answer within {timeout_s:g} s"
+        raise Failed(Outcome.NO_ANSWER, problem) from None
     if done.returncode:
         told = (done.stderr or done.stdout).strip()
         raise Failed(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")

@@ -41,8 +41,8 @@ class Reach:
         except FileNotFoundError:
             raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
         except subprocess.TimeoutExpired:
-            told = f"{node}: {command[0]} did not answer within {self._timeout_s:g} s"
-            raise Failed(Outcome.NO_ANSWER, told) from None
+            problem = f"{node}: {command[0]} did not answer within {self._timeout_s:g} s"
+            raise Failed(Outcome.NO_ANSWER, problem) from None
         if done.returncode:
             told = " / ".join(done.stderr.strip().splitlines()[-2:]) or f"code {done.returncode}"
             gone = done.returncode == SSH_FAILED

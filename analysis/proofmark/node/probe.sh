@@ -7,10 +7,10 @@
 #
 # Every line of content starts with "| " and every absent thing says why ("! thing: why"), so that no
 # content can be taken for a marker and nothing is silently empty. Works without root, with any POSIX
-# shell and busybox. PROBE_ROOT=DIR reads DIR/proc and DIR/sys and uses only the tools in DIR/bin
-# besides those of POSIX: for tests and virtual nodes. A tool without which nothing can be planned or
-# judged has PROBE_LIMIT_S seconds to answer, also on a loaded machine; one that may be missing has
-# PROBE_SKIP_S, because it is asked before and after every job.
+# shell and busybox. Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and
+# DIR/sys, and uses the tools of POSIX and those in DIR/bin. A tool that the plan or the verdict
+# needs has PROBE_LIMIT_S seconds to answer, also on a loaded machine. An optional tool has
+# PROBE_SKIP_S seconds, because it runs before and after every job.
 set -u
 LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
