@@ -1,0 +1,179 @@
+"""Reference runs: folders that an earlier state of the kit wrote, measured, read and judged.
+
+``python -m tests.reference check`` reads and judges each of them again and compares every record
+and every value of the verdict with what the run holds from then.
+``python -m tests.reference add NAME RUN`` adds a run of which nothing has to be kept secret.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import math
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+
+from proofmark.acceptance import read_and_judge
+from proofmark.claims.run import answers_of
+from proofmark.collect import nodes_of
+from proofmark.fleet.rma import as_csv, rma
+from proofmark.records import table
+from proofmark.runs import open_run
+from proofmark.written import write_verdict
+
+FOLDER = Path(__file__).parent / "data" / "runs"
+ENDING = ".tar.xz"
+NOT_COMPARED = ("claims.json", "figures", "junit.xml", "lock", "manifest.json", "report.html")
+"""Names at the top of a run that an archive does not hold."""
+SAME = 1e-12
+"""Relative difference below which two numbers are the same: libraries may sum in another order."""
+MOST = 20
+"""Differences of a run that are printed."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the values of a run compare with those from then.
+
+    Attributes:
+        name: of the archive.
+        values: how many values were compared.
+        differences: one sentence for each value that differs.
+    """
+
+    name: str
+    values: int
+    differences: tuple[str, ...]
+
+
+def archives() -> list[Path]:
+    """Return the archives of all reference runs."""
+    return sorted(FOLDER.glob(f"*{ENDING}"))
+
+
+def compare(archive: Path) -> Comparison:
+    """Read and judge the run of `archive`; compare its records and its verdict with its files."""
+    with TemporaryDirectory(prefix="proofmark-reference-") as folder:
+        with tarfile.open(archive) as tar:
+            # Python 3.11.2 has no filters; from 3.12 on it warns without one.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)
+        (path,) = Path(folder).iterdir()
+        run = open_run(path)
+        records, verdict = read_and_judge(run)
+        facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
+        text = io.StringIO()
+        write_verdict(text, verdict, answers_of([(run, verdict)]))
+        before = _values(path)
+        after = {
+            "records.parquet": table(records).to_dicts(),
+            "verdict.json": json.loads(text.getvalue()),
+            "rma.csv": as_csv(rma(verdict.bad.nodes, facts)).splitlines(),
+        }
+    return Comparison(
+        archive.name.removesuffix(ENDING), count(before), tuple(differences(before, after))
+    )
+
+
+def _values(run: Path) -> dict[str, Any]:
+    """Return what `run` holds of its records and its verdict."""
+    return {
+        "records.parquet": pl.read_parquet(run / "records.parquet").to_dicts(),
+        "verdict.json": json.loads((run / "verdict.json").read_text(encoding="utf-8")),
+        "rma.csv": (run / "rma.csv").read_text(encoding="utf-8").splitlines(),
+    }
+
+
+def count(value: object) -> int:
+    """Return how many numbers, words and empty values are in `value`."""
+    if isinstance(value, dict):
+        return sum(count(each) for each in value.values())
+    if isinstance(value, list):
+        return sum(count(each) for each in value)
+    return 1
+
+
+def differences(before: object, after: object, place: str = "") -> Iterator[str]:
+    """Yield a sentence for each value of `before` that is another one in `after`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*before, *(key for key in after if key not in before)]:
+            if key not in after or key not in before:
+                yield f"{place}/{key}: {'gone' if key in before else 'new'}"
+            else:
+                yield from differences(before[key], after[key], f"{place}/{key}")
+    elif isinstance(before, list) and isinstance(after, list):
+        if len(before) != len(after):
+            yield f"{place}: {len(before)} entries before, {len(after)} after"
+        for number, (old, new) in enumerate(zip(before, after, strict=False)):
+            yield from differences(old, new, f"{place}/{number}")
+    elif not _same(before, after):
+        yield f"{place}: {before!r} before, {after!r} after"
+
+
+def _same(before: object, after: object) -> bool:
+    if isinstance(before, float) and isinstance(after, float):
+        return math.isclose(before, after, rel_tol=SAME) or (
+            math.isnan(before) and math.isnan(after)
+        )
+    return type(before) is type(after) and before == after
+
+
+def add(name: str, run: Path) -> Path:
+    """Write the archive `name` of `run`, the same bytes for the same files."""
+    archive = FOLDER / f"{name}{ENDING}"
+    folder = run.resolve()
+
+    def kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        inside = Path(entry.name).relative_to(folder.name).parts
+        if inside and inside[0] in NOT_COMPARED:
+            return None
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        entry.mtime = 0
+        return entry
+
+    with tarfile.open(archive, "w:xz", preset=9) as tar:
+        tar.add(folder, arcname=folder.name, filter=kept)
+    return archive
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 if no value differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.reference", description=__doc__)
+    verbs = parser.add_subparsers(required=True)
+    checking = verbs.add_parser("check", help="compare every reference run")
+    checking.set_defaults(run=_check)
+    adding = verbs.add_parser("add", help="make a run a reference run")
+    adding.add_argument("name", metavar="NAME")
+    adding.add_argument("folder", metavar="RUN", type=Path)
+    adding.set_defaults(run=_add)
+    options = parser.parse_args(arguments)
+    code: int = options.run(options)
+    return code
+
+
+def _check(_: argparse.Namespace) -> int:
+    results = [compare(archive) for archive in archives()]
+    for result in results:
+        print(f"{result.name}: {result.values} values, {len(result.differences)} differences")
+        for line in result.differences[:MOST]:
+            print(f"  {line}")
+    return 1 if any(result.differences for result in results) else 0
+
+
+def _add(options: argparse.Namespace) -> int:
+    archive = add(options.name, options.folder)
+    print(f"{archive}: {archive.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
