@@ -21,13 +21,13 @@ from typing import Any
 
 import polars as pl
 
-from proofmark.acceptance import read_and_judge
-from proofmark.claims.run import answers_of
-from proofmark.collect import nodes_of
-from proofmark.fleet.rma import as_csv, rma
-from proofmark.records import table
-from proofmark.runs import open_run
-from proofmark.written import write_verdict
+from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.diagnosis.rma import as_csv, rma
+from proofmark.judge.files import write_verdict
+from proofmark.judge.judging import read_and_judge
+from proofmark.records.read import table
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import open_run
 
 FOLDER = Path(__file__).parent / "data" / "runs"
 ENDING = ".tar.xz"

@@ -9,13 +9,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from ansible.errors import AnsibleFilterError
 
-from proofmark.errors import BadInput
-from proofmark.node.blas import candidate_kernels
-from proofmark.node.facts import parse_probe
-from proofmark.nodesets import unfold
-from proofmark.programs import called, step_programs
-from proofmark.progress import duration, size
-from proofmark.provision import system_needs
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import unfold
+from proofmark.machine.programs import called, step_programs
+from proofmark.runs.progress import duration, size
+from proofmark.site.node.facts import parse_probe
+from proofmark.software.blas import candidate_kernels
+from proofmark.software.provision import system_needs
 
 P = ParamSpec("P")
 R = TypeVar("R")

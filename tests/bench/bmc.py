@@ -24,12 +24,12 @@ from typing import Any
 
 from tests.processes import running
 
-from proofmark.bmc.backends import Given, back_end
-from proofmark.bmc.credentials import Credentials
-from proofmark.bmc.fanout import fan_out, split
-from proofmark.bmc.model import Host, Reading
-from proofmark.firmware import Firmware
-from proofmark.modes.shell import Reach
+from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.model import Host, Reading
+from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.remote_shell import Reach
+from proofmark.site.firmware import Firmware
 
 WANTED = {"ClusterMode": "SNC-4", "MemoryMode": "Cache"}
 PLAYBOOK = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proofmark.fleet.outliers import level_of_one, yardstick
+from proofmark.judge.fleet.thresholds import level_of_one, yardstick
 
 NODES, FIGURES, BAD = 8305, 12, 40
 

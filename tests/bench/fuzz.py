@@ -13,7 +13,7 @@ from collections import Counter
 
 from tests.unit.test_reader_fuzz import check, damage, samples, spec
 
-from proofmark.reader.engine import read_output
+from proofmark.cases.reader.engine import read_output
 
 
 def main(cases: int, seed: int) -> None:

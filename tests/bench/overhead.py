@@ -10,7 +10,7 @@ from statistics import median, quantiles
 from rich.table import Table
 from tests.unit.helpers import Kit, make_kit, steps_of
 
-from proofmark.execute import execute
+from proofmark.jobs.execute import execute
 
 GOAL_MS = 30
 STAMP = "date +%s%N"

@@ -15,11 +15,11 @@ import yaml
 from rich.table import Table
 from tests.roles.kit import ROOT, make_kit
 
-from proofmark.cases import Case
-from proofmark.node.software import Software
-from proofmark.reader.engine import read_output
-from proofmark.runs import Run, benchmarks_of, open_run, read_json, site_of
-from proofmark.stage import write_steps
+from proofmark.cases.models import Case
+from proofmark.cases.reader.engine import read_output
+from proofmark.jobs.scripts import write_steps
+from proofmark.runs.run import Run, benchmarks_of, open_run, read_json, site_of
+from proofmark.software.software import Software
 
 SUITE = "bench"
 CASES: dict[str, dict[str, Any]] = {

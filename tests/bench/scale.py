@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.cases import load_benchmarks
-from proofmark.collect import JobOnNode, Node
-from proofmark.machines import machines_of
-from proofmark.node.program import Program
-from proofmark.node.provenance import node_provenance
-from proofmark.node.software import Package, Software
-from proofmark.plan import Plan, Step, make_plan
-from proofmark.runs import start_or_continue
-from proofmark.site import load_site
+from proofmark.cases.models import load_benchmarks
+from proofmark.plan.plan import Plan, Step, make_plan
+from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.run import start_or_continue
+from proofmark.site.inventory import load_site
+from proofmark.site.machines import machines_of
+from proofmark.site.node.provenance import node_provenance
+from proofmark.software.program import Program
+from proofmark.software.software import Package, Software
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -202,8 +202,8 @@ def _osu(step: Step) -> Write:
 MEASURE = """
 import sys, time, resource
 from pathlib import Path
-from proofmark.runs import open_run
-from proofmark import manifest
+from proofmark.runs.run import open_run
+from proofmark.runs import manifest
 began = last = time.perf_counter()
 spent = 0.0
 
@@ -216,7 +216,7 @@ def lap(what):
     print(f"  {what}: {now - last:.1f} s wall, {cpu - spent:.1f} s processor; peak {peak:.0f} MiB")
     last, spent = now, cpu
 
-from proofmark.acceptance import keep, read_and_judge
+from proofmark.judge.judging import keep, read_and_judge
 from proofmark.report import write_report
 lap("start")
 run = open_run(Path(sys.argv[1]))

@@ -11,15 +11,15 @@ from typing import Any
 
 from tests.bmc.server import PASSWORD, USER, Emulator
 
-from proofmark.bmc.backends import Given, back_end
-from proofmark.bmc.credentials import Credentials
-from proofmark.bmc.model import Host
-from proofmark.firmware import Firmware, wanted
-from proofmark.modes.crew import Crew
-from proofmark.modes.drain import drain_of
-from proofmark.modes.passage import Goal, Passage
-from proofmark.modes.proof import Layout, Shape, judge
-from proofmark.modes.shell import Reach
+from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.drain import drain_of
+from proofmark.machine.modes.rollout import Crew
+from proofmark.machine.modes.transition import Goal, Passage
+from proofmark.machine.modes.verification import Layout, Shape, judge
+from proofmark.machine.remote_shell import Reach
+from proofmark.site.firmware import Firmware, wanted
 
 GIB = 1 << 30
 ONE, TWO = ((272, 96 * GIB),), ((136, 48 * GIB),) * 2

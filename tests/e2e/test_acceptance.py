@@ -18,7 +18,7 @@ import yaml
 from tests.roles.kit import Kit, Played, make_kit, processes_of
 from tests.unit.helpers import ROOT, snapshot
 
-from proofmark.node.cpu import cpu_list
+from proofmark.site.node.cpu import cpu_list
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

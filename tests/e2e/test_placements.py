@@ -12,15 +12,15 @@ from tests.unit.helpers import SYMBOLS, described, make_kit
 from tests.vcluster.cluster import Cluster
 from tests.vcluster.slurm import Slurm
 
-from proofmark.attempts import attempts, step_trouble
-from proofmark.cases import load_benchmarks
-from proofmark.declared import StandIns, Starting
-from proofmark.node.program import Mpi
-from proofmark.node.software import Package, Software
-from proofmark.plan import Machine, Plan, make_plan
-from proofmark.site import Partition, Scratch, Site
-from proofmark.stage import step_script
-from proofmark.topology import Topology
+from proofmark.cases.models import load_benchmarks
+from proofmark.jobs.scripts import step_script
+from proofmark.plan.plan import Machine, Plan, make_plan
+from proofmark.runs.attempts import attempts, step_trouble
+from proofmark.site.hardware import StandIns, Starting
+from proofmark.site.inventory import Partition, Scratch, Site
+from proofmark.site.node.topology import Topology
+from proofmark.software.program import Mpi
+from proofmark.software.software import Package, Software
 
 ROOT = Path(__file__).parents[2]
 P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"

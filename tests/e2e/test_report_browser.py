@@ -20,7 +20,7 @@ from tests.unit.claims_data import collectives, hpl_knl
 from tests.unit.report_runs import made_run, reported, troubled_run
 from tests.unit.test_report_papers import KNL, P595, paper_run, threads
 
-from proofmark.verdict import WORDS
+from proofmark.judge.verdict import WORDS
 
 pytestmark = pytest.mark.slow
 

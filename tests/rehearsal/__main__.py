@@ -26,7 +26,7 @@ from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import SHAPES
 from tests.vcluster.cluster import node_names
 
-from proofmark.errors import BadInput
+from proofmark.common.errors import BadInput
 
 CHECKOUT = Path(__file__).parents[2]
 LONGEST = 40

@@ -10,16 +10,16 @@ from pathlib import Path
 from tests.rehearsal.faults import Fault, Need
 from tests.rehearsal.play import INVENTORY
 
-from proofmark.cases import load_benchmarks
-from proofmark.errors import BadInput, Mistake
-from proofmark.firmware import Firmware
-from proofmark.fleet.critical import LEAST_NODES
-from proofmark.history import measured_cost
-from proofmark.machines import machines_of
-from proofmark.modes.forecast import resets_s
-from proofmark.plan import Group, Plan, make_plan
-from proofmark.progress import duration
-from proofmark.site import load_site
+from proofmark.cases.models import load_benchmarks
+from proofmark.common.errors import BadInput, Mistake
+from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.plan.plan import Group, Plan, make_plan
+from proofmark.plan.resets import resets_s
+from proofmark.runs.history import measured_cost
+from proofmark.runs.progress import duration
+from proofmark.site.firmware import Firmware
+from proofmark.site.inventory import load_site
+from proofmark.site.machines import machines_of
 
 START_S = 60
 """The cluster starts and ends in 10 s; the playbooks take the rest beside the steps."""

@@ -15,7 +15,7 @@ from tests.roles.kit import make_kit
 from tests.roles.test_provision import PYTHON_SYSTEM, environment, wheel
 
 ROOT = Path(__file__).parents[2]
-COMMAND = "import sys; from proofmark.cli import main; sys.exit(main())"
+COMMAND = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
 
 @pytest.fixture

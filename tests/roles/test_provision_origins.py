@@ -19,8 +19,8 @@ import yaml
 from tests.roles.kit import Kit, Played, processes_of
 from tests.unit.helpers import until
 
-from proofmark.origins.spack import this_system
-from proofmark.spacklock import canonicalise, overlay_digest
+from proofmark.software.spack.install import this_system
+from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import pytest
 from tests.unit.helpers import Kit, make_kit, steps_of, until
 from tests.vcluster import Cluster, GridEngine
 
-from proofmark.acceptance import judged
-from proofmark.declared import Queue
-from proofmark.plan import Job
-from proofmark.queue import Jobs
-from proofmark.runs import Run, site_of
+from proofmark.jobs.watch import Jobs
+from proofmark.judge.judging import judged
+from proofmark.plan.plan import Job
+from proofmark.runs.run import Run, site_of
+from proofmark.site.hardware import Queue
 
 pytestmark = pytest.mark.root
 

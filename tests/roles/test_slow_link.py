@@ -10,7 +10,7 @@ import pytest
 from tests.unit.fleets import fleet_run
 from tests.vcluster import Cluster
 
-from proofmark.acceptance import judged
+from proofmark.judge.judging import judged
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

@@ -17,13 +17,13 @@ from tests.processes import running
 from tests.unit.helpers import Kit, make_kit, steps_of, until
 from tests.vcluster import Cluster, Slurm
 
-from proofmark.acceptance import judged
-from proofmark.declared import Queue
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.rerun import pick, rerun
-from proofmark.runs import Run
-from proofmark.tickets import JobFolder
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.jobs.rerun import pick, rerun
+from proofmark.judge.judging import judged
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.run import Run
+from proofmark.site.hardware import Queue
 
 pytestmark = pytest.mark.root
 
@@ -59,7 +59,7 @@ class Site:
     @contextmanager
     def begun(self, run: Run) -> Iterator[subprocess.Popen[str]]:
         """Start `proofmark execute` and wait until the second step runs."""
-        code = "import sys; from proofmark.cli import main; sys.exit(main())"
+        code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         process = subprocess.Popen(
             [sys.executable, "-c", code, "execute", str(run.folder)],
             stdout=subprocess.DEVNULL,

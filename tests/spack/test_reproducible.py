@@ -32,7 +32,7 @@ def lock_made_in(place: Path, host: str) -> bytes:
             shutil.copy(ROOT / part, place / part)
     (place / "environments/local/debian12/spack.lock").unlink()
     spack, packages = (os.environ[name] for name in NEEDED)
-    call = "import sys; from proofmark.cli import main; sys.exit(main())"
+    call = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     own = ["--spack", spack, "--spack-packages", packages]
     make = [sys.executable, "-c", call, "lock", "local", "--os", "debian12", *own]
     on_host = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *make]

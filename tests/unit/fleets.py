@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.unit.helpers import make_kit
 
-from proofmark.collect import collect_nodes
-from proofmark.declared import Fabric
-from proofmark.runs import Run, start_or_continue
-from proofmark.site import Partition
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.run import Run, start_or_continue
+from proofmark.site.hardware import Fabric
+from proofmark.site.inventory import Partition
 
 BEGAN, ENDED = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
 """Around the moment at which the probes were taken."""

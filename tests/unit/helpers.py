@@ -13,14 +13,14 @@ from typing import Any
 import yaml
 from hypothesis import settings
 
-from proofmark.cases import Benchmarks, load_benchmarks
-from proofmark.node.program import Program
-from proofmark.node.software import Package, Software
-from proofmark.plan import Machine, Plan, make_plan
-from proofmark.runs import Run, leave_out, start_or_continue
-from proofmark.site import Limit, Partition, Scratch, Site
-from proofmark.stage import repeated_commands, write_steps
-from proofmark.topology import Core, NumaDomain, Topology
+from proofmark.cases.models import Benchmarks, load_benchmarks
+from proofmark.jobs.scripts import repeated_commands, write_steps
+from proofmark.plan.plan import Machine, Plan, make_plan
+from proofmark.runs.run import Run, leave_out, start_or_continue
+from proofmark.site.inventory import Limit, Partition, Scratch, Site
+from proofmark.site.node.topology import Core, NumaDomain, Topology
+from proofmark.software.program import Program
+from proofmark.software.software import Package, Software
 
 ROOT = Path(__file__).parents[2]
 SYMBOLS = {

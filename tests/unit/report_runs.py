@@ -8,18 +8,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.acceptance import conclude
-from proofmark.cases import Benchmarks, load_benchmarks
-from proofmark.collect import collect_nodes
-from proofmark.node.facts import parse_probe
-from proofmark.node.program import parse_program
-from proofmark.node.software import Software, package_of
-from proofmark.plan import Group, Job, Plan, Step, Totals, content_digest
+from proofmark.cases.models import Benchmarks, load_benchmarks
+from proofmark.jobs.scripts import write_steps
+from proofmark.judge.judging import conclude
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Group, Job, Plan, Step, Totals, content_digest
 from proofmark.report import write_report
-from proofmark.runs import Run, start_or_continue
-from proofmark.site import Limit, Partition, Scratch, Site
-from proofmark.stage import write_steps
-from proofmark.verdict import Verdict
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.run import Run, start_or_continue
+from proofmark.site.inventory import Limit, Partition, Scratch, Site
+from proofmark.site.node.facts import parse_probe
+from proofmark.software.program import parse_program
+from proofmark.software.software import Software, package_of
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "benchmarks" / "samples"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import proofmark
-from proofmark.node.blas import (
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.software.blas import (
     AS_INSTALLED,
     RIGHT,
     BlasVariants,
@@ -18,11 +19,10 @@ from proofmark.node.blas import (
     families,
     reported_kernels,
 )
-from proofmark.node.facts import NodeFacts, parse_probe
-from proofmark.node.program import Blas, Program, parse_program
+from proofmark.software.program import Blas, Program, parse_program
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
-PROBE = Path(proofmark.__file__).parent / "node/probe-program.sh"
+PROBE = Path(proofmark.__file__).parent / "software/probe-program.sh"
 ZEN3 = "live-kvm-zen3"
 KNL = "knl-7250-quadrant-flat"
 
@@ -226,7 +226,7 @@ def test_the_real_library_says_what_it_was_made_to_take() -> None:
 
 def test_a_prescott_on_this_machine_is_found_and_set_right() -> None:
     facts = parse_probe(
-        subprocess.check_output(["sh", PROBE.with_name("probe.sh")], text=True), "live"
+        subprocess.check_output(["sh", PROBE.parents[1] / "site/node/probe.sh"], text=True), "live"
     )
     candidates = " ".join(candidate_kernels(facts))
     worst = blas_variants(probe_hpcc(candidates, OPENBLAS_CORETYPE="Prescott"), facts)

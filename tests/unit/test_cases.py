@@ -11,9 +11,9 @@ import pytest
 import yaml
 from tests.unit.helpers import FAKE, ROOT, Kit, make_kit
 
-from proofmark.cases import load_benchmarks
-from proofmark.errors import BadInput
-from proofmark.expressions import render
+from proofmark.cases.models import load_benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.expressions import render
 
 SOURCE: dict[str, Any] = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 0.5}
 

@@ -14,10 +14,10 @@ from tests.unit import claims_data as data
 from tests.unit.claims_data import Files, Layout, Machine, Placing, Sheet
 from tests.unit.helpers import examples
 
-from proofmark.claims import CLAIMS, answers, p5
-from proofmark.claims.change import steepest_fall
-from proofmark.claims.model import Answer, Claim, Values
-from proofmark.claims.model import Machine as Facts
+from proofmark.judge.claims import CLAIMS, answers, p5
+from proofmark.judge.claims.change_point import steepest_fall
+from proofmark.judge.claims.model import Answer, Claim, Values
+from proofmark.judge.claims.model import Machine as Facts
 
 Make = Callable[[Machine], Sheet]
 

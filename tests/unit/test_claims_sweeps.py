@@ -11,8 +11,8 @@ import pytest
 from tests.unit.claims_data import COLUMNS
 from tests.unit.test_papers import SYSTEMS, of
 
-from proofmark.claims import CLAIMS, answers
-from proofmark.plan import Step
+from proofmark.judge.claims import CLAIMS, answers
+from proofmark.plan.plan import Step
 
 KERNELS = ("copy", "scale", "add", "triad")
 

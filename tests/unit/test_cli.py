@@ -17,10 +17,10 @@ import yaml
 from tests.processes import running
 from tests.unit.helpers import ROOT, Kit, make_kit, snapshot, steps_of
 
-from proofmark import commands
-from proofmark.acceptance import conclude
-from proofmark.cli import main, parser
-from proofmark.runs import Run
+from proofmark.cli import commands
+from proofmark.cli.main import main, parser
+from proofmark.judge.judging import conclude
+from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
 VERBS = ("cases", "plan", "read", "status", "verdict", "report", "rerun")
@@ -90,7 +90,7 @@ class TestUsage:
         assert "usage: proofmark" in capsys.readouterr().err
 
     def test_a_reader_that_has_seen_enough_is_no_error_and_no_verdict(self) -> None:
-        code = "import sys; from proofmark.cli import main; sys.exit(main())"
+        code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
         started = subprocess.Popen(
             [sys.executable, "-c", code, "cases", "--schema"],
             stdout=subprocess.PIPE,
@@ -393,6 +393,6 @@ def like(steps: list[dict[str, Any]], case: str) -> list[str]:
 
 def test_what_judges_is_loaded_only_by_what_judges() -> None:
     """An acceptance calls a dozen commands, and these libraries take longer than most of them."""
-    code = "import sys, proofmark.cli; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
+    code = "import sys, proofmark.cli.main; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

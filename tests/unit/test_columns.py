@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 from tests.unit.fleets import fleet_run
 from tests.unit.test_seats import make_plan_of
 
-from proofmark import manifest, records
-from proofmark.acceptance import read_and_judge
-from proofmark.columns import Record, Records
-from proofmark.plan import Step
-from proofmark.runs import Run
-from proofmark.seats import Seating, read_binding, seat_trouble
-from proofmark.several import shared_out
-from proofmark.tidy import table
-from proofmark.verdict import WORDS, Results, Verdict, result_json
-from proofmark.written import write_junit, write_verdict
+from proofmark.common.parallel import shared_out
+from proofmark.judge.files import write_junit, write_verdict
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.verdict import WORDS, Results, Verdict, result_json
+from proofmark.plan.plan import Step
+from proofmark.records import read as records
+from proofmark.records.binding import Seating, read_binding, seat_trouble
+from proofmark.records.columns import Record, Records
+from proofmark.records.table import table
+from proofmark.runs import manifest
+from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
 HOSTS = ("n1", "n2", "n10")

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.fleets import fleet_run
 from tests.unit.test_verdict import record
 
-from proofmark.cli import main
-from proofmark.compare import compare
-from proofmark.errors import BadInput
-from proofmark.verdict import Result
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.judge.compare import compare
+from proofmark.judge.verdict import Result
 
 
 def result(*values: float, verdict: str = "PASS", **changes: Any) -> Result:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from tests.unit.fleets import fleet_run
 
-from proofmark.acceptance import judged
-from proofmark.collect import nodes_of
-from proofmark.conditions import mount_of
-from proofmark.modes.journal import Journal
-from proofmark.node.hardware import Mount
-from proofmark.runs import Run, site_of
+from proofmark.judge.judging import judged
+from proofmark.records.conditions import mount_of
+from proofmark.runs.journal import Journal
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run, site_of
+from proofmark.site.node.parts import Mount
 
 RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}
 NODE = "pack:2 [numa(memory={0}GiB)] core:20 pu:1"

@@ -11,14 +11,14 @@ import pytest
 import yaml
 from tests.unit.helpers import ROOT, Kit, make_kit, steps_of
 
-from proofmark.cases import load_benchmarks
-from proofmark.execute import execute
-from proofmark.plan import Machine, make_plan
-from proofmark.reader.engine import read_output
-from proofmark.records import Record, read_run
-from proofmark.runs import Run, open_run, start_or_continue
-from proofmark.stage import write_steps
-from proofmark.topology import Topology
+from proofmark.cases.models import load_benchmarks
+from proofmark.cases.reader.engine import read_output
+from proofmark.jobs.execute import execute
+from proofmark.jobs.scripts import write_steps
+from proofmark.plan.plan import Machine, make_plan
+from proofmark.records.read import Record, read_run
+from proofmark.runs.run import Run, open_run, start_or_continue
+from proofmark.site.node.topology import Topology
 
 SAMPLES = ROOT / "benchmarks" / "samples"
 

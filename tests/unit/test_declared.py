@@ -10,16 +10,16 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.helpers import ROOT, Kit, make_kit
 
-from proofmark.cases import load_benchmarks
-from proofmark.cli import main
-from proofmark.declared import Fabric, FileSystem
-from proofmark.errors import BadInput
-from proofmark.layout import Layouts
-from proofmark.machines import machines_of
-from proofmark.plan import Machine, make_plan
-from proofmark.site import Site, load_site
-from proofmark.topology import Topology
-from proofmark.validate import validate
+from proofmark.cases.models import load_benchmarks
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.plan.layout import Layouts
+from proofmark.plan.plan import Machine, make_plan
+from proofmark.plan.validation import validate
+from proofmark.site.hardware import Fabric, FileSystem
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import machines_of
+from proofmark.site.node.topology import Topology
 
 
 def site(inventory: str, limit: str) -> Site:

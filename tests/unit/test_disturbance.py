@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import Kit, make_kit, steps_of
 
-from proofmark.acceptance import judged
-from proofmark.execute import execute
-from proofmark.launchers import starts_children
-from proofmark.runs import Run
-from proofmark.verdict import Verdict
+from proofmark.jobs.execute import execute
+from proofmark.jobs.launchers import starts_children
+from proofmark.judge.judging import judged
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.run import Run
 
 STABILITY = {"max_steal": 0.05, "max_others": 1, "metric": "rate", "max_change": 0.2}
 LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
@@ -91,8 +91,8 @@ class TestRate:
 
     @given(st.lists(st.floats(80, 99), min_size=2, max_size=9))
     def test_changes_within_the_limit_disturb_nothing(self, rates: list[float]) -> None:
-        from proofmark.cases import Stability
-        from proofmark.disturbance import changed_repeats
+        from proofmark.cases.models import Stability
+        from proofmark.records.disturbance import changed_repeats
 
         stability = Stability.model_validate(STABILITY)
         series = [(repeat, repeat, rate) for repeat, rate in enumerate(rates)]

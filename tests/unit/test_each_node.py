@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import SOUND, SYMBOLS, Kit, make_kit, topology
 
-from proofmark.acceptance import judged
-from proofmark.batch import Refused, Request
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.plan import Machine, Plan, Step, make_plan
-from proofmark.runs import Run, read_json
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.judge.judging import judged
+from proofmark.machine.scheduler import Refused, Request
+from proofmark.plan.plan import Machine, Plan, Step, make_plan
+from proofmark.runs.run import Run, read_json
 
 HERE = os.uname().nodename.partition(".")[0]
 PAIR = Step(
@@ -152,7 +152,7 @@ def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
 @pytest.fixture
 def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose scheduler heads jobs of several nodes, as "none" does not."""
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     return run_of(kit)
 
 
@@ -172,7 +172,7 @@ def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
 def test_a_pair_is_not_measured_without_its_other_node(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, absent: str, measures: bool
 ) -> None:
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     planned(kit, "each-pair")
     step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
     assert f"{HERE}+node1" in step.instances()
@@ -187,19 +187,19 @@ def test_a_pair_is_not_measured_without_its_other_node(
 def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     submitted: list[str] = []
 
     def submit(script: Path, request: Request) -> str:
         submitted.append(script.read_text())
         raise Refused("enough is known")
 
-    monkeypatch.setattr("proofmark.schedulers.none.submit", submit)
+    monkeypatch.setattr("proofmark.machine.schedulers.none.submit", submit)
     nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
     run, said = run_of(kit), list[str]()
     lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
-    monkeypatch.setattr("proofmark.execute.unproven", lambda *_: lacking)
+    monkeypatch.setattr("proofmark.jobs.execute.unproven", lambda *_: lacking)
     execute(run, "none", said.append)
     (stopped, *others) = judged(run).coverage.stopped
     if scope == "job":
@@ -211,7 +211,7 @@ def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
     assert "\nNODES=3\n" in script
     assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
     assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
-    monkeypatch.setattr("proofmark.execute.unproven", lambda *_: {})  # the control
+    monkeypatch.setattr("proofmark.jobs.execute.unproven", lambda *_: {})  # the control
     execute(run, "none", said.append)
     assert "\nNODES=4\n" in submitted[1]
 
@@ -255,7 +255,7 @@ def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
 
 
 def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     planned(kit, "each-pair")
     run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
     for step in run.plan.steps():

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from proofmark.columns import Record
-from proofmark.coverage import Coverage
-from proofmark.ending import LONGEST, MEANING, ending
-from proofmark.references.hold import Judgement
-from proofmark.results import WORDS, Result
-from proofmark.verdict import Verdict
+from proofmark.judge.coverage import Coverage
+from proofmark.judge.ending import LONGEST, MEANING, ending
+from proofmark.judge.references.compare import Judgement
+from proofmark.judge.results import WORDS, Result
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Record
 
 
 def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:

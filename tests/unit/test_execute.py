@@ -17,10 +17,10 @@ import pytest
 from tests.processes import running
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
 
-from proofmark.acceptance import judged
-from proofmark.errors import BadInput
-from proofmark.execute import execute, summary
-from proofmark.runs import Run, is_locked, lock
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute, summary
+from proofmark.judge.judging import judged
+from proofmark.runs.run import Run, is_locked, lock
 
 WAITING = (
     'echo "size $1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '
@@ -46,7 +46,7 @@ def ends(run: Run) -> list[str | None]:
 @contextmanager
 def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
     """Start `proofmark execute` and wait until it is in the second step."""
-    code = "import sys; from proofmark.cli import main; sys.exit(main())"
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "execute", str(run.folder)],
         stderr=subprocess.PIPE,
@@ -110,7 +110,8 @@ class TestOneAtATime:
 
     def test_the_lock_ends_with_its_process(self, kit: Kit) -> None:
         run = kit.run()
-        code = "import os, sys; from pathlib import Path; from proofmark.runs import lock, open_run"
+        code = "import os, sys; from pathlib import Path"
+        code += "\nfrom proofmark.runs.run import lock, open_run"
         code += "\nwith lock(open_run(Path(sys.argv[1]))): print(flush=True); sys.stdin.read()"
         command = [sys.executable, "-c", code, str(run.folder)]
         pipe = subprocess.PIPE

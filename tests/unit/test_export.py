@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from tests.unit.fleets import fleet_run
 
-from proofmark.acceptance import read_and_judge
-from proofmark.cli import main
-from proofmark.export import PERFLOG
-from proofmark.records import SCHEMA
-from proofmark.runs import Run
+from proofmark.cli.main import main
+from proofmark.judge.judging import read_and_judge
+from proofmark.records.read import SCHEMA
+from proofmark.report.export import PERFLOG
+from proofmark.runs.run import Run
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.errors import BadInput
-from proofmark.expressions import (
+from proofmark.common.errors import BadInput
+from proofmark.common.expressions import (
     LONGEST,
     doubling,
     evaluate,

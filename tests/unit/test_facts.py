@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.errors import BadInput
-from proofmark.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
-from proofmark.node.facts import NodeFacts, parse_probe, symbols
-from proofmark.node.hardware import size
+from proofmark.common.errors import BadInput
+from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.site.node.facts import NodeFacts, parse_probe, symbols
+from proofmark.site.node.parts import size
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
 LIVE = "live-kvm-zen3"

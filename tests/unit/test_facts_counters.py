@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.errors import BadInput
-from proofmark.node.counters import (
+from proofmark.common.errors import BadInput
+from proofmark.site.node.counters import (
     BusyProcess,
     Counters,
     counter_differences,
     disturbance,
     parse_counters,
 )
-from proofmark.node.provenance import NodeProvenance, node_provenance
+from proofmark.site.node.provenance import NodeProvenance, node_provenance
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.fleets import fleet_run
 
-from proofmark.acceptance import conclude, judged
-from proofmark.fleet.causes import causes, hypergeometric_tail
-from proofmark.fleet.critical import FEW, critical_value
-from proofmark.fleet.drift import drift
-from proofmark.fleet.outliers import FAMILY_LEVEL, level_of_one, yardstick
-from proofmark.fleet.rma import as_csv
+from proofmark.judge.diagnosis.causes import causes, hypergeometric_tail
+from proofmark.judge.diagnosis.drift import drift
+from proofmark.judge.diagnosis.rma import as_csv
+from proofmark.judge.fleet.critical_values import FEW, critical_value
+from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one, yardstick
+from proofmark.judge.judging import conclude, judged
 from proofmark.report import write_report
 
 Rates = dict[str, float | list[float]]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.errors import BadInput
-from proofmark.guard import ScratchFacts, judge_scratch, read_scratch
-from proofmark.site import Scratch
+from proofmark.common.errors import BadInput
+from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.site.inventory import Scratch
 
-PROBE = Path(__file__).parents[2] / "analysis/proofmark/shell/scratch-probe.sh"
+PROBE = Path(__file__).parents[2] / "analysis/proofmark/machine/shell/scratch-probe.sh"
 GIB = 2**30
 GOOD = ScratchFacts(
     node="knl0001",

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.helpers import Kit, make_kit
 from tests.unit.test_records import write
 
-from proofmark.history import measured_cost
-from proofmark.runs import Run
+from proofmark.runs.history import measured_cost
+from proofmark.runs.run import Run
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from tests.processes import running
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of, until
 
-from proofmark.runs import Run
+from proofmark.runs.run import Run
 
 SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
 """Of the steps of size 1, 2 and 3 the second waits until there is a file $GO."""

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.vcluster.cluster import SAFE_PATH
 
-from proofmark import launchers
-from proofmark.declared import Starting
-from proofmark.errors import BadInput
-from proofmark.launchers import Cpus, Launch, mask
+from proofmark.common.errors import BadInput
+from proofmark.jobs import launchers
+from proofmark.jobs.launchers import Cpus, Launch, mask
+from proofmark.site.hardware import Starting
 
 Ranks = Sequence[tuple[int, Cpus]]
 

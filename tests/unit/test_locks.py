@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.errors import BadInput, Mistake
-from proofmark.spacklock import (
+from proofmark.common.errors import BadInput, Mistake
+from proofmark.software.spack.lock_check import check, guard, main, make, read_environment
+from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
     forbidden_instructions,
     overlay_digest,
     root_names,
 )
-from proofmark.spacklock_cli import check, guard, main, make, read_environment
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURES = sorted(path.parent.name for path in ROOT.glob("environments/*/spack.yaml"))

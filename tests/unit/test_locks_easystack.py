@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.origins.easybuild import WIDE, read_plan
+from proofmark.software.easybuild import WIDE, read_plan
 
 ROOT = Path(__file__).parents[2]
 OURS = ROOT / "environments/common/easyconfigs"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.helpers import make_kit
 
-from proofmark.cli import main
-from proofmark.execute import execute
-from proofmark.runs import Run
+from proofmark.cli.main import main
+from proofmark.jobs.execute import execute
+from proofmark.runs.run import Run
 
 
 @pytest.fixture(scope="module")

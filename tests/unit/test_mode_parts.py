@@ -18,20 +18,20 @@ from tests.bmc.node import boot, smbios
 from tests.bmc.server import PASSWORD, USER, Emulator
 from tests.unit.helpers import Kit, make_kit
 
-from proofmark.bmc.backends import Given, back_end, names
-from proofmark.bmc.backends.syscfg import read_shown
-from proofmark.bmc.credentials import Credentials, credentials
-from proofmark.bmc.fanout import fan_out, split
-from proofmark.bmc.model import Host, Offer, Reading, foreign, mistakes
-from proofmark.bmc.outcome import Failed, Outcome
-from proofmark.errors import BadInput
-from proofmark.firmware import Firmware, wanted
-from proofmark.modes.drain import drain_of, pbs, slurm
-from proofmark.modes.preflight import preflight
-from proofmark.modes.proof import judge, read_seen, shows
-from proofmark.modes.shell import PROBE, Reach
-from proofmark.modes.smbios import knl_mode, structures
-from proofmark.site import Partition, Site
+from proofmark.common.errors import BadInput
+from proofmark.machine.bmc.backends import Given, back_end, names
+from proofmark.machine.bmc.backends.syscfg import read_shown
+from proofmark.machine.bmc.credentials import Credentials, credentials
+from proofmark.machine.bmc.model import Host, Offer, Reading, foreign, mistakes
+from proofmark.machine.drain import drain_of, pbs, slurm
+from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.modes.verification import judge, read_seen, shows
+from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.preflight import preflight
+from proofmark.machine.remote_shell import PROBE, Reach
+from proofmark.site.firmware import Firmware, wanted
+from proofmark.site.inventory import Partition, Site
+from proofmark.site.node.smbios import knl_mode, structures
 
 CLUSTERS = ["All2All", "Hemisphere", "Quadrant", "SNC-2", "SNC-4"]
 MEMORIES = [("Cache", ""), ("Flat", ""), ("Hybrid", "25"), ("Hybrid", "50")]

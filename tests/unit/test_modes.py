@@ -16,10 +16,10 @@ import pytest
 from tests.bmc.crews import SHAPES, Slurm, World, searched_first
 from tests.bmc.server import PASSWORD, Emulator, Timing
 
-from proofmark.errors import BadInput
-from proofmark.modes.crew import Result, summary
-from proofmark.modes.drain import slurm
-from proofmark.modes.journal import Journal, journals, proven
+from proofmark.common.errors import BadInput
+from proofmark.machine.drain import slurm
+from proofmark.machine.modes.rollout import Result, summary
+from proofmark.runs.journal import Journal, journals, proven
 
 BEFORE = ("Quadrant", "Flat")
 Make = Callable[..., World]
@@ -30,7 +30,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Make emulated machines with faults by node."""
     monkeypatch.setenv("PATH", searched_first(tmp_path / "bin"))
     monkeypatch.setattr(slurm, "folded", ",".join)
-    monkeypatch.setattr("proofmark.bmc.http.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
     opened: list[Emulator] = []
 
     def make(nodes: int = 2, faults: dict[str, str] | None = None, **timing: float) -> World:

@@ -11,12 +11,12 @@ import pytest
 from pydantic import ValidationError
 from tests.processes import namespace
 
-from proofmark.errors import BadInput
-from proofmark.guard import ScratchFacts, judge_scratch, read_scratch
-from proofmark.mounts import kinds, mount_commands
-from proofmark.site import Scratch
+from proofmark.common.errors import BadInput
+from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.machine.scratch.mounts import kinds, mount_commands
+from proofmark.site.inventory import Scratch
 
-FILES = Path(__file__).parents[2] / "analysis/proofmark/shell"
+FILES = Path(__file__).parents[2] / "analysis/proofmark/machine/shell"
 LUSTRE = {
     "path": "/PFS/acceptance",
     "type": "lustre",

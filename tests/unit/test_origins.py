@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from proofmark.errors import BadInput
-from proofmark.origins.easybuild import read_plan
-from proofmark.origins.follow import Follower
-from proofmark.origins.installed import find_programs, spellings
-from proofmark.origins.locked import Lock, Spec, differences, read_lock, spack_system
-from proofmark.origins.preinstalled import changes, preinstalled
-from proofmark.site import Preinstalled
-from proofmark.spacklock_cli import read_target
+from proofmark.common.errors import BadInput
+from proofmark.site.inventory import Preinstalled
+from proofmark.software.build_process import Follower
+from proofmark.software.easybuild import read_plan
+from proofmark.software.installed import find_programs, spellings
+from proofmark.software.preinstalled import changes, preinstalled
+from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
+from proofmark.software.spack.lock_check import read_target
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.errors import BadInput
-from proofmark.origins.bundle import Manifest, digest, pack, unpack
-from proofmark.origins.cache import MANIFESTS, SUFFIX, trust, verify
-from proofmark.origins.home import Home
+from proofmark.common.errors import BadInput
+from proofmark.software.spack.buildcache import MANIFESTS, SUFFIX, trust, verify
+from proofmark.software.spack.bundle import Manifest, digest, pack, unpack
+from proofmark.software.spack.installation import Home
 
 HASH = "x" * 32
 

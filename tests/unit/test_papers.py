@@ -11,12 +11,12 @@ import pytest
 import yaml
 from tests.unit.helpers import ROOT
 
-from proofmark.cases import load_benchmarks
-from proofmark.declared import Hardware
-from proofmark.machines import declared, machines_of
-from proofmark.plan import Machine, Plan, Step, make_plan
-from proofmark.site import Site, load_site
-from proofmark.topology import Topology
+from proofmark.cases.models import load_benchmarks
+from proofmark.plan.plan import Machine, Plan, Step, make_plan
+from proofmark.site.hardware import Hardware
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import declared, machines_of
+from proofmark.site.node.topology import Topology
 
 PAPERS = {path.stem: path for path in sorted((ROOT / "tests" / "papers").glob("*.yml"))}
 RESTATED: dict[str, dict[str, Any]] = {

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from proofmark.errors import BadInput
-from proofmark.placement import RULES, Placement, inside, nodes, place
-from proofmark.placement.ask import Ask
-from proofmark.placement.inside import Layout
-from proofmark.placement.table import Rule
-from proofmark.topology import Core, NumaDomain, Topology
+from proofmark.common.errors import BadInput
+from proofmark.plan.placement import RULES, Placement, place
+from proofmark.plan.placement import across_nodes as nodes
+from proofmark.plan.placement import within_node as inside
+from proofmark.plan.placement.request import Ask
+from proofmark.plan.placement.rules import Rule
+from proofmark.plan.placement.within_node import Layout
+from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 ROOT = Path(__file__).parents[2]
 HWLOC = ROOT / "tests" / "data" / "hwloc"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.placement import place
-from proofmark.topology import Topology
+from proofmark.plan.placement import place
+from proofmark.site.node.topology import Topology
 
 HWLOC = Path(__file__).parents[1] / "data" / "hwloc"
 NODES = {file.stem: Topology.from_file(file) for file in sorted(HWLOC.glob("*.xml"))}

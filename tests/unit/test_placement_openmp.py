@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.placement import place
-from proofmark.placement.openmp import close, spread, subpartitions
-from proofmark.topology import Topology
+from proofmark.plan.placement import place
+from proofmark.plan.placement.openmp import close, spread, subpartitions
+from proofmark.site.node.topology import Topology
 
 # A program that prints the number of the place of each thread.
 PLACES = r"""

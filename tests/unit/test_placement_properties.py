@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofmark.errors import BadInput
-from proofmark.placement import RULES, Placement, RankPlace, place
-from proofmark.topology import Core, NumaDomain, Topology
+from proofmark.common.errors import BadInput
+from proofmark.plan.placement import RULES, Placement, RankPlace, place
+from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 PAIRS = ("same-tile", "same-socket", "other-socket", "1-hop", "2-hop")
 OTHER_NAMES = ("BAL-DIST", "BAL-ACC", "UNBAL-DIST", "UNBAL-ACC")  # of BD, BA, UD, UA

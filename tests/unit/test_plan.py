@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import FAKE, Kit, make_kit
 
-from proofmark.errors import BadInput
-from proofmark.plan import Plan, Step, content_digest
-from proofmark.site import Limit
+from proofmark.common.errors import BadInput
+from proofmark.plan.plan import Plan, Step, content_digest
+from proofmark.site.inventory import Limit
 
 LIMIT: dict[str, Any] = {"case": "fake", "metric": "rate", "source": "s", "value": 1, "at_least": 1}
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import proofmark
-from proofmark.discover import machine_of
-from proofmark.errors import BadInput
-from proofmark.node.counters import counter_differences, disturbance, parse_counters
-from proofmark.node.facts import parse_probe, symbols
-from proofmark.node.probe_text import Stream, read_stream
+from proofmark.common.errors import BadInput
+from proofmark.site.discovery import machine_of
+from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
+from proofmark.site.node.facts import parse_probe, symbols
+from proofmark.site.node.probe_text import Stream, read_stream
 
-PROBE = Path(proofmark.__file__).parent / "node/probe.sh"
+PROBE = Path(proofmark.__file__).parent / "site/node/probe.sh"
 SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 CPU = "sys/devices/system/cpu"

@@ -13,7 +13,7 @@ from plugins.action.cli import _Child
 from tests.processes import namespace, running
 from tests.unit.helpers import left_behind
 
-from proofmark.origins import follow
+from proofmark.software import build_process as follow
 
 WAITS = "echo line >&2; exec sleep 3600"
 

@@ -17,20 +17,21 @@ from tests.programs import in_python, in_shell
 from tests.unit.helpers import ROOT, Kit, make_kit
 from tests.unit.test_launchers import ALIKE, launch
 
-from proofmark import launchers, schedulers
-from proofmark.batch import Request
-from proofmark.bmc.credentials import Credentials
-from proofmark.declared import Queue
-from proofmark.errors import BadInput
-from proofmark.modes.preflight import preflight, print_findings
-from proofmark.nodes import programs as look_for_programs
-from proofmark.programs import BOUND_MEMORY, Called, Place, called, plan_programs
-from proofmark.site import Site
+from proofmark.common.errors import BadInput
+from proofmark.jobs import launchers
+from proofmark.machine import schedulers
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.node_scripts import programs as look_for_programs
+from proofmark.machine.preflight import preflight, print_findings
+from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
+from proofmark.machine.scheduler import Request
+from proofmark.site.hardware import Queue
+from proofmark.site.inventory import Site
 
 Found = dict[str, set[str]]
 """The places that need a program, by its name."""
 
-IN_STEPS = {"node/probe.sh", "shell/each.sh", "shell/job.sh", "shell/step.sh"}
+IN_STEPS = {"site/node/probe.sh", *(f"jobs/shell/{name}.sh" for name in ("each", "job", "step"))}
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
     *("mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),

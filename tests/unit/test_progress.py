@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit, steps_of
 
-from proofmark.node.cpu import cpu_list
-from proofmark.progress import Progress, duration, progress, size
-from proofmark.runs import Run
+from proofmark.runs.progress import Progress, duration, progress, size
+from proofmark.runs.run import Run
+from proofmark.site.node.cpu import cpu_list
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.cases import load_benchmarks
-from proofmark.discover import machine_of
-from proofmark.errors import BadInput
-from proofmark.node.facts import parse_probe
-from proofmark.node.program import parse_programs
-from proofmark.node.software import Software
-from proofmark.origins.installed import Installed, Provided
-from proofmark.plan import make_plan
-from proofmark.provision import System, make_software, provide_software, system_needs
-from proofmark.runs import Run, read_json, start_or_continue
-from proofmark.site import Partition, Scratch, Site
-from proofmark.yamlfile import load
+from proofmark.cases.models import load_benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.yaml_models import load
+from proofmark.plan.plan import make_plan
+from proofmark.runs.run import Run, read_json, start_or_continue
+from proofmark.site.discovery import machine_of
+from proofmark.site.inventory import Partition, Scratch, Site
+from proofmark.site.node.facts import parse_probe
+from proofmark.software.installed import Installed, Provided
+from proofmark.software.program import parse_programs
+from proofmark.software.provision import System, make_software, provide_software, system_needs
+from proofmark.software.software import Software
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests/data/probe"

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from tests.unit.helpers import Kit, make_kit, steps_of
 
-from proofmark import queue as queueing
-from proofmark.acceptance import judged
-from proofmark.batch import NoAnswer, Refused, Report, Request, State
-from proofmark.declared import Queue
-from proofmark.errors import BadInput
-from proofmark.execute import follow
-from proofmark.plan import Job
-from proofmark.queue import Jobs
-from proofmark.runs import Run
+from proofmark.common.errors import BadInput
+from proofmark.jobs import watch as queueing
+from proofmark.jobs.execute import follow
+from proofmark.jobs.watch import Jobs
+from proofmark.judge.judging import judged
+from proofmark.machine.scheduler import NoAnswer, Refused, Report, Request, State
+from proofmark.plan.plan import Job
+from proofmark.runs.run import Run
+from proofmark.site.hardware import Queue
 
 
 class Scripted:
@@ -85,7 +85,7 @@ def watch(
     run = run or kit.run()
     scheduler.run = run
     monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.stage.scheduler_called", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.scripts.scheduler_called", lambda name: scheduler)
     said: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     follow(Jobs(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None)
@@ -232,7 +232,7 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
     scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
     site = kit.site(hosts=("n1", "n2", "n3"))
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     watch(kit, scheduler, monkeypatch, run, jobs_at_once=2)
     assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
@@ -244,7 +244,7 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
     site = kit.site(hosts=[f"n{number}" for number in range(20)])
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
-    monkeypatch.setattr("proofmark.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     scheduler = Scripted(Report(State.RUNNING), Report(State.CANCELLED))
     watch(kit, scheduler, monkeypatch, run, jobs_at_once=20)

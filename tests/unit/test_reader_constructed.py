@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from proofmark.cases import load_benchmarks
-from proofmark.reader.engine import Reading, read_output
-from proofmark.reader.spec import ReadSpec
+from proofmark.cases.models import load_benchmarks
+from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.spec import ReadSpec
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

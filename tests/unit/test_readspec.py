@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from proofmark.cases import load_benchmarks
-from proofmark.reader.engine import read_output
-from proofmark.reader.spec import ReadBlock, ReadSpec, SameAs
+from proofmark.cases.models import load_benchmarks
+from proofmark.cases.reader.engine import read_output
+from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ADAPTER: TypeAdapter[ReadSpec | SameAs] = TypeAdapter(ReadBlock)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.unit.helpers import SOUND, Kit, described, make_kit, steps_of
 
-from proofmark.attempts import attempts, last_words
-from proofmark.execute import execute
-from proofmark.records import SCHEMA, Record, read_run, table
-from proofmark.runs import Run
+from proofmark.jobs.execute import execute
+from proofmark.records.read import SCHEMA, Record, read_run, table
+from proofmark.runs.attempts import attempts, last_words
+from proofmark.runs.run import Run
 
 HOST = os.uname().nodename
 

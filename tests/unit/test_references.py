@@ -13,14 +13,14 @@ from pydantic import ValidationError
 from tests.unit.helpers import make_kit
 from tests.unit.test_verdict import record
 
-from proofmark.cases import Reference, load_benchmarks
-from proofmark.errors import BadInput
-from proofmark.node.facts import NodeFacts, parse_probe
-from proofmark.references.derived import Derived, derive, rpeak_nominal
-from proofmark.references.hold import Figures, Judgement, hold
-from proofmark.references.rules import UNIT_OF, Rule
-from proofmark.references.tables import link, links, processor, processors
-from proofmark.references.units import factor, measure
+from proofmark.cases.models import Reference, load_benchmarks
+from proofmark.cases.rules import UNIT_OF, Rule
+from proofmark.common.errors import BadInput
+from proofmark.common.units import factor, measure
+from proofmark.judge.references.compare import Figures, Judgement, hold
+from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
+from proofmark.judge.references.tables import link, links, processor, processors
+from proofmark.site.node.facts import NodeFacts, parse_probe
 
 ROOT = Path(__file__).parents[2]
 PROBES = ROOT / "tests" / "data" / "probe"

@@ -28,12 +28,12 @@ from tests.rehearsal.play import Played, limit_of
 from tests.rehearsal.shapes import SHAPES
 from tests.vcluster.cluster import node_names
 
-from proofmark.errors import BadInput
-from proofmark.firmware import wanted
-from proofmark.machines import topology_of_mode
-from proofmark.modes.proof import layout_of
-from proofmark.site import Site, load_site
-from proofmark.topology import Topology
+from proofmark.common.errors import BadInput
+from proofmark.machine.modes.verification import layout_of
+from proofmark.site.firmware import wanted
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.topology import Topology
 
 ROOT = Path(__file__).parents[2]
 NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"

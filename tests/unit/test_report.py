@@ -24,15 +24,15 @@ from tests.unit.report_runs import (
     troubled_run,
 )
 
-from proofmark.acceptance import conclude, judged
-from proofmark.collect import collect_nodes, nodes_of
-from proofmark.errors import BadInput
+from proofmark.common.errors import BadInput
+from proofmark.judge.judging import conclude, judged
+from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report import write_report
-from proofmark.report.answer import headline, overall
-from proofmark.report.material import gather
+from proofmark.report.run_data import gather
+from proofmark.report.summary import headline, overall
 from proofmark.report.view import view
-from proofmark.runs import Run, benchmarks_of
-from proofmark.verdict import WORDS, Coverage, Verdict
+from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.run import Run, benchmarks_of
 
 SECTIONS = [
     "attention",
@@ -350,7 +350,7 @@ def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None
     run = make(tmp_path)
     conclude(run)
     command = (
-        "import sys; from pathlib import Path; from proofmark import cli; sys.exit(cli.main())"
+        "import sys; from pathlib import Path; from proofmark.cli.main import main; sys.exit(main())"
     )
 
     def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:
@@ -438,5 +438,5 @@ def test_figures_that_came_twice_are_in_the_headline() -> None:
 
 
 def test_other_commands_do_not_load_the_drawing_library() -> None:
-    command = "import sys, proofmark.cli; sys.exit('matplotlib' in sys.modules)"
+    command = "import sys, proofmark.cli.main; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0

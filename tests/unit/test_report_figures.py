@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.records import Record
-from proofmark.report.figures import KINDS, blas_kernel, collectives, file_size, point_to_point
-from proofmark.report.figures.drawing import COLOURS, MARKERS, STYLE, Drawing
-from proofmark.report.figures.kind import Context, Kind
-from proofmark.report.figures.points import Point, lines_of, parameter, points_of
-from proofmark.report.figures.scales import byte_ticks, log_ticks, megabytes_per_second
-from proofmark.report.figures.svg import inline, standalone
-from proofmark.report.plots import data
-from proofmark.verdict import Result
+from proofmark.judge.verdict import Result
+from proofmark.records.read import Record
+from proofmark.report.plots import KINDS, blas_kernel, collectives, file_size, point_to_point
+from proofmark.report.plots.charts import COLOURS, MARKERS, STYLE, Drawing
+from proofmark.report.plots.kind import Context, Kind
+from proofmark.report.plots.series import Point, lines_of, parameter, points_of
+from proofmark.report.plots.svg import inline, standalone
+from proofmark.report.plots.ticks import byte_ticks, log_ticks, megabytes_per_second
+from proofmark.report.plots_section import data
 
 NOTHING = Context(peak_gflops=None, chosen={})
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.node.facts import NodeFacts, parse_probe
-from proofmark.references.derived import flop_per_cycle, peak, rpeak_nominal
+from proofmark.judge.references.derived import flop_per_cycle, peak, rpeak_nominal
+from proofmark.site.node.facts import NodeFacts, parse_probe
 
 PROBES = Path(__file__).parents[1] / "data" / "probe"
 

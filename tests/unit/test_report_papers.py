@@ -19,18 +19,18 @@ from tests.unit import claims_data as data
 from tests.unit.claims_data import Machine, Sheet
 from tests.unit.report_runs import made_run
 
-from proofmark.acceptance import conclude
-from proofmark.claims.model import PAPERS
-from proofmark.cli import main
-from proofmark.records import Record
+from proofmark.cli.main import main
+from proofmark.judge.claims.model import PAPERS
+from proofmark.judge.judging import conclude
+from proofmark.judge.verdict import Result
+from proofmark.records.read import Record
 from proofmark.report import write_report
-from proofmark.report.figures import KINDS, p5_placements
-from proofmark.report.figures.drawing import STYLE, Drawing
-from proofmark.report.figures.kind import Context
-from proofmark.report.figures.points import Point
-from proofmark.report.figures.svg import raster, standalone
-from proofmark.runs import Run
-from proofmark.verdict import Result
+from proofmark.report.plots import KINDS, p5_placements
+from proofmark.report.plots.charts import STYLE, Drawing
+from proofmark.report.plots.kind import Context
+from proofmark.report.plots.series import Point
+from proofmark.report.plots.svg import raster, standalone
+from proofmark.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
 

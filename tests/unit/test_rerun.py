@@ -12,12 +12,12 @@ from tests.processes import running
 from tests.unit.fleets import fleet_run
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
 
-from proofmark.acceptance import judged
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.rerun import pick, rerun
-from proofmark.runs import Run, lock
-from proofmark.tickets import JobFolder
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.jobs.rerun import pick, rerun
+from proofmark.judge.judging import judged
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.run import Run, lock
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_run_in_use_is_refused(run: Run) -> None:
 def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -> None:
     kit.program("echo on; trap '' TERM; while :; do sleep 100; done")
     before = snapshot(run.folder / "steps")
-    code = "import sys; from proofmark.cli import main; sys.exit(main())"
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "rerun", str(run.folder), "1"]
     out = steps_of(run)[0] / "again-1" / "stdout"
     with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:

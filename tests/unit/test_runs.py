@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
-from proofmark import runs
-from proofmark.errors import BadInput
-from proofmark.runs import Run, benchmarks_of, open_run, site_of, start_or_continue
+from proofmark.common.errors import BadInput
+from proofmark.runs import run as runs
+from proofmark.runs.run import Run, benchmarks_of, open_run, site_of, start_or_continue
 
 
 @pytest.fixture

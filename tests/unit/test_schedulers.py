@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.unit.helpers import make_kit
 
-from proofmark.acceptance import judged
-from proofmark.batch import NoAnswer, Refused, Request, State
-from proofmark.declared import Queue
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.schedulers import loadleveler, names, pbs, scheduler, sge, slurm
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.judge.judging import judged
+from proofmark.machine.scheduler import NoAnswer, Refused, Request, State
+from proofmark.machine.schedulers import loadleveler, names, pbs, scheduler, sge, slurm
+from proofmark.site.hardware import Queue
 
 FAKE = Path(__file__).parents[1] / "fakes" / "batch.py"
 COMMANDS = (

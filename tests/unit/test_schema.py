@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.unit.helpers import FAKE, ROOT
 
-from proofmark.cases import SUITES_FILE, schema
+from proofmark.cases.models import SUITES_FILE, schema
 
 FILE = ROOT / "benchmarks" / "case.schema.json"
 CASES = sorted(path for path in FILE.parent.glob("*.yml") if path.name != SUITES_FILE)

@@ -16,13 +16,14 @@ import pytest
 from tests.processes import namespace
 from tests.unit.helpers import make_kit, until
 
-from proofmark import nodes, scratch
-from proofmark.declared import FileSystem
-from proofmark.errors import BadInput
-from proofmark.firmware import Firmware
-from proofmark.modes.journal import Journal, proven
-from proofmark.runs import Run
-from proofmark.site import Scratch
+from proofmark.common.errors import BadInput
+from proofmark.machine import node_scripts as nodes
+from proofmark.machine.scratch import stage as scratch
+from proofmark.runs.journal import Journal, proven
+from proofmark.runs.run import Run
+from proofmark.site.firmware import Firmware
+from proofmark.site.hardware import FileSystem
+from proofmark.site.inventory import Scratch
 
 pytestmark = pytest.mark.root
 NODES = ("n1", "n2", "n3")

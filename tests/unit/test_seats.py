@@ -14,15 +14,22 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.helpers import ROOT, SYMBOLS, Kit, make_kit, steps_of, topology
 
-from proofmark.cases import SuiteUse, load_benchmarks
-from proofmark.declared import StandIns
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.plan import Machine, Plan, make_plan
-from proofmark.reader.engine import read_output
-from proofmark.records import Record, read_run
-from proofmark.seats import Bound, Thread, read_binding, real_domains, real_seats, seat_trouble
-from proofmark.site import Partition
+from proofmark.cases.models import SuiteUse, load_benchmarks
+from proofmark.cases.reader.engine import read_output
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.plan.plan import Machine, Plan, make_plan
+from proofmark.records.binding import (
+    Bound,
+    Thread,
+    read_binding,
+    real_domains,
+    real_seats,
+    seat_trouble,
+)
+from proofmark.records.read import Record, read_run
+from proofmark.site.hardware import StandIns
+from proofmark.site.inventory import Partition
 
 HERE = os.uname().nodename
 OPENMP = """

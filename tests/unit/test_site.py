@@ -9,8 +9,8 @@ import pytest
 import yaml
 from tests.unit.helpers import ROOT
 
-from proofmark.errors import BadInput
-from proofmark.site import Site, choose_inventory, load_site
+from proofmark.common.errors import BadInput
+from proofmark.site.inventory import Site, choose_inventory, load_site
 
 PARTITION: dict[str, Any] = {
     "hardware": "discovered",

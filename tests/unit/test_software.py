@@ -11,13 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 import proofmark
-from proofmark.errors import BadInput
-from proofmark.node.facts import NodeFacts, parse_probe
-from proofmark.node.program import Program, parse_program, parse_programs
-from proofmark.node.software import BLAS_KERNEL, Package, Software, package_of
+from proofmark.common.errors import BadInput
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.software.program import Program, parse_program, parse_programs
+from proofmark.software.software import BLAS_KERNEL, Package, Software, package_of
 
 DATA = Path(__file__).parents[1] / "data" / "probe"
-PROBE = Path(proofmark.__file__).parent / "node/probe-program.sh"
+PROBE = Path(proofmark.__file__).parent / "software/probe-program.sh"
 
 
 def text(name: str) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
-from proofmark import runs, stage
-from proofmark.acceptance import conclude, judged
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.runs import Run, leave_out, open_run, write_whole
-from proofmark.stage import step_script, write_steps
+from proofmark.common.errors import BadInput
+from proofmark.jobs import scripts as stage
+from proofmark.jobs.execute import execute
+from proofmark.jobs.scripts import step_script, write_steps
+from proofmark.judge.judging import conclude, judged
+from proofmark.runs import run as runs
+from proofmark.runs.run import Run, leave_out, open_run, write_whole
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ import pytest
 from tests.processes import running
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, until
 
-from proofmark.node.cpu import cpu_list
-from proofmark.stage import step_script
+from proofmark.jobs.scripts import step_script
+from proofmark.site.node.cpu import cpu_list
 
 DAEMON = "A=1 setsid env B=2 sh -c 'trap \"\" TERM; while :; do sleep 300; done' &"
 """A grandchild in a session and an environment of its own that does not listen to SIGTERM."""

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proofmark.cli import main
-from proofmark.declared import Fabric
-from proofmark.errors import BadInput
-from proofmark.switches import fabric_levels
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.hardware import Fabric
 
 SLURM = """
 # three levels

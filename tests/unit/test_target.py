@@ -15,12 +15,12 @@ import pytest
 from tests.unit.helpers import make_kit, steps_of
 
 import proofmark
-from proofmark.errors import BadInput
-from proofmark.execute import execute
-from proofmark.node.target import needs
-from proofmark.stage import write_steps
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.jobs.scripts import write_steps
+from proofmark.software.target import needs
 
-FIT = Path(proofmark.__file__).parent / "shell/fit.awk"
+FIT = Path(proofmark.__file__).parent / "jobs/shell/fit.awk"
 PROCESSORS = Path(__file__).parents[1] / "data/processors"
 PROBES = Path(__file__).parents[1] / "data/probe"
 

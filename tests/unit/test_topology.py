@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.errors import BadInput
-from proofmark.topology import Cache, Core, Topology
+from proofmark.common.errors import BadInput
+from proofmark.site.node.topology import Cache, Core, Topology
 
 HWLOC = Path(__file__).parents[1] / "data" / "hwloc"
 FILES = sorted(HWLOC.glob("*.xml"))

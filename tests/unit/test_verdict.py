@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit
 
-from proofmark.cases import Benchmarks, Reference
-from proofmark.fleet.bad import bad_nodes
-from proofmark.plan import Plan
-from proofmark.records import Record
-from proofmark.site import Limit
-from proofmark.verdict import WORDS, Coverage, Verdict, judge
-from proofmark.written import write_junit
+from proofmark.cases.models import Benchmarks, Reference
+from proofmark.judge.diagnosis.bad_nodes import bad_nodes
+from proofmark.judge.files import write_junit
+from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
+from proofmark.plan.plan import Plan
+from proofmark.records.read import Record
+from proofmark.site.inventory import Limit
 
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 

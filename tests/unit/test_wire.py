@@ -12,15 +12,15 @@ import pytest
 from tests.bmc.certificates import Authority
 from tests.bmc.server import PASSWORD, USER, Emulator
 
-from proofmark.bmc import wire
-from proofmark.bmc.backends import Given, back_end
-from proofmark.bmc.credentials import Credentials
-from proofmark.bmc.http import Line, Lines, tls_context
-from proofmark.bmc.model import Host
-from proofmark.bmc.outcome import Failed, Outcome
-from proofmark.bmc.wire import Nonsense, Wire
-from proofmark.firmware import Firmware
-from proofmark.modes.shell import Reach
+from proofmark.machine.bmc import https as wire
+from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.client import Line, Lines, tls_context
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.https import Nonsense, Wire
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.remote_shell import Reach
+from proofmark.site.firmware import Firmware
 
 ADDRESS = "127.9.9.9"
 Answers = Callable[..., int]

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from proofmark.errors import BadInput, nearest
-from proofmark.yamlfile import load
+from proofmark.common.errors import BadInput, nearest
+from proofmark.common.yaml_models import load
 
 
 class Strict(BaseModel):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from proofmark.runs import Run
-from proofmark.verdict import Verdict
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.run import Run
 
 
 def write_report(run: Run, verdict: Verdict) -> Path:
@@ -19,9 +19,9 @@ def write_report(run: Run, verdict: Verdict) -> Path:
         BadInput: one of the run's own files is damaged.
     """
     # The drawing library takes half a second to load, which no other command should pay.
-    from proofmark.report.material import gather
-    from proofmark.report.plots import FOLDER, keep
+    from proofmark.report.plots_section import FOLDER, keep
     from proofmark.report.render import render
+    from proofmark.report.run_data import gather
     from proofmark.report.view import view
 
     material = gather(run, verdict)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from proofmark.fleet.bad import BadNode, Slow
-from proofmark.fleet.figures import FleetFigure
-from proofmark.report.material import Material
+from proofmark.judge.diagnosis.bad_nodes import BadNode, Slow
+from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
+from proofmark.report.run_data import Material
 from proofmark.report.text import count, folded, number, pairs
 
 MOST_FIGURES = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofmark.claims.model import WORDS, Answer
+from proofmark.judge.claims.model import WORDS, Answer
 from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
 from proofmark.report.text import count
 

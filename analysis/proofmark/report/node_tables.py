@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.collect import JobOnNode, Node
-from proofmark.node.facts import NodeFacts
-from proofmark.node.hardware import Dimm
 from proofmark.report.page import Column, Table, facts, table
 from proofmark.report.text import number, size
+from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Dimm
 
 MOST_JOBS = 20
 """Jobs of a node whose counters are shown; the others stand in nodes/."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from proofmark.collect import Node
-from proofmark.node.facts import NodeFacts
-from proofmark.node.hardware import Mount, Nic, NumaDomain, Port
-from proofmark.report.material import Material, facts_of
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts
+from proofmark.report.run_data import Material, facts_of
 from proofmark.report.software import blocks as software_blocks
 from proofmark.report.text import count, folded, size
+from proofmark.runs.nodes import Node
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Mount, Nic, NumaDomain, Port
 
 MOST_KINDS = 20
 """Kinds of nodes that are described; the others stand in nodes/."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from proofmark.cases import Benchmarks
-from proofmark.report.material import Material
+from proofmark.cases.models import Benchmarks
+from proofmark.judge.verdict import Judgement, Result
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
+from proofmark.report.run_data import Material
 from proofmark.report.text import count, number, pairs
-from proofmark.verdict import Judgement, Result
 
 NUMBER = "number"
 REST = "All of them stand in records.parquet."

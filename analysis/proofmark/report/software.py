@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.node.program import Program
-from proofmark.node.software import Package
-from proofmark.report.material import Material
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
+from proofmark.report.run_data import Material
+from proofmark.software.program import Program
+from proofmark.software.software import Package
 
 
 def blocks(material: Material) -> Iterator[Block]:

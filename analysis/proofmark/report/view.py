@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.report import (
-    attention,
-    bad_nodes,
-    claims,
-    information,
-    plots,
-    provenance,
-    results,
-    steps,
-)
-from proofmark.report.answer import Answer, answer
-from proofmark.report.material import Material
+from proofmark.report import bad_nodes, claims, provenance, results
+from proofmark.report import commands as steps
+from proofmark.report import issues as attention
+from proofmark.report import peak as information
+from proofmark.report import plots_section as plots
 from proofmark.report.page import Section
+from proofmark.report.run_data import Material
+from proofmark.report.summary import Answer, answer
 
 
 @dataclass(frozen=True)

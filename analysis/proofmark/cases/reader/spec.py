@@ -1,0 +1,123 @@
+"""The models of a case's `read:` block: how the output of its program is read, as data.
+
+`reader` interprets them. There are two vocabularies, `text:` and `json:`; a program that can print
+both has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from proofmark.cases.reader.spec_text import TextSpec
+from proofmark.cases.reader.spec_types import Block, Expression, Pattern, known
+
+ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
+
+_FIELDS = ("benchmark", "node")  # groups that are fields of a reading, not parameters
+
+
+class Value(Block):
+    """A metric of a JSON document.
+
+    Attributes:
+        value: where the number stands.
+        unit: the unit that the program gives it in.
+        when: the item holds this metric only if this is true.
+    """
+
+    value: Expression
+    unit: str
+    when: Expression | None = None
+
+
+class JsonSpec(Block):
+    """How a JSON document is read; lines before and after it are ignored.
+
+    Expressions are JMESPath. They see the whole document as `output` and the items of `each`.
+
+    Attributes:
+        each: name → the items to go through under that name, later ones inside earlier ones.
+        values: metric → where its value stands, for each innermost item.
+        parameters: parameter → where it stands.
+        numbered: the parameter that numbers the readings of one metric, from 0, where the
+            document does not.
+        require: reason → what must be true of each document.
+        reject: reason → what must not be true of an item.
+        refuse: lines before a document that make all its readings INVALID.
+    """
+
+    each: Mapping[str, Expression]
+    values: Mapping[str, Value]
+    parameters: Mapping[str, Expression] = {}
+    numbered: str | None = None
+    require: Mapping[str, Expression] = {}
+    reject: Mapping[str, Expression] = {}
+    refuse: tuple[Pattern, ...] = ()
+
+
+class ReadSpec(Block):
+    """How the output of a case's program is read.
+
+    Attributes:
+        finds: what the values stand in, for the reason when there are none.
+        benchmark: the benchmark's name, where the output does not print it.
+        parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
+            `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
+            `suffixed`, as in `16m`, powers of 1024, in bytes.
+        text: rules for printed text.
+        json: rules for JSON.
+    """
+
+    finds: str
+    benchmark: str | None = None
+    parameters: Mapping[str, ParameterType] = {}
+    text: TextSpec | None = None
+    document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
+
+    @model_validator(mode="after")
+    def _names(self) -> ReadSpec:
+        if not self.text and not self.document:
+            raise ValueError("neither text nor json: nothing can be read")
+        words = {*self.parameters, *_FIELDS}
+        if self.text:
+            for where, names in self.text.groups():
+                known(names, words, f"text.{where}", "parameter of this block")
+            known(self.text.expected, self.metrics, "text.expects", "metric of this block")
+        if self.document:
+            names = [*self.document.parameters, *filter(None, [self.document.numbered])]
+            known(names, self.parameters, "json.parameters", "parameter of this block")
+        return self
+
+    @cached_property
+    def metrics(self) -> Mapping[str, str]:
+        """Metric → unit, of all that the rules can read, in the order of the rules."""
+        pairs = list(self.text.yields()) if self.text else []
+        if self.document:
+            pairs += [(metric, value.unit) for metric, value in self.document.values.items()]
+        units: dict[str, str] = {}
+        for metric, unit in pairs:
+            if units.setdefault(metric, unit) != unit:
+                raise ValueError(f"metric {metric!r} in two units: {units[metric]!r}, {unit!r}")
+        return units
+
+
+class SameAs(Block):
+    """The output is read as that of another case."""
+
+    same_as: str
+
+
+def _kind(block: object) -> str:
+    given = block if isinstance(block, Mapping) else getattr(block, "model_fields_set", ())
+    return "SameAs" if "same_as" in given else "ReadSpec"
+
+
+ReadBlock = Annotated[
+    Annotated[ReadSpec, Tag("ReadSpec")] | Annotated[SameAs, Tag("SameAs")], Discriminator(_kind)
+]
+"""What stands under `read:`. Which of the two is meant is decided first, so that a mistake in one
+is not reported as a mistake in both."""

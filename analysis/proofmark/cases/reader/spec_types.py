@@ -1,0 +1,68 @@
+"""Field types of a `read:` block: patterns and expressions, compiled once when a case is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import jmespath
+from jmespath.exceptions import JMESPathError
+from jmespath.parser import ParsedResult
+from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
+
+from proofmark.common.errors import nearest
+
+REMEMBERED = 4096
+"""Lines, or rows' parameters; an output has some hundred that are the same on every node."""
+
+
+def _pattern(value: object) -> re.Pattern[str]:
+    if isinstance(value, re.Pattern):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a regular expression in quotes")
+    try:
+        return re.compile(value, re.ASCII)
+    except re.error as error:
+        raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+
+
+def _expression(value: object) -> ParsedResult:
+    if isinstance(value, ParsedResult):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a JMESPath expression in quotes")
+    try:
+        return jmespath.compile(value)
+    except JMESPathError as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"{value!r} is not a JMESPath expression: {first}") from None
+
+
+Pattern = Annotated[
+    re.Pattern[str],
+    PlainValidator(_pattern),
+    PlainSerializer(lambda pattern: pattern.pattern, return_type=str),
+    WithJsonSchema({"type": "string", "format": "regex"}),
+]
+Expression = Annotated[
+    Any,
+    PlainValidator(_expression),
+    PlainSerializer(lambda parsed: parsed.expression, return_type=str),
+    WithJsonSchema({"type": "string", "description": "a JMESPath expression"}),
+]
+
+
+class Block(BaseModel):
+    """A mapping of the `read:` block: unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def known(names: Iterable[str], right: Iterable[str], where: str, kind: str) -> None:
+    """Refuse the first of `names` that is not one of the `right` ones."""
+    words = set(right)
+    for name in names:
+        if name not in words:
+            raise ValueError(f"{where}: {name!r} is not a {kind}{nearest(name, words)}")

@@ -1,0 +1,252 @@
+"""The commands ``install``, ``bundle``, ``cache`` and ``lock``: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.common.errors import bad_input
+from proofmark.runs.run import Run, open_run, site_of, write_whole
+from proofmark.software.easybuild import EasyBuild
+from proofmark.software.easybuild import answer as easybuild_answer
+from proofmark.software.installed import Installed
+from proofmark.software.preinstalled import preinstalled
+from proofmark.software.software import Origin
+from proofmark.software.spack import buildcache as caches
+from proofmark.software.spack import bundle as bundles
+from proofmark.software.spack import install as spack
+from proofmark.software.spack.installation import Home, Sources, bootstrap, home_of
+from proofmark.software.spack.lock_check import make
+
+AddVerb = Callable[[str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser]
+ORIGINS: tuple[Origin, ...] = ("spack", "easybuild", "preinstalled")
+
+
+def add_verbs(verb: AddVerb, kit: Callable[[], Path]) -> None:
+    """Add the commands to the command line; `kit` says where the checkout is."""
+    for name, run, summary, example in (
+        ("install", install, "provide the programs of a run", "install runs/latest --from spack"),
+        ("lock", lock, "make the lock of an environment on this system", "lock knl"),
+        ("bundle", bundle, "pack what an install without a network needs", "bundle knl knl.tar"),
+        ("cache", cache, "push what is installed, signed", "cache knl /srv/cache --key site"),
+    ):
+        made = verb(name, run, summary, example)
+        made.set_defaults(kit=kit)
+        if name == "install":
+            made.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+            made.add_argument("--from", dest="origin", choices=ORIGINS, required=True)
+            made.add_argument("--check", action="store_true", help="only say what is missing")
+            made.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
+            made.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
+        else:
+            made.add_argument("arch", metavar="ARCH", help="an environment")
+            made.add_argument("--os", help="refuse any other system than this one")
+        if name == "bundle":
+            made.add_argument("target", metavar="FILE", type=Path)
+        if name == "cache":
+            made.add_argument("target", metavar="FOLDER", type=Path)
+            made.add_argument("--key", required=True, help="of your own GnuPG, to sign with")
+        if name in ("bundle", "cache"):
+            made.add_argument("--package", action="append", default=[], help="(default: all)")
+        made.add_argument("--prefixes", type=Path, metavar="FOLDER", help="what is installed where")
+        made.add_argument("--spack", type=Path, help="the site's own checkout, at the pin")
+        made.add_argument("--spack-packages", type=Path, help="likewise")
+        made.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror of sources")
+        made.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
+        made.add_argument("--cache-key", type=Path, metavar="FILE", help="the key that signed it")
+        made.add_argument("--jobs", type=int, default=0, help="processes a build (0: all cores)")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _sources(options: argparse.Namespace) -> Sources:
+    return Sources(
+        spack=options.spack,
+        packages=options.spack_packages,
+        mirror=options.sources,
+        cache=options.cache,
+        key=options.cache_key,
+    )
+
+
+def _prefixes(options: argparse.Namespace, kit: Path) -> Path:
+    given: Path = options.prefixes or kit / ".provision"
+    return given.resolve()
+
+
+def _programs(run: Run) -> dict[str, set[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for step in run.plan.steps():
+        found[step.package].add(step.program)
+    return dict(sorted(found.items()))
+
+
+def install(options: argparse.Namespace) -> int:
+    """Install, or with ``--check`` say what is missing; print it as JSON."""
+    run, kit = open_run(options.folder), options.kit()
+    prefixes = _prefixes(options, kit)
+    do: Mapping[Origin, Callable[..., tuple[list[str], Installed | None]]] = {
+        "spack": _by_spack,
+        "easybuild": _by_easybuild,
+        "preinstalled": _by_the_site,
+    }
+    missing, installed = do[options.origin](options, run, kit, prefixes)
+    told: dict[str, Any] = {"missing": missing, "needs": [], "modules": {}}
+    if installed is not None:
+        told["needs"] = installed.needs()
+        if options.origin == "preinstalled":
+            named = site_of(run).partition.preinstalled
+            told["modules"] = {n: list(named[n].modules) for n in installed.packages}
+        target = run.folder / "installed.json"
+        text = installed.model_dump_json(indent=1) + "\n"
+        if not options.check and not (target.exists() and target.read_text() == text):
+            write_whole(target, text)
+    json.dump(told, sys.stdout, indent=1)
+    print()
+    return 0
+
+
+def _by_spack(
+    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+) -> tuple[list[str], Installed | None]:
+    site = site_of(run)
+    order = spack.Order(
+        kit=kit,
+        arch=site.partition.environment,
+        programs=_programs(run),
+        prefixes=prefixes,
+        sources=_sources(options),
+        site_locks=site.inventory / "locks",
+        bundle=options.bundle,
+        jobs=options.jobs,
+    )
+    system = spack.this_system()
+    missing = [spec.label for spec in spack.to_do(order, system)]
+    if options.check and missing:
+        return missing, None
+    return missing, spack.install(order, system, _say)
+
+
+def _by_easybuild(
+    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+) -> tuple[list[str], Installed | None]:
+    partition = site_of(run).partition
+    builder = EasyBuild(kit, partition.environment, prefixes / "easybuild")
+    modules = builder.plan()
+    missing = [module.module for module in modules if not module.installed]
+    if missing and options.check:
+        return missing, None
+    if missing:
+        builder.install(_say)
+        modules = builder.plan()
+    return missing, easybuild_answer(builder, modules, _programs(run), partition.facts)
+
+
+def _by_the_site(
+    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+) -> tuple[list[str], Installed | None]:
+    files = dict(item.partition("=")[::2] for item in options.loaded)
+    loaded = {name: Path(file).read_text() for name, file in files.items()}
+    return [], preinstalled(site_of(run).partition.preinstalled, _programs(run), loaded)
+
+
+def _this_system(options: argparse.Namespace) -> str:
+    system = spack.this_system()
+    if options.os not in (None, "", system):
+        raise bad_input("OS", "", options.os, f"{system}: it is done on its own system")
+    return system
+
+
+def _ready(options: argparse.Namespace, kit: Path) -> Home:
+    """Bring Spack to its pins, for what needs no environment."""
+    sources = _sources(options)
+    home = home_of(_prefixes(options, kit), sources)
+    home.root.mkdir(parents=True, exist_ok=True)
+    bootstrap(home, kit, spack.read_pins(kit), sources, _say)
+    return home
+
+
+def lock(options: argparse.Namespace) -> int:
+    """Make the lock of an environment."""
+    kit, system = options.kit(), _this_system(options)
+    home = _ready(options, kit)
+    make(kit, options.arch, system, home.spack, home.packages, home.python)
+    print(kit / "environments" / options.arch / system / "spack.lock")
+    return 0
+
+
+def _order(options: argparse.Namespace, kit: Path, system: str) -> tuple[spack.Order, spack.Choice]:
+    """Return an order of the chosen packages, or of all of the lock."""
+    order = spack.Order(kit, options.arch, {}, _prefixes(options, kit), _sources(options))
+    choice = spack.choose_lock(order, system)
+    names = options.package or sorted(choice.lock.roots)
+    programs: dict[str, set[str]] = {choice.lock.root(name).name: set() for name in names}
+    return spack.Order(kit, options.arch, programs, order.prefixes, order.sources), choice
+
+
+def bundle(options: argparse.Namespace) -> int:
+    """Pack Spack, its recipes, sources, wheels, the lock and, if told, a build cache."""
+    kit, system = options.kit(), _this_system(options)
+    order, choice = _order(options, kit, system)
+    pins = spack.read_pins(kit)
+    # A cache to carry is not one to install from.
+    carried, order = order.sources.cache, _without_cache(order)
+    with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
+        folder = Path(scratch) / "bundle"
+        folder.mkdir()
+        with spack.prepared(order, choice, _say) as bench:
+            for checkout, name, pin in (
+                (bench.home.spack, "spack.git", pins["spack"]),
+                (bench.home.packages, "packages.git", pins["spack_packages"]),
+            ):
+                bundles.bare(checkout, pin["tag"], folder / name)
+            specs = [spec.hash for spec in choice.lock.missing(order.programs, ())]
+            _say(f"getting the sources of {len(specs)} specs")
+            command = bench.home.command("-e", str(bench.environment))
+            bundles.sources(command, bench.home.environment(), folder / "mirror", specs)
+        _say("getting wheels")
+        requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
+        bundles.wheels(requirements, folder / "wheels")
+        if carried:
+            shutil.copytree(carried, folder / "cache")
+        shutil.copy(choice.lock.source, folder / "spack.lock")
+        made = bundles.pack(
+            folder,
+            options.target,
+            arch=options.arch,
+            os=system,
+            commits={name: str(pins[name]["commit"]) for name in ("spack", "spack_packages")},
+            lock=bundles.digest(choice.lock.source),
+            packages=tuple(order.programs),
+        )
+    print(f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}")
+    return 0
+
+
+def _without_cache(order: spack.Order) -> spack.Order:
+    given = order.sources
+    sources = Sources(spack=given.spack, packages=given.packages, mirror=given.mirror)
+    return spack.Order(order.kit, order.arch, order.programs, order.prefixes, sources)
+
+
+def cache(options: argparse.Namespace) -> int:
+    """Push what is installed of an environment into a build cache, signed."""
+    kit, system = options.kit(), _this_system(options)
+    order, choice = _order(options, kit, system)
+    with spack.prepared(_without_cache(order), choice, _say) as bench:
+        there = bench.home.installed()
+        roots = {choice.lock.root(name).hash for name in order.programs}
+        if lacking := sorted(choice.lock.specs[each].label for each in roots - there.keys()):
+            raise bad_input("cache", "", f"{', '.join(lacking)} not installed", "what is installed")
+        caches.push(bench.home, bench.environment, roots, options.target, options.key)
+    print(f"{options.target}: {len(caches.cached(options.target))} specs")
+    return 0

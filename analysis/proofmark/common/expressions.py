@@ -1,0 +1,150 @@
+"""Symbolic values: what stands in braces in a case file is computed from the facts of the machine.
+
+``"{cores}"`` keeps its type (an int here); ``"-n {ranks} -b {MiB}"`` becomes text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simpleeval import (
+    EvalWithCompoundTypes,
+    FunctionNotDefined,
+    InvalidExpression,
+    NameNotDefined,
+)
+
+from proofmark.common.errors import bad_input, nearest
+
+_BRACES = re.compile(r"\{([^{}]+)\}")
+UNITS: Mapping[str, int] = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+LONGEST = 100_000
+"""No list is longer: a slip such as ``upto(memory_bytes)`` must not fill the memory."""
+
+
+def doubling(first: float, last: float) -> list[int]:
+    """Return first, 2·first, 4·first, … up to and including `last`."""
+    if first < 1 or first != int(first):
+        raise ValueError(f"doubling starts at {first}, must be a whole number from 1")
+    # first · 2^k ≤ last holds just when 2^k ≤ ⌊last ÷ first⌋.
+    return [int(first) << step for step in range(max(0, int(last // first)).bit_length())]
+
+
+def upto(last: int) -> list[int]:
+    """Return 1, 2, … `last`."""
+    return [*_counting(int(last))]
+
+
+def squares(last: int) -> list[int]:
+    """Return the square numbers from 1 up to and including `last`."""
+    return [root * root for root in _counting(math.isqrt(int(last)))]
+
+
+def _counting(last: int) -> range:
+    if last > LONGEST:
+        raise ValueError(f"a list of {last} numbers, must be at most {LONGEST}")
+    return range(1, last + 1)
+
+
+def multiple(value: float, of: int) -> int:
+    """Return the largest multiple of `of` that is not above `value`, but at least `of`."""
+    return max(1, int(value // of)) * of
+
+
+def grid(ranks: int) -> list[int]:
+    """Return P and Q, P ≤ Q, P × Q = `ranks`, as square as it goes (HPL's advice for P × Q)."""
+    if ranks < 1 or ranks != int(ranks):
+        raise ValueError(f"a grid of {ranks} ranks, must be a whole number from 1")
+    rows = next(p for p in range(math.isqrt(int(ranks)), 0, -1) if ranks % p == 0)
+    return [rows, int(ranks) // rows]
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "doubling": doubling,
+    "upto": upto,
+    "squares": squares,
+    "multiple": multiple,
+    "grid": grid,
+    "min": min,
+    "max": max,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "sqrt": math.sqrt,
+    "log2": math.log2,
+    "int": int,
+}
+
+
+_COMPUTING_FAILED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    Warning,
+)
+
+
+def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: str) -> Any:
+    """Evaluate one expression (without its braces) over `names`.
+
+    Raises:
+        BadInput: the expression is malformed, uses a name that does not exist, or gives neither a
+            number nor a text nor a list of them.
+    """
+    known = {**UNITS, **names}
+    try:
+        with warnings.catch_warnings():
+            # simpleeval only warns of what it ignores: a second expression, an assignment.
+            warnings.simplefilter("error")
+            # It alters its function table when it meets a lambda: hand it a copy.
+            value = EvalWithCompoundTypes(functions=dict(FUNCTIONS), names=known).eval(expression)
+    except (NameNotDefined, FunctionNotDefined) as error:
+        words = [*known, *FUNCTIONS]
+        unknown = str(getattr(error, "name", None) or getattr(error, "func_name", ""))
+        found = f"{expression!r} ({error}){nearest(unknown, words)}"
+        raise bad_input(file, key, found, ", ".join(words)) from None
+    except (InvalidExpression, *_COMPUTING_FAILED) as error:
+        raise bad_input(file, key, f"{expression!r} ({error})", "a computable value") from None
+    if not all(map(_is_scalar, value if isinstance(value, list) else [value])):
+        accepted = "finite numbers, texts or lists of them"
+        raise bad_input(file, key, f"{expression!r}, which is {value!r}", accepted)
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def render(value: Any, names: Mapping[str, Any], *, file: object, key: str) -> Any:
+    """Replace every ``{expression}`` in `value`, also inside lists; a lone one keeps its type.
+
+    Raises:
+        BadInput: as `evaluate`.
+    """
+    if isinstance(value, list):
+        return [render(item, names, file=file, key=key) for item in value]
+    if not isinstance(value, str):
+        return value
+    if whole := _BRACES.fullmatch(value):
+        return evaluate(whole[1], names, file=file, key=key)
+
+    def text(match: re.Match[str]) -> str:
+        return str(evaluate(match[1], names, file=file, key=key))
+
+    return _BRACES.sub(text, value)
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the identifiers that the expressions of `value` mention."""
+    if isinstance(value, list):
+        return set().union(*map(names_in, value)) if value else set()
+    if not isinstance(value, str):
+        return set()
+    return {name for found in _BRACES.findall(value) for name in re.findall(r"[A-Za-z_]\w*", found)}

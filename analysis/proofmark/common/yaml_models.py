@@ -1,0 +1,181 @@
+"""YAML files into checked models, with the file and line of every mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load(path: Path, model: type[Model]) -> Model:
+    """Read `path` as one `model`.
+
+    Raises:
+        BadInput: the file is missing, is not YAML, repeats a key or breaks the model;
+            every mistake is named, with its line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        repeated = _repeated_keys(node, str(path))
+        data = yaml.load(text, Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise bad_input(path, "", f"not YAML: {error}", "a YAML mapping") from None
+    if not isinstance(node, yaml.MappingNode):
+        raise bad_input(path, "", "no mapping at the top", "a YAML mapping")
+    if repeated:
+        raise BadInput(*repeated)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        found = [_mistake(path, node, item, model) for item in error.errors()]
+        raise BadInput(*_merged(found)) from None
+
+
+def repeated_keys(path: Path) -> list[Mistake]:
+    """Find keys given twice in `path`, which Ansible only warns of."""
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except (OSError, ValueError, yaml.YAMLError):
+        return []
+    return _repeated_keys(node, str(path))
+
+
+def _repeated_keys(node: yaml.Node | None, file: str) -> list[Mistake]:
+    """Find keys given twice: YAML would silently keep the last."""
+    found: list[Mistake] = []
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            word = str(key.value)
+            if word in seen:
+                line = f"{file}:{key.start_mark.line + 1}"
+                found.append(Mistake(line, word, "the key a second time", "each key once"))
+            seen.add(word)
+            found += _repeated_keys(value, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            found += _repeated_keys(item, file)
+    return found
+
+
+def _mistake(path: Path, root: yaml.Node, error: ErrorDetails, model: type[BaseModel]) -> Mistake:
+    location, line = _located(root, error["loc"])
+    if error["type"] == "missing":
+        location.append(error["loc"][-1])
+    where, key = f"{path}:{line}", ".".join(map(str, location)) or "(top)"
+    if error["type"] == "extra_forbidden":
+        words = accepted_keys(model, error["loc"])
+        return Mistake(
+            where,
+            key,
+            f"unknown key{nearest(str(location[-1]), words)}",
+            f"one of {', '.join(words)}",
+        )
+    accepted = _ACCEPTED.get(error["type"], error["msg"].removeprefix("Value error, "))
+    return Mistake(where, key, _found(error), accepted)
+
+
+_ACCEPTED = {
+    "missing": "a value: the key is required",
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+"""pydantic's types of errors in the words of YAML; what is not here speaks for itself."""
+
+
+def _found(error: ErrorDetails) -> str:
+    given = error["input"]
+    if error["type"] == "missing":
+        return "nothing"
+    text = repr(given)
+    if isinstance(given, dict) and given:
+        keys = ", ".join(map(str, given))
+        empty = all(value is None for value in given.values())
+        # Whoever forgets the quotes around {cores} writes a mapping.
+        text = f"{{{keys}}} without quotes" if empty else f"a mapping of {keys}"
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _merged(mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """Make one mistake of those that tell, type by type, what one value should have been."""
+    merged: dict[tuple[str, str, str], list[str]] = {}
+    for mistake in mistakes:
+        merged.setdefault((mistake.file, mistake.key, mistake.found), []).append(mistake.accepted)
+    return [Mistake(*where, " or ".join(dict.fromkeys(words))) for where, words in merged.items()]
+
+
+def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
+    """Return those of `parts` that stand in the file, and the 1-based line of the last one.
+
+    pydantic puts the names of a union's members among them.
+    """
+    found, line = [], node.start_mark.line
+    for part in parts:
+        step: tuple[yaml.Node, yaml.Node] | None = None
+        if isinstance(node, yaml.MappingNode):
+            step = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+        elif isinstance(node, yaml.SequenceNode) and part in range(len(node.value)):
+            step = (node.value[part], node.value[part])
+        if step is not None:
+            found.append(part)
+            line, node = step[0].start_mark.line, step[1]
+    return found, line + 1
+
+
+def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
+    """Return ``file:line`` of what `parts` lead to, and the dotted key of those that are there.
+
+    Of several `files` that first one counts in which the first part stands; empty if in none.
+    """
+    for path in files:
+        try:
+            node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if isinstance(node, yaml.MappingNode):
+            found, line = _located(node, parts)
+            if found:
+                return f"{path}:{line}", ".".join(map(str, found))
+    return "", ""
+
+
+def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
+    """Return the keys that `model` accepts beside the last part of `location` (pydantic's)."""
+    models = [model]
+    for part in location[:-1]:
+        named = [each for each in models if each.__name__ == part]  # the member of a union
+        inner = [found for each in models for found in _models(_field(each, part))]
+        models = named or inner or models  # an index or a key of a mapping leaves them
+    return [field.alias or name for name, field in models[0].model_fields.items()]
+
+
+def _field(model: type[BaseModel], key: Any) -> Any:
+    """Return the type of what stands under `key` in `model`, or None."""
+    names = {field.alias or name: field for name, field in model.model_fields.items()}
+    return names[key].annotation if key in names else None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models in a type, however they are wrapped."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    inner = getattr(annotation, "__args__", ())
+    return [found for argument in inner for found in _models(argument)]

@@ -1,0 +1,25 @@
+"""No launcher: one process, with threads bound by OpenMP where the case has threads."""
+
+from __future__ import annotations
+
+from proofmark.jobs.launchers import Launch
+
+
+def lines(launch: Launch) -> list[str]:
+    """Bind one thread to each CPU of the single rank, in order (OpenMP 5.2, section 21.1.6).
+
+    The process is bound to all of them: that holds for a single thread, of which GCC's OpenMP says
+    nothing, and for runtimes other than OpenMP. Where each thread is bound the runtime tells
+    (OMP_DISPLAY_AFFINITY, OpenMP 5.0).
+    """
+    if not launch.cpus:
+        return [*launch.exports(), f"exec {launch.ranked(bind=False)}"]
+    _, cpus = launch.cpus[0]
+    openmp = {
+        "OMP_NUM_THREADS": str(len(cpus)),
+        "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cpus),
+        "OMP_PROC_BIND": "close",
+        "OMP_DISPLAY_AFFINITY": "true",
+        "OMP_AFFINITY_FORMAT": '{"thread": %n, "host": "%H", "cpus": "%A"}',
+    }
+    return [*launch.exports(openmp), f"exec {launch.ranked(bind=True)}"]

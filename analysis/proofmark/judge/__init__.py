@@ -1,0 +1,4 @@
+"""From records to a verdict: aggregates, references, fleet, diagnosis, claims, comparison.
+
+It works offline. May import: records and the rooms below it; never machine or jobs.
+"""

@@ -1,0 +1,113 @@
+"""Claims of paper P1 on IOR: where the page cache ends, the bandwidth falls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.judge.claims.change_point import Fall, steepest_fall
+from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Scalar, Values
+from proofmark.judge.claims.series import curve
+
+LAYOUTS = ("single-shared-file", "file-per-process")
+WAYS = ("write", "read")
+BLOCKS = tuple(2**power for power in range(21, 36))
+"""2 MB … 32,768 MB in 15 doublings (P1.ior)."""
+
+SHARP = 2 / 3
+"""A sharp fall leaves at most this part of the bandwidth."""
+WINDOW = 2
+"""Points on either side of a fall: sizes double, so there are few."""
+
+GB = 1e9
+KNL_TASKS, SKL_TASKS = 16, 10
+KNL_CLIFFS = {"ddr": (45 * GB, 90 * GB), "mcdram": (11 * GB, 23 * GB)}
+"""About 64 and about 16 GB: from half a doubling below to half a doubling above."""
+SKL_CLIFF = (70 * GB, 100 * GB)
+"""A little under 100 GB: at most half a doubling under it."""
+
+
+def _need(system: str, tasks: int, memory: str) -> Need:
+    fixed: dict[str, Scalar] = {
+        "api": "POSIX",
+        "cache": "as-the-paper",
+        "tasks": tasks,
+        "memory": memory,
+    }
+    axes = {"metric": WAYS, "layout": LAYOUTS, "block_bytes": BLOCKS}
+    return Need(system, "ior", "MiB/s", fixed, axes)
+
+
+def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) -> Decision:
+    """Look for the fall in each layout; writing or reading must show it at `span` in both."""
+    falls = {(way, layout): _fall(values, way, layout, tasks) for layout in LAYOUTS for way in WAYS}
+    fits = {key: _sharp(fall) and _meets(fall, span) for key, fall in falls.items()}
+    holds = all(any(fits[way, layout] for way in WAYS) for layout in LAYOUTS)
+    told = "; ".join(
+        f"{way} {layout} falls to {fall.ratio:.2f} between {fall.before / GB:.1f} and "
+        f"{fall.after / GB:.1f} GB"
+        if _sharp(fall)
+        else f"{way} {layout} falls nowhere sharply"
+        for (way, layout), fall in falls.items()
+    )
+    numbers: dict[str, float] = {}
+    for (way, layout), fall in falls.items():
+        key = f"{way}_{layout}_{name}"
+        numbers |= {f"{key}_from_gb": fall.before / GB, f"{key}_to_gb": fall.after / GB}
+        numbers |= {f"{key}_ratio": fall.ratio}
+    looked = f"looked for between {span[0] / GB:g} and {span[1] / GB:g} GB"
+    return Decision(holds, f"{name}: {told} ({looked})", numbers)
+
+
+def _fall(values: Values, way: str, layout: str, tasks: int) -> Fall:
+    line = [(blocks * tasks, rate) for blocks, rate in curve(values, 2, way, layout)]
+    return steepest_fall(line, WINDOW)
+
+
+def _sharp(fall: Fall) -> bool:
+    return fall.ratio <= SHARP
+
+
+def _meets(fall: Fall, span: tuple[float, float]) -> bool:
+    return fall.before <= span[1] and fall.after >= span[0]
+
+
+def _needs_c16(machines: Machines) -> list[Need]:
+    return [_need("knl", KNL_TASKS, memory) for memory in KNL_CLIFFS]
+
+
+def _decide_c16(figures: Sequence[Values], machines: Machines) -> Decision:
+    parts = [
+        _decide(values, KNL_TASKS, span, memory)
+        for values, (memory, span) in zip(figures, KNL_CLIFFS.items(), strict=True)
+    ]
+    numbers = {key: value for part in parts for key, value in part.numbers.items()}
+    sentence = ". ".join(part.sentence for part in parts)
+    return Decision(all(part.holds for part in parts), sentence, numbers)
+
+
+def _needs_c17(machines: Machines) -> list[Need]:
+    return [_need("skl", SKL_TASKS, "ddr")]
+
+
+def _decide_c17(figures: Sequence[Values], machines: Machines) -> Decision:
+    return _decide(figures[0], SKL_TASKS, SKL_CLIFF, "ddr")
+
+
+CLAIMS = (
+    Claim(
+        "C1.6",
+        "IOR cache effect, KNL: sharp fall at a file size of about 64 GB with DDR4 bound, about "
+        "16 GB with MCDRAM bound",
+        ("knl",),
+        _needs_c16,
+        _decide_c16,
+    ),
+    Claim(
+        "C1.7",
+        "IOR cache effect, SKL (10 processes, one socket): sharp fall at a file size a little "
+        "under 100 GB",
+        ("skl",),
+        _needs_c17,
+        _decide_c17,
+    ),
+)

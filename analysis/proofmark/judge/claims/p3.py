@@ -1,0 +1,171 @@
+"""Claims of paper P3: the network inside and between the nodes of two clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Values
+from proofmark.judge.claims.series import curve, ratio_curve
+
+ABOUT = 0.20
+"""Part by which "about" may be missed: each factor is a quotient of two best values."""
+LITTLE = 0.15
+"""Part of the better figure that makes little difference."""
+CLEAR = 0.30
+"""Part by which a clear difference exceeds the lesser figure."""
+MOST = 0.90
+"""Part of the points at which a relation must stand."""
+FAIR = 0.25
+"""Part of its share by which a pair may miss it."""
+SAME_FACTOR, BETWEEN_FACTOR = 5.0, 2.4
+"""Tachyon 2 ÷ Tachyon 1: on the same socket, and between sockets."""
+
+SIZES = tuple(4**power for power in range(12))
+"""1 B … 4 MiB; P3 does not say its message sizes."""
+LARGEST = SIZES[-1]
+"""Bytes of a message that the link, and not the time to start it, bounds."""
+
+OLD, NEW = "tachyon1", "tachyon2"
+INSIDE = {OLD: ("same-socket", "other-socket", "2-hop"), NEW: ("same-socket", "other-socket")}
+LEVELS = {OLD: ("chip", "line-card", "switch"), NEW: ("fabric",)}
+_BANDWIDTH = {"benchmark": "Bandwidth", "metric": "bandwidth"}
+
+
+def _inside(system: str) -> Need:
+    axes = {"placement": INSIDE[system], "bytes": SIZES}
+    return Need(system, "osu-bw", "MB/s", _BANDWIDTH, axes)
+
+
+def _between(system: str) -> Need:
+    fixed = {**_BANDWIDTH, "placement": "other-node"}
+    return Need(system, "osu-bw", "MB/s", fixed, {"apart": LEVELS[system], "bytes": SIZES})
+
+
+def _best(values: Values, *places: str) -> float:
+    """Return the best bandwidth over all sizes, at the best of `places`."""
+    return max(rate for point, rate in values.items() if point[0] in places)
+
+
+def _needs_inside(machines: Machines) -> list[Need]:
+    return [_inside(OLD), _inside(NEW)]
+
+
+def _decide_c31(figures: Sequence[Values], machines: Machines) -> Decision:
+    old, new = figures
+    same = _best(new, "same-socket") / _best(old, "same-socket")
+    between = _best(new, "other-socket") / _best(old, *INSIDE[OLD][1:])
+    near = abs(same / SAME_FACTOR - 1) <= ABOUT
+    far = abs(between / BETWEEN_FACTOR - 1) <= ABOUT
+    return Decision(
+        near and far,
+        f"Best bandwidth of Tachyon 2 ÷ Tachyon 1: {same:.2f} on the same socket (the paper: "
+        f"about {SAME_FACTOR:g}), {between:.2f} between sockets (about {BETWEEN_FACTOR:g})",
+        {"same_socket": same, "other_socket": between},
+    )
+
+
+def _decide_c32(figures: Sequence[Values], machines: Machines) -> Decision:
+    old, new = figures
+    others = [_best(old, place) / _best(old, "same-socket") for place in INSIDE[OLD][1:]]
+    clear = _best(new, "same-socket") / _best(new, "other-socket")
+    little = all(abs(other - 1) <= LITTLE for other in others)
+    told = " and ".join(f"{other:.2f}" for other in others)
+    return Decision(
+        little and clear >= 1 + CLEAR,
+        f"On Tachyon 1 another socket (1 hop, 2 hops) gives {told} × the best of the same socket; "
+        f"on Tachyon 2 the same socket gives {clear:.2f} × another one",
+        {"tachyon1_1_hop": others[0], "tachyon1_2_hops": others[1], "tachyon2": clear},
+    )
+
+
+def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
+    def needs(machines: Machines) -> list[Need]:
+        return [
+            Need(
+                system,
+                "osu-contention",
+                "MB/s",
+                {**_BANDWIDTH, "pairs": pairs, "message_bytes": LARGEST},
+                # One pair alone is no copy of a program, and has no number.
+                {"pair": range(1, pairs + 1)} if pairs > 1 else {"bytes": (LARGEST,)},
+            )
+            for pairs in range(1, machines[system].cores + 1)
+        ]
+
+    return needs
+
+
+def _decide_c33(figures: Sequence[Values], machines: Machines) -> Decision:
+    """Hold each pair against its share; `figures` are those of 1, 2, … pairs."""
+    rates = [list(values.values()) for values in figures]
+    whole = max(sum(each) for each in rates)
+    missed = [max(abs(rate * len(each) / whole - 1) for rate in each) for each in rates]
+    fair = fmean(miss <= FAIR for miss in missed)
+    totals = [sum(each) / whole for each in rates]
+    return Decision(
+        fair >= MOST,
+        f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
+        f"pairs every pair is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
+        f"of the numbers of pairs; all pairs together reach {min(totals):.2f} of it or more",
+        {
+            "maximum_mb_s": whole,
+            "fair": fair,
+            "worst_miss": max(missed),
+            "least_total": min(totals),
+        },
+    )
+
+
+def _needs_c34(machines: Machines) -> list[Need]:
+    return [_inside(OLD), _inside(NEW), _between(OLD), _between(NEW)]
+
+
+def _decide_c34(figures: Sequence[Values], machines: Machines) -> Decision:
+    old_in, new_in, old_out, new_out = figures
+    ratios: list[float] = []
+    for place in INSIDE[NEW]:
+        ratios += [y for _, y in ratio_curve(curve(new_in, 1, place), curve(old_in, 1, place))]
+    # Tachyon 2 is not split by level: each of Tachyon 1's is held against it.
+    for level in LEVELS[OLD]:
+        ratios += [
+            y for _, y in ratio_curve(curve(new_out, 1, *LEVELS[NEW]), curve(old_out, 1, level))
+        ]
+    better = fmean(ratio > 1 for ratio in ratios)
+    middle = math.exp(fmean(math.log(ratio) for ratio in ratios))
+    return Decision(
+        better >= MOST and middle > 1,
+        f"Tachyon 2 is better at {100 * better:.0f} % of {len(ratios)} points, in the geometric "
+        f"mean {middle:.2f} ×",
+        {"better": better, "mean_ratio": middle},
+    )
+
+
+CLAIMS = (
+    Claim(
+        "C3.1",
+        "Tachyon 2 against 1, best value: same socket about 5 ×, between sockets about 2.4 ×",
+        (OLD, NEW),
+        _needs_inside,
+        _decide_c31,
+    ),
+    Claim(
+        "C3.2",
+        "Tachyon 1: little difference between the same socket and another; Tachyon 2: a clear one",
+        (OLD, NEW),
+        _needs_inside,
+        _decide_c32,
+    ),
+    *(
+        Claim(
+            "C3.3",
+            "With n simultaneous pairs each pair gets the maximum between two nodes ÷ n",
+            (system,),
+            _needs_c33(system),
+            _decide_c33,
+        )
+        for system in (OLD, NEW)
+    ),
+    Claim("C3.4", "Tachyon 2 is better overall", (OLD, NEW), _needs_c34, _decide_c34),
+)

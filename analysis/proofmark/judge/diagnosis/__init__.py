@@ -1,0 +1,1 @@
+"""Which nodes are bad, and the likely cause of each."""

@@ -1,0 +1,128 @@
+"""The three lines with which an acceptance ends: the verdict, the worst of it, the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from heapq import nlargest
+from itertools import islice
+
+from proofmark.judge.results import Result
+from proofmark.judge.verdict import Verdict
+
+MEANING = {
+    0: "PASS",
+    1: "FAIL",
+    2: "INVALID, or not every step was measured once",
+    4: "UNJUDGED",
+}
+"""Of the exit codes of ``proofmark verdict``, where there is a verdict."""
+MOST = 3
+"""Figures that are named."""
+LONGEST = 160
+"""Characters of a reason; the report has all of it."""
+MOST_STEPS = 10
+"""Steps that a printed command names."""
+
+
+def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str, str, str]:
+    """Return the last three lines of an acceptance.
+
+    Args:
+        verdict: of the run.
+        report: the path of its report.
+        strict: whether figures that are UNJUDGED are not accepted.
+    """
+    code = verdict.exit_code(strict=strict)
+    counts = ", ".join(f"{count} {word}" for word, count in verdict.counts.items())
+    coverage = verdict.coverage
+    steps = f"{coverage.measured} of {coverage.expected} steps measured"
+    worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
+    return (
+        f"{MEANING[code]}: {counts}; {steps}",
+        f"worst: {worst}",
+        f"report: {report}; next: {next_command(verdict, code)}",
+    )
+
+
+def next_command(verdict: Verdict, code: int) -> str:
+    """Return what to do after a verdict with this exit code: a command, or words and a command."""
+    run, coverage = f"runs/{verdict.run}", verdict.coverage
+    again = "the same ansible-playbook command again"
+    if steps := verdict.retest():
+        return _rerun(run, steps)
+    if coverage.measured < coverage.expected:
+        return f"{again} measures what is missing"
+    if code == 2 and (steps := _invalid_steps(verdict)):
+        return _rerun(run, steps)
+    if code in (1, 2):
+        return f"proofmark verdict {run}"
+    if coverage.not_run:
+        return f"{again} with -e confirm_reboot=true measures the other modes"
+    if code == 4:
+        return f"add limits to the partition's facts, then proofmark report {run}"
+    return f"proofmark sign {run} --key FILE"
+
+
+def _rerun(run: str, steps: Collection[str]) -> str:
+    if len(steps) > MOST_STEPS:
+        return f"proofmark verdict {run}"
+    return f"proofmark rerun {run} {' '.join(steps)}, then proofmark report {run}"
+
+
+def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
+    steps = (step for result in verdict.of("INVALID") for step in result.steps)
+    return tuple(islice(dict.fromkeys(steps), MOST_STEPS + 1))
+
+
+def _worst(verdict: Verdict) -> Iterator[str]:
+    """Yield what failed, the furthest from its limit first, what is INVALID, what is missing."""
+    several = len(verdict.measured()) > 1
+    for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
+        yield _described(result, several=several)
+    seen: set[tuple[str, str]] = set()
+    for result in verdict.of("INVALID"):  # all the figures of a step have one reason
+        key = (result.record.case, result.reason)
+        if key not in seen:
+            yield _described(result, several=several)
+        seen.add(key)
+    coverage = verdict.coverage
+    for line in coverage.stopped or coverage.missing:
+        yield f"not measured: {_short(line)}"
+    if coverage.duplicate:
+        yield f"figures that came twice from one step: {coverage.duplicate}"
+
+
+def _nothing_worse(verdict: Verdict) -> str:
+    left = len(verdict.coverage.not_run)
+    unjudged = verdict.counts["UNJUDGED"]
+    parts = [
+        "no figure failed" if verdict.counts["PASS"] else "no figure was judged",
+        *([f"figures without a limit: {unjudged}"] if unjudged else []),
+        *([f"steps of another mode: {left}"] if left else []),
+    ]
+    return "; ".join(parts)
+
+
+def _miss(result: Result) -> float:
+    """Return how far a figure is from the limit that it misses, as a share of that limit."""
+    missed = ((answer.ratio, answer.missed_limit()) for answer in result.references)
+    return max(
+        (abs(ratio - limit) / limit for ratio, limit in missed if ratio and limit), default=0
+    )
+
+
+def _described(result: Result, *, several: bool) -> str:
+    record = result.record
+    value = "no value" if record.value is None else f"{record.value:.4g} {record.unit}"
+    place = f" on {record.node}" if several else ""
+    given = " ".join(f"{key}={each}" for key, each in record.parameters.items())
+    which = f" ({_short(given)})" if given else ""
+    figure = f"{record.case} {record.metric}{which} {value}{place}"
+    return f"{result.verdict} {figure}: {_short(result.reason)}"
+
+
+def _short(text: str) -> str:
+    """Return `text` as printable words, cut at a blank where it is too long."""
+    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
+    line = " ".join(words)
+    return line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} (and more)"

@@ -1,0 +1,86 @@
+"""From a run's folder to its verdict, and the files that keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TextIO
+
+from proofmark.common.parallel import shared_out, without_collector
+from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.diagnosis.bad_nodes import bad_nodes
+from proofmark.judge.diagnosis.rma import as_csv, rma
+from proofmark.judge.files import write_junit, write_verdict
+from proofmark.judge.verdict import Verdict, judge
+from proofmark.records.columns import Records
+from proofmark.records.read import read_run, table
+from proofmark.runs.job_folder import stopped_jobs
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run, benchmarks_of, read_json, site_of, whole
+from proofmark.software.software import Software
+
+MANY = 20_000
+"""Results from which on their files are written by a process each."""
+
+
+def judged(run: Run) -> Verdict:
+    """Read and judge `run`; writes nothing."""
+    return read_and_judge(run)[1]
+
+
+def conclude(run: Run) -> Verdict:
+    """Read and judge `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
+    records, verdict = read_and_judge(run)
+    keep(run, records, verdict)
+    return verdict
+
+
+def keep(run: Run, records: Records, verdict: Verdict) -> None:
+    """Write the files that keep records and verdict."""
+    with without_collector():
+        _keep(run, records, verdict)
+
+
+def _keep(run: Run, records: Records, verdict: Verdict) -> None:
+    claims = answers_of([(run, verdict)])
+    files: dict[str, Callable[[TextIO], None]] = {
+        "verdict.json": lambda file: write_verdict(file, verdict, claims),
+        "junit.xml": lambda file: write_junit(file, verdict),
+    }
+
+    def write(name: str) -> None:
+        with whole(run.folder / name) as file:
+            files[name](file)
+
+    for _ in shared_out(write, files, large=len(verdict.results) > MANY):
+        pass
+    table(records).write_parquet(run.folder / "records.parquet")
+    facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
+    (run.folder / "rma.csv").write_text(as_csv(rma(verdict.bad.nodes, facts)))
+
+
+def read_and_judge(run: Run) -> tuple[Records, Verdict]:
+    """Return the records of `run` and what they come to; writes nothing."""
+    with without_collector():
+        return _read_and_judge(run)
+
+
+def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
+    benchmarks, site = benchmarks_of(run), site_of(run)
+    software = read_json(run.folder / "software.json", Software)
+    nodes = nodes_of(run)
+    records = read_run(run, benchmarks, site, software, nodes)
+    partition = site.partition
+    facts = {host: node.newest for host, node in nodes.items() if node.jobs}
+    verdict = judge(
+        run.id,
+        run.plan,
+        records,
+        benchmarks,
+        partition.limits,
+        facts,
+        partition.family_level,
+        stopped_jobs(run),
+    )
+    places = {host: site.location(host) for host in site.hosts}
+    return records, replace(verdict, bad=bad_nodes(verdict, nodes, places))

@@ -1,0 +1,28 @@
+"""Commands of the controller that answer for nodes: Slurm's, PBS's."""
+
+from __future__ import annotations
+
+import subprocess
+
+from proofmark.machine.outcome import Failed, Outcome
+
+
+def ask(*command: str, timeout_s: float) -> str:
+    """Run a command and return what it prints.
+
+    Raises:
+        Failed: there is no such program, nothing comes in time, or it refuses.
+    """
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=timeout_s
+        )
+    except FileNotFoundError:
+        raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
+    except subprocess.TimeoutExpired:
+        problem = f"{command[0]} did not answer within {timeout_s:g} s"
+        raise Failed(Outcome.NO_ANSWER, problem) from None
+    if done.returncode:
+        told = (done.stderr or done.stdout).strip()
+        raise Failed(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")
+    return done.stdout

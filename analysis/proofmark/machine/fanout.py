@@ -1,0 +1,74 @@
+"""One function over many hosts at once, by threads: nearly all the time is waiting."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from proofmark.machine.outcome import Failed, Outcome
+
+Host = TypeVar("Host")
+Result = TypeVar("Result")
+
+
+def fan_out(
+    hosts: Iterable[Host],
+    work: Callable[[Host], Result],
+    at_once: int,
+    stop: threading.Event | None = None,
+) -> dict[Host, Result | Failed]:
+    """Return what `work` gave for each host, or how it failed; in the order of `hosts`.
+
+    After `stop` no further host is begun; an act that has begun is ended. An error that is no
+    `Failed` is raised when what had begun has ended.
+    """
+    every = list(hosts)
+    rest = deque(every)
+    found: dict[Host, Result | Failed] = {}
+    errors: list[BaseException] = []
+
+    # Threads that help themselves: a pool's bookkeeping costs as much as a request.
+    def labour() -> None:
+        while not errors and not (stop and stop.is_set()):
+            try:
+                host = rest.popleft()
+            except IndexError:
+                return
+            try:
+                found[host] = work(host)
+            except Failed as failed:
+                found[host] = failed
+            except BaseException as error:
+                errors.append(error)
+
+    threads = [
+        threading.Thread(target=labour, daemon=True) for _ in range(min(at_once, len(every)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+    finally:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+    if errors:
+        raise errors[0]
+    return {host: found.get(host, _stopped()) for host in every}
+
+
+def _stopped() -> Failed:
+    return Failed(Outcome.STOPPED, "told to stop before this node's turn")
+
+
+def split(found: dict[Host, Result | Failed]) -> tuple[dict[Host, Result], dict[Host, Failed]]:
+    """Return what worked, and what failed."""
+    good: dict[Host, Result] = {}
+    bad: dict[Host, Failed] = {}
+    for host, result in found.items():
+        if isinstance(result, Failed):
+            bad[host] = result
+        else:
+            good[host] = result
+    return good, bad

@@ -1,0 +1,214 @@
+"""The way of one node into a mode: each act noted before and after, so that it can be gone on with.
+
+It does not replay where it stopped. It looks at the machine and at the journal, and does what is
+missing: what a kill left half done is seen the same way as what somebody else has done since.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from proofmark.common.errors import BadInput
+from proofmark.machine.bmc.backends import BackEnd, Shell
+from proofmark.machine.bmc.model import Host, Reading, differing, foreign
+from proofmark.machine.modes.verification import Seen, read_seen
+from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.remote_shell import PROBE
+from proofmark.runs.journal import RESTORED, History, Journal
+from proofmark.site.firmware import Firmware, Settings
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where a node shall go.
+
+    Attributes:
+        mode: its name; ``RESTORED`` for what the node was before.
+        attributes: the firmware's, that make it.
+        judge: raises `Failed` where what the node shows is not it.
+    """
+
+    mode: str
+    attributes: Settings
+    judge: Callable[[Seen], None]
+
+    def shown_by(self, seen: Seen) -> bool:
+        """Tell whether `seen` is proof of it."""
+        try:
+            self.judge(seen)
+        except Failed:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What takes nodes of one partition into modes, one node a call, from any thread.
+
+    `every` names all attributes that some mode sets: those that have to be put back.
+    """
+
+    firmware: Firmware
+    back_end: BackEnd
+    shell: Shell
+    every: Settings
+    stop: threading.Event
+
+    def look(self, node: str) -> Seen:
+        """Ask the node's operating system what it shows.
+
+        Raises:
+            Failed: it cannot be asked, or answers nonsense.
+        """
+        try:
+            return read_seen(self.shell(node, PROBE), node, self.firmware.smbios)
+        except BadInput as error:
+            raise Failed(Outcome.UNEXPECTED, str(error)) from None
+
+    def check(self, host: Host, past: History, goal: Goal) -> tuple[Reading, Seen | None]:
+        """Look at everything before anything is touched.
+
+        Raises:
+            Failed: this node cannot go; the outcome says why.
+        """
+        reading = self.back_end.read(host, {**self.every, **goal.attributes})
+        if others := foreign(reading, past.staged):
+            raise Failed(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
+        try:
+            seen = self.look(host.node)
+        except Failed:
+            if not past.in_flight:
+                raise
+            return reading, None
+        if not self.back_end.sets and not goal.shown_by(seen):
+            self.back_end.stage(host, reading, goal.attributes)
+        return reading, seen
+
+    def arrived(self, past: History, reading: Reading, seen: Seen | None, goal: Goal) -> bool:
+        """Tell whether a node is where it shall be, with nothing waiting."""
+        if seen is None or past.in_flight or reading.pending:
+            return False
+        set_so = not self.back_end.knows_now or not differing(reading, goal.attributes)
+        return set_so and goal.shown_by(seen)
+
+    def go(self, host: Host, goal: Goal, log: Journal) -> Seen:
+        """Take one node that is out of service into `goal`; return what it shows there.
+
+        Raises:
+            Failed: with the outcome; the journal has it.
+        """
+        past = log.history()
+        if past.in_flight:
+            self._settle(host, log, past.in_flight)
+        seen = self.look(host.node)
+        reading = self.back_end.read(host, {**self.every, **goal.attributes})
+        if past.original is None:
+            now = {name: reading.current[name] for name in self.every if name in reading.current}
+            log.result("original", address=host.address, attributes=now, seen=seen.as_json())
+        if others := foreign(reading, past.staged):
+            raise Failed(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
+        before = dict(reading.current)
+        changes = differing(reading, goal.attributes)
+        if changes or reading.pending:
+            log.intent("stage", attributes=dict(goal.attributes), before=before)
+            self.back_end.stage(host, reading, goal.attributes)
+            log.result("stage")
+        if changes or not (self.back_end.knows_now or goal.shown_by(seen)):
+            earlier, seen = seen, self._restart(host, reading, goal, log, seen.boot_id)
+            self._prove(host, goal, seen, before, earlier)
+        else:
+            goal.judge(seen)
+        log.result("verified", mode=goal.mode, seen=seen.as_json())
+        return seen
+
+    def _restart(
+        self, host: Host, reading: Reading, goal: Goal, log: Journal, boot_id: str
+    ) -> Seen:
+        log.intent("reset", boot_id=boot_id)
+        try:
+            self.back_end.reset(host, reading, goal.attributes)
+        except Failed as failed:
+            # No answer does not mean that it was not heard: whether the node goes down tells.
+            if failed.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
+                log.result("reset", void=True)
+                raise
+        else:
+            log.result("reset")
+        return self._await_boot(host, log, boot_id)
+
+    def _settle(self, host: Host, log: Journal, boot_id: str) -> None:
+        """See the end of a reset that was, or was about to be, asked for when we were stopped."""
+        try:
+            self._await_boot(host, log, boot_id)
+        except Failed as failed:
+            if failed.outcome is not Outcome.NOT_RESET:
+                raise
+            log.result("reset", void=True)
+
+    def _await_boot(self, host: Host, log: Journal, boot_id: str) -> Seen:
+        """Wait until the node answers with another boot id; the only proof of a reset."""
+        start = time.monotonic()
+        down = False
+        while True:
+            try:
+                seen = self.look(host.node)
+            except Failed as failed:
+                if not down:
+                    log.result("down", said=failed.text)
+                down = True
+            else:
+                if seen.boot_id != boot_id:
+                    log.result("up", boot_id=seen.boot_id, seconds=round(time.monotonic() - start))
+                    return seen
+            spent = time.monotonic() - start
+            if not down and spent > self.firmware.settle_s:
+                text = f"still up after {spent:.0f} s, with boot id {boot_id}"
+                raise Failed(Outcome.NOT_RESET, text)
+            if spent > self.firmware.boot_limit_s:
+                raise Failed(Outcome.NO_RETURN, f"not back {spent:.0f} s after its reset")
+            if self.stop.wait(self.firmware.poll_s):
+                raise Failed(Outcome.STOPPED, "told to stop while it boots")
+
+    def _prove(self, host: Host, goal: Goal, seen: Seen, before: Settings, earlier: Seen) -> None:
+        """Accept the mode by what acts after the boot, in the firmware and in the system."""
+        now = self.back_end.verify(host, goal.attributes)
+        if now is not None:
+            wrong = {
+                name: now.get(name)
+                for name, value in goal.attributes.items()
+                if now.get(name) != value
+            }
+            if wrong:
+                stayed = all(before.get(name) == value for name, value in wrong.items())
+                outcome = Outcome.NOT_APPLIED if stayed else Outcome.OTHER_MODE
+                raise Failed(outcome, f"after the boot the firmware has {_told(wrong)}")
+        try:
+            goal.judge(seen)
+        except Failed as failed:
+            same = (seen.layout, seen.settings) == (earlier.layout, earlier.settings)
+            if failed.outcome is Outcome.OTHER_MODE and same:
+                raise Failed(Outcome.NOT_APPLIED, failed.text) from None
+            raise
+
+
+def goal_of_return(past: History) -> Goal:
+    """Return the way back: the attributes of before, and a system that shows what it showed."""
+    original, shown = dict(past.original or {}), dict(past.original_seen)
+
+    def judge(seen: Seen) -> None:
+        if past.original is None:
+            return  # stopped before anything was asked: as it is, it was
+        now = seen.as_json()
+        kept = ("numa", "smbios")
+        if any(now[key] != shown.get(key) for key in kept):
+            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in kept)
+            raise Failed(Outcome.OTHER_MODE, text)
+
+    return Goal(RESTORED, original, judge)
+
+
+def _told(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())

@@ -1,0 +1,109 @@
+"""All the nodes of a run at once: scripts of POSIX sh in, what they print out.
+
+One process speaks to every node: a task of Ansible a node costs ten times as much.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+
+from proofmark.cli.checkout import arguments as run_arguments
+from proofmark.cli.checkout import run_to_look_at
+from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.nodesets import folded
+from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.programs import SCRIPT, lacking, plan_programs
+from proofmark.machine.remote_shell import Reach
+from proofmark.plan.plan import Plan
+from proofmark.runs.run import site_of
+from proofmark.site.inventory import Site
+
+TIMEOUT_S = 120.0
+"""A node that hangs, or its file system, must not hang the run."""
+AT_ONCE = 64
+"""Nodes that are spoken to at one time, where the site does not say."""
+SCRIPTS = files("proofmark.machine") / "shell"
+Script = tuple[str, Iterable[str]]
+"""A file of ``machine/shell/`` and its words."""
+
+
+def tell(
+    site: Site, names: Sequence[str], *scripts: Script
+) -> tuple[dict[str, str], dict[str, Failed]]:
+    """Run `scripts` one after another on each of `names`: what they printed, and who failed.
+
+    Each is a compound of its own without input, which the shell has read to its end before it
+    begins: what is run inside cannot take the rest of the script for its input.
+    """
+    text = "".join(
+        f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"
+        ") </dev/null || exit\n"
+        for name, words in scripts
+    )
+    reach = Reach(site.reach, TIMEOUT_S)
+    firmware = site.partition.firmware
+    at_once = firmware.at_once if firmware else AT_ONCE
+    return split(fan_out(names, lambda node: reach(node, text), at_once))
+
+
+def nodes_of(plan: Plan) -> list[str]:
+    """Return the nodes that `plan` uses, each once."""
+    return list(dict.fromkeys(n for group in plan.groups for job in group.jobs for n in job.nodes))
+
+
+def within_budget(
+    site: Site, what: str, asked: int, lost: Mapping[str, Failed], accepted: str
+) -> None:
+    """Name the nodes that are lost; more than the partition's budget, or all, are the end.
+
+    Raises:
+        BadInput: too many of the `asked` nodes are lost.
+    """
+    firmware = site.partition.firmware
+    budget = firmware.failures if firmware else 0
+    reasons: dict[str, list[str]] = {}
+    for node, failed in lost.items():
+        why = failed.text.replace(f"{node}: ", "")
+        reasons.setdefault(f"{failed.outcome}: {why}", []).append(node)
+    if lost and (len(lost) > budget or len(lost) == asked):
+        enough = f"{accepted}; at most {budget} without"
+        raise BadInput(
+            *(Mistake(what, f"on {folded(those)}", why, enough) for why, those in reasons.items())
+        )
+    for why, those in reasons.items():
+        say(f"proofmark: {folded(those)}: left out, {why}")
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def programs_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``proofmark programs`` to `parser`."""
+    run_arguments(parser)
+    parser.add_argument("--program", action="append", default=[], metavar="PATH")
+
+
+def programs(options: Namespace) -> int:
+    """Look on every node of a run for programs: those named, and those that its steps call.
+
+    Raises:
+        BadInput: a node lacks one.
+    """
+    with run_to_look_at(options) as run:
+        site, names, needed = site_of(run), nodes_of(run.plan), plan_programs(run.plan)
+        scripts = [("missing-programs.sh", options.program)] if options.program else []
+        printed, lost = tell(site, names, *scripts, (SCRIPT, needed))
+        lost |= {
+            node: Failed(Outcome.UNEXPECTED, f"{node}: no such program: {missing}")
+            for node, text in printed.items()
+            if (missing := lacking(text, needed))
+        }
+        within_budget(site, "programs", len(names), lost, "programs that can be executed")
+    return 0

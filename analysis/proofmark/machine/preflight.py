@@ -1,0 +1,191 @@
+"""Day one: what has to be right before a machine is touched, each with a named outcome."""
+
+from __future__ import annotations
+
+import pwd
+import shutil
+import threading
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.nodesets import folded
+from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.drain import drain_of
+from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.outcome import Failed
+from proofmark.machine.programs import SCRIPT as MISSING_COMMANDS
+from proofmark.machine.programs import lacking, plan_programs
+from proofmark.machine.remote_shell import Reach
+from proofmark.plan.plan import Plan
+from proofmark.plan.resets import resets_s
+from proofmark.runs.progress import duration
+from proofmark.site.firmware import Firmware
+from proofmark.site.inventory import Site
+
+CLOCK_S = 2.0
+"""Clocks that differ by more make logs, counters and certificates disagree."""
+SCRIPT = 'date +%s\nid -u "$1"\n'
+SSH_SAYS = {
+    "Host key verification failed": "HOST_KEY",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED": "HOST_KEY",
+    "Permission denied": "LOGIN",
+    "no such user": "NO_USER",
+}
+STOPS = {"slurm": "scancel", "pbs": "qdel", "sge": "qdel", "lsf": "bkill", "none": "kill"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: ``OK``, ``NOT_TOLD``, or what is wrong."""
+
+    what: str
+    outcome: str
+    text: str
+
+    @property
+    def bad(self) -> bool:
+        """Whether a run must not start with it."""
+        return self.outcome not in ("OK", "NOT_TOLD")
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the options that only this command has."""
+    parser.add_argument("--window-ends", metavar="TIME", help="2026-12-01T18:00:00Z")
+
+
+def window_end(options: Namespace) -> datetime | None:
+    """Return the end of the maintenance window, if it was told.
+
+    Raises:
+        BadInput: it is no time, or one without its zone.
+    """
+    if not options.window_ends:
+        return None
+    try:
+        end = datetime.fromisoformat(options.window_ends)
+    except ValueError:
+        end = None
+    if end is None or end.tzinfo is None:
+        accepted = "a time with its zone, 2026-12-01T18:00:00Z"
+        raise bad_input("--window-ends", "", repr(options.window_ends), accepted)
+    return end
+
+
+def preflight(
+    site: Site, plan: Plan, who: Credentials, end: datetime | None, user: str
+) -> list[Finding]:
+    """Look at everything; change nothing (a node's comment in Slurm is set to what it is)."""
+    firmware = site.partition.firmware
+    there = firmware or Firmware(back_end="record", reach=site.reach)
+    findings = _nodes(site, there, user)
+    findings += _programs(site, there, plan_programs(plan))
+    findings += _bmcs(site, firmware, who) if firmware else []
+    return [*findings, _rights(site), _window(plan, firmware, end), _stop(site)]
+
+
+def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
+    shell = Reach(firmware.reach, firmware.timeout_s)
+    uid = pwd.getpwnam(user).pw_uid
+
+    def one(node: str) -> str:
+        start = time.time()
+        told = shell(node, SCRIPT, (user,)).split()
+        between = start - CLOCK_S <= int(told[0]) + 1 and int(told[0]) <= time.time() + CLOCK_S
+        if not between:
+            return f"CLOCK_SKEW {int(told[0]) - start:+.0f} s"
+        return "OK" if told[1] == str(uid) else f"OTHER_UID {user} is {told[1]}, here {uid}"
+
+    good, bad = split(fan_out(site.hosts, one, firmware.at_once))
+    words = {**good, **{node: _said(failed) for node, failed in bad.items()}}
+    return _grouped("nodes: host key, log-in, clock, uid", words)
+
+
+def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
+    """Look on every node that answers for the programs that the scripts of the steps call."""
+    shell = Reach(firmware.reach, firmware.timeout_s)
+    script = (files("proofmark.machine") / "shell" / MISSING_COMMANDS).read_text(encoding="utf-8")
+
+    def one(node: str) -> str:
+        return lacking(shell(node, script, tuple(needed)), needed)
+
+    good, _ = split(fan_out(site.hosts, one, firmware.at_once))
+    alike: dict[str, list[str]] = {}
+    for node, missing in good.items():
+        alike.setdefault(missing, []).append(node)
+    return [
+        Finding(
+            "programs: what the steps call",
+            "NO_PROGRAM" if missing else "OK",
+            f"{folded(nodes)}: {missing}".strip(": "),
+        )
+        for missing, nodes in alike.items()
+    ]
+
+
+def _said(failed: Failed) -> str:
+    known = (word for text, word in SSH_SAYS.items() if text in failed.text)
+    return f"{next(known, failed.outcome)} {failed.text}"
+
+
+def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
+    from proofmark.machine.modes.stage import hosts_of
+
+    end = back_end(Given(firmware, who, Reach(firmware.reach, firmware.timeout_s)))
+    hosts = hosts_of(site, firmware)
+
+    def one(node: str) -> str:
+        end.read(hosts[node], {})
+        return "OK"
+
+    good, bad = split(fan_out(site.hosts, one, firmware.at_once, threading.Event()))
+    words = {**good, **{node: f"{each.outcome} {each.text}" for node, each in bad.items()}}
+    return _grouped("BMCs: certificate, log-in, registry", words)
+
+
+def _grouped(what: str, words: dict[str, str]) -> list[Finding]:
+    nodes: dict[str, list[str]] = {}
+    for node, word in words.items():
+        nodes.setdefault(word.partition(" ")[0], []).append(node)
+    return [
+        Finding(what, outcome, f"{folded(those)}: {words[those[0]].partition(' ')[2]}".strip(": "))
+        for outcome, those in nodes.items()
+    ]
+
+
+def _rights(site: Site) -> Finding:
+    what = "scheduler: may we drain?"
+    try:
+        why = drain_of(site.partition.scheduler).rights(site.hosts[0])
+    except BadInput as error:
+        return Finding(what, "CANNOT_DRAIN", str(error))
+    return Finding(what, "NO_RIGHTS" if why else "OK", why or site.partition.scheduler)
+
+
+def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Finding:
+    needs = plan.totals.wall_s + resets_s(plan, firmware)
+    text = f"the plan takes about {duration(needs)}, resets included"
+    if end is None:
+        return Finding("maintenance window", "NOT_TOLD", f"{text}; --window-ends tells the end")
+    left = (end - datetime.now(UTC)).total_seconds()
+    outcome = "OK" if needs <= left else "TOO_SHORT"
+    return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left))} are left")
+
+
+def _stop(site: Site) -> Finding:
+    command = STOPS.get(site.partition.scheduler, "")
+    there = bool(command and shutil.which(command))
+    text = f"Ctrl-C ends jobs by {command or 'nothing known'}; then playbooks/restore.yml"
+    return Finding("stop command", "OK" if there else "NO_STOP", text)
+
+
+def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
+    """Say each finding in a line; return 1 if one is bad, else 0."""
+    for each in findings:
+        say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
+    return int(any(each.bad for each in findings))

@@ -1,0 +1,11 @@
+"""Placements: named ways to lay ranks and threads on nodes, computed from the topology.
+
+``docs/placement.md`` shows each of them.
+"""
+
+from proofmark.plan.placement.engine import place
+from proofmark.plan.placement.model import Placement, RankPlace
+from proofmark.plan.placement.request import Refused
+from proofmark.plan.placement.rules import RULES
+
+__all__ = ["RULES", "Placement", "RankPlace", "Refused", "place"]

@@ -1,0 +1,190 @@
+"""One command of the plan: made from a point of a sweep, named, with the nodes it runs on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from proofmark.cases.models import APART, AXES, FILE_SYSTEM, Scope
+from proofmark.common.errors import bad_input
+from proofmark.common.expressions import render
+from proofmark.common.nodesets import Nodes
+from proofmark.plan.layout import Ranks, ranks_of
+from proofmark.plan.sweep import Point, Sweep, count, number
+from proofmark.site.inventory import Site
+
+SCRATCH = "{scratch}"
+"""Stands in arguments and inputs for the step's own scratch folder until the step is written."""
+
+Scalar = str | int | float
+
+
+class Step(BaseModel):
+    """One command of the plan.
+
+    ``parameters`` are the sweep's own axes, ``derived`` what the case computes from them.
+    ``cpus`` has one entry per rank and is empty where the program places its own processes;
+    ``seconds`` and ``bytes`` are the expected wall time and the most it leaves in scratch.
+
+    A step of another ``scope`` than ``job`` is measured by each node, or by disjoint pairs of
+    nodes, at the same time (`instances`); then ``ranks``, ``cpus``, ``seconds`` and ``bytes`` are
+    those of one instance. ``pairing`` says which pairs. ``membind`` are the NUMA nodes that memory
+    comes from, any if empty. ``file_system`` is empty for the partition's own scratch.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    case: str
+    repeat: int
+    nodes: Nodes
+    ranks: int
+    threads: int
+    placement: str
+    parameters: dict[str, Scalar]
+    derived: dict[str, Scalar]
+    package: str
+    program: str
+    launch: Literal["mpi", "threads", "process"]
+    arguments: list[str]
+    environment: dict[str, str]
+    inputs: dict[str, str]
+    output: str
+    variants: dict[str, str]
+    cpus: Ranks
+    seconds: float
+    timeout: int
+    bytes: int
+    scope: Scope = "job"
+    pairing: int = 1
+    membind: list[int] = []
+    file_system: str = ""
+    copies: int = 1
+    stagger: int = 0
+
+    def instances(self) -> dict[str, list[str]]:
+        """Return the nodes of each measurement by the name of its folder; of a job-step none.
+
+        Pairing 1 takes the nodes two by two; 2 the same, one node further and round the end, so
+        that every node meets its other neighbour; 3 the two that an odd number leaves over.
+        """
+        if self.scope == "job":
+            return {}
+        if self.scope == "each-node":
+            return {node: [node] for node in self.nodes}
+        turned = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
+        if self.pairing == 3:
+            turned = [self.nodes[-1], self.nodes[0]]
+        elif len(self.nodes) % 2 and self.pairing == 2:
+            turned = self.nodes[1:]
+        pairs = zip(turned[::2], turned[1::2], strict=False)
+        return {f"{one}+{other}": [one, other] for one, other in pairs}
+
+    @property
+    def measurements(self) -> int:
+        """How often it is measured at the same time: once, or once an instance."""
+        if self.scope == "each-pair":
+            return 1 if self.pairing == 3 else len(self.nodes) // 2
+        return len(self.nodes) if self.scope == "each-node" else 1
+
+    def folders(self) -> list[str]:
+        """Return where its results are, below ``steps/``: one folder, or one an instance."""
+        return [f"{self.id}/{name}" for name in self.instances()] or [self.id]
+
+
+def step_of(name: str, sweep: Sweep, point: Point) -> Step:
+    """Make the step of one point of the case `name`, still without an id.
+
+    Raises:
+        BadInput: a value of the case cannot be computed.
+    """
+    case, file, site = sweep.case, sweep.file, sweep.site
+    scope = {**sweep.symbols, **point.values, "scratch": SCRATCH}
+
+    def rendered(value: Any, key: str) -> Any:
+        return render(value, scope, file=file, key=key)
+
+    def whole(value: Any, key: str, least: int = 0) -> int:
+        return count(rendered(value, key), file, key, least=least)
+
+    def plain(keys: Iterable[str]) -> dict[str, Scalar]:
+        # class_ is how an expression spells class, which Python keeps for itself.
+        values = {key.rstrip("_"): point.values[key] for key in keys}
+        return {key: value for key, value in values.items() if not isinstance(value, list)}
+
+    seconds = number(rendered(case.cost.seconds, "cost.seconds"), file, "cost.seconds", least=0)
+    timeout = 60 + 10 * seconds
+    if case.timeout is not None:
+        timeout = number(rendered(case.timeout, "timeout"), file, "timeout", least=1)
+    labels = {key: rendered(text, f"labels.{key}") for key, text in case.labels.items()}
+    swept = {*case.sweep, *sweep.use.sweep}
+    told = [axis for axis in point.axes if axis not in AXES or (axis == "nodes" and axis in swept)]
+    if FILE_SYSTEM in point.values:
+        told.append("fs_block_bytes")
+    return Step(
+        id="",
+        case=name,
+        repeat=1,
+        nodes=_nodes(site, point, file),
+        ranks=point.count("ranks"),
+        threads=point.count("threads"),
+        placement=str(point.values.get("placement", "")),
+        parameters=plain(told) | labels,
+        derived=plain(point.lets),
+        package=case.package,
+        program=str(rendered(case.program, "program")),
+        launch=case.launch,
+        arguments=[
+            str(word) for item in case.arguments for word in _words(rendered(item, "arguments"))
+        ],
+        environment={
+            key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
+        },
+        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
+        output=case.output,
+        variants={key: str(scope[key]) for key in case.variants if key in point.values},
+        cpus=ranks_of(point.placement) if point.placement else [],
+        seconds=seconds,
+        timeout=int(timeout),
+        bytes=whole(case.cost.bytes, "cost.bytes"),
+        membind=list(point.membind),
+        file_system=str(point.values.get(FILE_SYSTEM, "")),
+        copies=whole(case.copies, "copies", least=1),
+        stagger=whole(case.stagger, "stagger"),
+    )
+
+
+def _words(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _nodes(site: Site, point: Point, file: str) -> list[str]:
+    """Choose the nodes of a point: the first ones, or the first two so far apart as asked."""
+    nodes = point.count("nodes")
+    if nodes > len(site.hosts):
+        found = f"{nodes} nodes"
+        raise bad_input(file, "sweep.nodes", found, f"at most {len(site.hosts)} of -l")
+    if (level := point.values.get(APART)) is None:
+        return list(site.hosts[:nodes])
+    if nodes != 2:
+        raise bad_input(file, f"sweep.{APART}", f"{nodes} nodes", "2: a pair is so far apart")
+    return site.pair_apart(str(level))
+
+
+def labelled(name: str, points: Sequence[Point], steps: Sequence[Step]) -> list[Step]:
+    """Name each step after its case and the values in which it differs from its fellows."""
+    varying = [
+        key for key in points[0].axes if len({str(point.values[key]) for point in points}) > 1
+    ]
+
+    def slug(point: Point) -> str:
+        words = [name, *(f"{point.values[key]}" for key in varying)]
+        return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")[:80]
+
+    return [
+        step.model_copy(update={"id": slug(point)})
+        for point, step in zip(points, steps, strict=True)
+    ]

@@ -1,0 +1,200 @@
+"""Where ranks and threads should sit, and whether they did, as the nodes themselves noted it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.plan.layout import Cpus
+from proofmark.plan.plan import Step
+from proofmark.site.hardware import StandIns
+from proofmark.site.node.cpu import cpu_list
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a rank noted before it became the program; CPUs and memory as the kernel tells.
+
+    ``memory`` is the policy as in ``numa_maps``: ``default``, ``bind:1``; empty if not told.
+    """
+
+    rank: int
+    host: str
+    cpus: str
+    memory: str = ""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """What the OpenMP runtime told of one thread when a team started."""
+
+    thread: int
+    host: str
+    cpus: str
+
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+"""What reading a damaged file of a step raises."""
+DAMAGED = "when.json, binding.json or rc is damaged"
+
+
+def read_binding(entries: Any) -> tuple[list[Bound], list[Thread]]:
+    """Check the content of a ``binding.json``.
+
+    Raises:
+        ValueError, KeyError or TypeError: it is damaged.
+    """
+    ranks: list[Bound] = []
+    threads: list[Thread] = []
+    for entry in entries:
+        host, cpus = str(entry["host"]), str(entry["cpus"])
+        cpu_list(cpus)
+        if "thread" in entry:
+            threads.append(Thread(int(entry["thread"]), host, cpus))
+        else:
+            ranks.append(Bound(int(entry["rank"]), host, cpus, str(entry.get("memory", ""))))
+    return ranks, threads
+
+
+class Seating:
+    """Whether ranks and threads of one step sat as asked, on one node after another.
+
+    Most nodes tell the same but for their names. What was right once is not looked at again: the
+    entries are compared with the hosts' own names taken out, in any order. What is wrong always is.
+    """
+
+    def __init__(self, step: Step, stand_ins: StandIns | None) -> None:
+        self._step, self._stand_ins = step, stand_ins
+        self._right: set[bytes | tuple[bytes, ...] | None] = set()
+
+    def trouble(self, hosts: Sequence[str], binding: bytes) -> str:
+        """Return what sat elsewhere than asked on `hosts`, or an empty string."""
+        plain = _anonymous(hosts, binding)
+        if plain in self._right:
+            return ""
+        key = None if plain is None else tuple(sorted(_entries(plain)))
+        if key in self._right:
+            return ""
+        try:
+            found = read_binding(json.loads(binding))
+        except UNREADABLE:
+            return DAMAGED
+        trouble = seat_trouble(self._step, hosts, *found, self._stand_ins)
+        if not trouble and plain is not None and len(self._right) < _REMEMBERED:
+            self._right |= {plain, key}
+        return trouble
+
+
+_REMEMBERED = 1000
+
+
+def _entries(content: bytes) -> list[bytes]:
+    """Return how many hosts, and the entries as step.sh writes them; else all of it as one."""
+    head, tail = b"[\n{", b"}\n]\n"
+    hosts, content = content[:1], content[1:]
+    between = content.count(b"\n") - 3
+    plain = content.startswith(head) and content.endswith(tail) and b"[" not in content[1:]
+    if not plain or content.count(b"}\n,{") != between:
+        return [hosts, content]
+    return [hosts, *content[len(head) : -len(tail)].split(b"}\n,{")]
+
+
+def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
+    """Return a binding with hosts by number; None where a name stands elsewhere as well."""
+    if b"@" in binding or len(hosts) > 2:
+        return None
+    names = [host.partition(".")[0].encode() for host in hosts]
+    for number, name in enumerate(names):
+        binding = binding.replace(b'"%s"' % name, b'"@%d"' % number)
+    if any(name in binding for name in names):
+        return None
+    return b"%d%s" % (len(hosts), binding)
+
+
+def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
+    """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
+    if stand_ins is None:
+        return list(step.cpus)
+    return [
+        (node, tuple(stand_ins.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
+    ]
+
+
+def real_domains(step: Step, stand_ins: StandIns | None) -> list[int]:
+    """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
+    if stand_ins is None:
+        return step.membind
+    return sorted({stand_ins.domain(virtual) for virtual in step.membind})
+
+
+def seat_trouble(
+    step: Step,
+    hosts: Sequence[str],
+    ranks: Sequence[Bound],
+    threads: Sequence[Thread],
+    stand_ins: StandIns | None = None,
+) -> str:
+    """Return what sat elsewhere than asked, or an empty string.
+
+    `hosts` are the nodes of the measurement: the step's, or those of one instance.
+    """
+    if not step.cpus:
+        return ""
+    if len(ranks) != len(step.cpus):
+        return f"{len(ranks)} of {len(step.cpus)} ranks said where they ran"
+    seats = real_seats(step, stand_ins)
+    asked_memory = set(real_domains(step, stand_ins))
+    seen: dict[int, str] = {}
+    for entry in sorted(ranks, key=lambda bound: bound.rank):
+        node, cpus = seats[entry.rank] if entry.rank < len(seats) else (-1, ())
+        if cpu_list(entry.cpus) != set(cpus):
+            return f"rank {entry.rank} ran on CPUs {entry.cpus}, asked for {_listed(cpus)}"
+        if wrong := _host_trouble(entry, node, hosts, seen):
+            return wrong
+        policy, _, domains = entry.memory.partition(":")
+        if asked_memory and (policy != "bind" or cpu_list(domains) != asked_memory):
+            found = entry.memory or "an unknown policy"
+            return (
+                f"rank {entry.rank} had memory by {found}, asked for bind:{_listed(asked_memory)}"
+            )
+    return _thread_trouble(seats[0][1], threads) if step.launch == "threads" else ""
+
+
+def _host_trouble(entry: Bound, node: int, hosts: Sequence[str], seen: dict[int, str]) -> str:
+    """Compare a rank's host with the plan's.
+
+    A host of another name than any of the plan's (an alias, localhost) has to be one node all the
+    same: of all ranks of that node, and of no other's.
+    """
+    names = [host.partition(".")[0] for host in hosts]
+    found = entry.host.partition(".")[0]
+    asked = names[node] if 0 <= node < len(names) else "no node"
+    expected = seen.setdefault(node, found)
+    twice = any(other == found for index, other in seen.items() if index != node)
+    if (found in names and found != asked) or found != expected or twice:
+        return f"rank {entry.rank} ran on {found}, asked for {asked}"
+    return ""
+
+
+def _thread_trouble(cpus: Sequence[int], threads: Sequence[Thread]) -> str:
+    """Compare what OpenMP told; of a single thread it tells nothing, that is the rank's."""
+    if len(cpus) < 2:
+        return ""
+    told: Mapping[int, set[str]] = {number: set() for number in range(len(cpus))}
+    for entry in threads:
+        if entry.thread >= len(cpus):
+            return f"thread {entry.thread} of {len(cpus)} was not asked for"
+        told[entry.thread].add(entry.cpus)
+    if silent := [number for number, found in told.items() if not found]:
+        return f"{len(cpus) - len(silent)} of {len(cpus)} threads said where they ran"
+    for number, found in told.items():
+        for text in sorted(found):
+            if cpu_list(text) != {cpus[number]}:
+                return f"thread {number} ran on CPUs {text}, asked for {cpus[number]}"
+    return ""
+
+
+def _listed(numbers: Sequence[int] | set[int]) -> str:
+    return ",".join(map(str, sorted(set(numbers))))

@@ -1,0 +1,134 @@
+"""A run in the forms that others collect: CSV, Parquet, JUnit, perflogs, an HPL submission set."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from proofmark.judge.files import figure_name, write_junit
+from proofmark.judge.verdict import Result, Verdict
+from proofmark.records.read import Record, table
+from proofmark.runs.run import Run, whole
+
+Records = Sequence[Record]
+
+
+def export(kind: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    """Write the run in the form `kind` (`KINDS`) into `folder`; return the files.
+
+    Raises:
+        KeyError: there is no such form.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    return KINDS[kind](run, records, verdict, folder)
+
+
+def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / "records.csv"
+    table(records).write_csv(path)
+    return [path]
+
+
+def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / "records.parquet"
+    table(records).write_parquet(path)
+    return [path]
+
+
+def _junit(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / "junit.xml"
+    with whole(path) as file:
+        write_junit(file, verdict)
+    return [path]
+
+
+PERFLOG = (
+    "job_completion_time",
+    "system",
+    "partition",
+    "environ",
+    "check_name",
+    "info",
+    "perf_var",
+    "perf_value",
+    "perf_ref",
+    "perf_lower_thres",
+    "perf_upper_thres",
+    "perf_unit",
+    "result",
+)
+"""Columns of a perflog as ReFrame's file logger writes them, joined by ``|``."""
+
+
+def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    """Write one log a case, under ``<system>/<partition>/``."""
+    lines: dict[Path, list[tuple[str, ...]]] = {}
+    for result in verdict.results:
+        record = result.record
+        path = folder / record.system / record.partition / f"{record.case}.log"
+        lines.setdefault(path, []).append(_perf(run, result))
+    for path, rows in lines.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter="|", lineterminator="\n")
+            writer.writerow(PERFLOG)
+            writer.writerows(rows)
+    return sorted(lines)
+
+
+def _perf(run: Run, result: Result) -> tuple[str, ...]:
+    """Return one line; the thresholds are parts of the reference, as ReFrame has them."""
+    record = result.record
+    judged = next((each for each in result.references if each.outcome == result.verdict), None)
+    low = judged.at_least - 1 if judged and judged.at_least is not None else None
+    high = judged.at_most - 1 if judged and judged.at_most is not None else None
+    return (
+        run.id,
+        record.system,
+        record.partition,
+        record.environment_hash[:12],
+        f"{record.case} {record.benchmark}",
+        figure_name(result),
+        record.metric,
+        *(_text(each) for each in (record.value, judged.value if judged else None, low, high)),
+        record.unit,
+        {"PASS": "pass", "FAIL": "fail", "INVALID": "error"}.get(result.verdict, "unjudged"),
+    )
+
+
+def _text(value: float | None) -> str:
+    return "null" if value is None else f"{value:g}"
+
+
+SUBMITTED = ("HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json")
+
+
+def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    """Copy what a submission asks for of every step that has an ``HPL.dat``, valid ones only."""
+    valid = {record.step for record in records if record.valid}
+    written: list[Path] = []
+    for step in sorted({record.step for record in records} & valid):
+        source = run.folder / "steps" / step
+        if not (source / "HPL.dat").is_file():
+            continue
+        target = folder / step
+        target.mkdir(parents=True, exist_ok=True)
+        for name in SUBMITTED:
+            if (source / name).is_file():
+                written.append(Path(shutil.copyfile(source / name, target / name)))
+    if written:
+        written.append(
+            Path(shutil.copyfile(run.folder / "software.json", folder / "software.json"))
+        )
+    return written
+
+
+KINDS: Mapping[str, Callable[[Run, Records, Verdict, Path], list[Path]]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "junit": _junit,
+    "perflog": _perflog,
+    "hpl": _hpl,
+}

@@ -1,0 +1,60 @@
+"""STREAM over threads by memory and cluster mode (P1, figures 8 and 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.records.read import Record
+from proofmark.report.plots.charts import Drawing
+from proofmark.report.plots.kind import Context, Kind
+from proofmark.report.plots.names import memory_name, mode_name
+from proofmark.report.plots.panels import Axis, Chart, Panel, panels, scaled
+from proofmark.report.plots.series import Point, lines_by, parameter
+from proofmark.report.plots.ticks import megabytes_per_second
+
+KERNEL = "triad"
+
+
+def threads_of(record: Record) -> float | None:
+    """Return the number of threads."""
+    return parameter(record, "threads")
+
+
+def is_stream(record: Record) -> bool:
+    """Tell whether the record is a bandwidth of STREAM by itself, on known threads."""
+    known = threads_of(record) is not None and megabytes_per_second(record) is not None
+    return record.case == "stream" and known
+
+
+def wants(record: Record) -> bool:
+    """Triad by threads; those of P2 are told by their second placement."""
+    return is_stream(record) and record.metric == KERNEL
+
+
+def label(record: Record) -> str:
+    """Name the line by memory and mode."""
+    parts = (memory_name(record.parameters.get("memory")), mode_name(record.mode))
+    return ", ".join(filter(None, parts))
+
+
+def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
+    """Draw GB/s over threads, a line a memory and mode, where threads are spread only."""
+    close = {point.record.mode for point in points if point.record.placement == "close"}
+    points = [point for point in points if point.record.placement == "spread"]
+    if {point.record.mode for point in points} <= close:
+        return []
+    lines = scaled(lines_by(points, label, threads_of, megabytes_per_second), lambda _: 1e-3)
+    knl = points[0].record.system == "knl"
+    chart = Chart(
+        name="p1-stream-knl" if knl else "p1-stream",
+        title=f"P1, figure {8 if knl else 9}: STREAM Triad over threads on "
+        f"{points[0].record.system}",
+        x=Axis("number of threads"),
+        y=Axis("bandwidth in GB/s"),
+        unit="GB/s",
+        cases=("stream",),
+    )
+    return panels(chart, [Panel("", lines)], points, context)
+
+
+KIND = Kind("P1, figures 8 and 9: STREAM over threads", wants, draw, "p1")

@@ -1,0 +1,286 @@
+"""Charts of several panels, as the papers have them: axes, styles and legends that they share."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from proofmark.report.plots.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
+from proofmark.report.plots.kind import Context
+from proofmark.report.plots.series import Line, Point
+from proofmark.report.plots.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.text import count, number, visible
+
+Scale = Literal["linear", "bytes", "doubling", "log"]
+BOLD = {"size": 9.5, "weight": "bold"}
+WIDTH, HEIGHT = 4.6, 2.55  # inches of one panel
+MARKS = 12
+"""Markers along a line: of a hundred points a marker each would hide the line."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Quantity and unit, and how it is spread over the paper.
+
+    ``linear`` begins at 0 if `zero`; ``bytes`` and ``doubling`` go by powers of two.
+    """
+
+    label: str
+    scale: Scale = "linear"
+    zero: bool = True
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes; `level` is a named x at which a line stands."""
+
+    title: str
+    lines: Sequence[Line]
+    y: str | None = None
+    level: tuple[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Everything about a figure but its data.
+
+    Attributes:
+        name: stem of its files.
+        title: paper, figure and what it shows.
+        ordered: the lines stand for growing numbers, and are coloured from dark to light.
+        unit: after the numbers in the words.
+    """
+
+    name: str
+    title: str
+    x: Axis
+    y: Axis
+    unit: str
+    columns: int = 2
+    ordered: bool = False
+    legend_columns: int = 2
+    signed: bool = False
+    cases: Sequence[str] = field(default_factory=tuple)
+
+
+def panels(
+    chart: Chart, content: Sequence[Panel], points: Sequence[Point], context: Context
+) -> list[Drawing]:
+    """Draw the panels that have lines; nothing where none has two places.
+
+    Lines of one name look alike in all panels. A line is broken where it lacks a place that
+    others have; the words say which.
+    """
+    chart = replace(chart, title=visible(chart.title))
+    content = [
+        replace(panel, title=visible(panel.title))
+        for panel in content
+        if any(len(line.spots) > 1 for line in panel.lines)
+    ]
+    if not content:
+        return []
+    columns = min(chart.columns, len(content))
+    rows = math.ceil(len(content) / columns)
+    size = (max(WIDTH, 3.7 * columns), HEIGHT * rows + 0.75)
+    figure = Figure(figsize=size, layout="constrained", facecolor=PAPER)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    title = textwrap.fill(chart.title, round(13 * size[0]))
+    styles = _styles(content, ordered=chart.ordered)
+    for axes, panel in zip(grid.flat, content, strict=False):
+        _draw(axes, panel, chart, styles)
+    for axes in list(grid.flat)[len(content) :]:
+        axes.set_axis_off()
+    handles: dict[str, Artist] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if len(handles) > 1:
+        figure.legend(
+            list(handles.values()),
+            list(handles),
+            loc="outside upper left",
+            ncols=chart.legend_columns * columns,
+            frameon=False,
+            borderaxespad=0.2,
+            handlelength=3.2,
+            title=title,
+            title_fontproperties=BOLD,
+            alignment="left",
+        )
+    else:
+        figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
+    text = " ".join(filter(None, (_said(chart, content), _gaps(content), _lacking(chart, context))))
+    return [Drawing(chart.name, chart.title, text, figure, points)]
+
+
+def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
+    labels = list(dict.fromkeys(line.label for panel in content for line in panel.lines))
+    if ordered:
+        shades = matplotlib.colormaps["viridis"]
+        last = max(1, len(labels) - 1)
+        colours = [matplotlib.colors.to_hex(shades(0.86 * i / last)) for i in range(len(labels))]
+    else:
+        colours = [COLOURS[i % len(COLOURS)] for i in range(len(labels))]
+    return {
+        label: {
+            "color": colours[i],
+            "marker": MARKERS[i % len(MARKERS)],
+            "linestyle": DASHES[i % len(DASHES)],
+            "markerfacecolor": PAPER if i % 2 else colours[i],
+        }
+        for i, label in enumerate(labels)
+    }
+
+
+def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -> None:
+    places = sorted({spot.x for line in panel.lines for spot in line.spots})
+    for number_of, line in enumerate(panel.lines):
+        there = {spot.x: spot for spot in line.spots}
+        if not there:
+            continue
+        own = [x for x in places if min(there) <= x <= max(there)]
+        y = [there[x].y if x in there else math.nan for x in own]
+        every = max(1, round(len(own) / MARKS))
+        # Lines that lie upon each other are still told apart where their markers alternate.
+        first = number_of * every // len(panel.lines)
+        axes.plot(own, y, label=line.label, markevery=(first, every), **styles[line.label])
+        bounds = [(there[x].low, there[x].high) if x in there else (math.nan,) * 2 for x in own]
+        if any(low < high for low, high in bounds):
+            colour = styles[line.label]["color"]
+            lows, highs = zip(*bounds, strict=True)
+            axes.fill_between(own, lows, highs, color=colour, alpha=0.15, linewidth=0)
+    if panel.level and places[0] < panel.level[1] < places[-1]:
+        name, x = panel.level
+        axes.axvline(x, color=INK, linestyle=(0, (1, 2)), linewidth=0.9)
+        axes.annotate(
+            name,
+            (x, 0.92 if chart.signed else 0.02),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    _scale_x(axes, chart.x, places)
+    _scale_y(axes, chart, [spot.y for line in panel.lines for spot in line.spots])
+    axes.set_xlabel(chart.x.label)
+    unit = panel.y or chart.y.label
+    axes.set_title(f"{panel.title} – {unit}" if panel.title else unit, loc="left")
+    axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
+
+
+def _scale_x(axes: Axes, axis: Axis, places: Sequence[float]) -> None:
+    low, high = places[0], places[-1]
+    if axis.scale == "linear":
+        margin = 0.03 * (high - low)
+        axes.set_xlim(max(0.0, low - margin), high + margin)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer=True, steps=[1, 2, 4, 5, 10]))
+        return
+    axes.set_xscale("log", base=2)
+    margin = 2 ** max(0.15, 0.03 * math.log2(high / low))
+    axes.set_xlim(low / margin, high * margin)
+    if axis.scale == "bytes":
+        axes.xaxis.set_major_locator(FixedLocator(byte_ticks(low, high, 6)))
+        axes.xaxis.set_major_formatter(FuncFormatter(byte_label))
+    else:
+        axes.xaxis.set_major_locator(FixedLocator(byte_ticks(low, high, 6)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: number(round(x))))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _scale_y(axes: Axes, chart: Chart, values: Sequence[float]) -> None:
+    if chart.y.scale == "log":
+        ticks = log_ticks(min(values), max(values))
+        axes.set_yscale("log")
+        axes.set_ylim(ticks[0], ticks[-1])
+        axes.yaxis.set_major_locator(FixedLocator(ticks))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(number_label))
+        return
+    low, high = min(values), max(values)
+    if chart.signed:
+        axes.axhline(0, color=INK, linewidth=0.8)
+        margin = 0.06 * (max(high, 0) - min(low, 0))
+        axes.set_ylim(min(low, 0) - margin, max(high, 0) + margin)
+    else:
+        axes.set_ylim(0 if chart.y.zero else low, 1.06 * high)
+    axes.yaxis.set_major_formatter(FuncFormatter(_plain))
+
+
+def _plain(value: float, _: int = 0) -> str:
+    return number(value, 2) if abs(value) >= 1 or value == 0 else f"{value:g}".replace("-", "−")
+
+
+def _said(chart: Chart, content: Sequence[Panel]) -> str:
+    """Return what each line does: from where to where, and its best place."""
+    most = 8
+    lines = [(panel, line) for panel in content for line in panel.lines if line.spots]
+    said = []
+    for panel, line in lines[:most]:
+        values = [spot.y for spot in line.spots]
+        name = ", ".join(filter(None, (panel.title, line.label)))
+        top = max(line.spots, key=lambda spot: spot.y)
+        place = _place(chart.x, top.x)
+        ends = f"{number(values[0], 3)} to {number(values[-1], 3)} {chart.unit}".strip()
+        said.append(f"{name}: {ends}, most {number(top.y, 3)} at {place}")
+    more = f" {count(len(lines) - most, 'more line')}." if len(lines) > most else ""
+    return f"{'; '.join(said)}.{more}"
+
+
+def _place(axis: Axis, x: float) -> str:
+    if axis.scale == "bytes":
+        return byte_label(x)
+    many = axis.label.removeprefix("number of ")
+    return count(round(x), many.removesuffix("es" if many.endswith("sses") else "s"), many)
+
+
+def _gaps(content: Sequence[Panel]) -> str:
+    """Return which lines lack places that others of their panel have."""
+    said = []
+    for panel in content:
+        places = {spot.x for line in panel.lines for spot in line.spots}
+        for line in panel.lines:
+            own = {spot.x for spot in line.spots}
+            inside = [x for x in sorted(places - own) if own and min(own) <= x <= max(own)]
+            if inside:
+                named = ", ".join(number(x) for x in inside[:4])
+                more = f" and {len(inside) - 4} more" if len(inside) > 4 else ""
+                name = ", ".join(filter(None, (panel.title, line.label)))
+                said.append(f"{name} at {named}{more}")
+    return f"Missing: {'; '.join(said)}." if said else ""
+
+
+def _lacking(chart: Chart, context: Context) -> str:
+    lacks = [(case, *context.lacking[case]) for case in chart.cases if case in context.lacking]
+    return " ".join(
+        f"Not whole: {missing} of {planned} planned steps of {case} have no valid figure."
+        for case, missing, planned in lacks
+        if missing
+    )
+
+
+def scaled(lines: Sequence[Line], factor: Callable[[float], float]) -> list[Line]:
+    """Return lines with each value multiplied by `factor` of its place."""
+    return [
+        Line(
+            line.label,
+            tuple(
+                type(spot)(
+                    spot.x,
+                    spot.y * factor(spot.x),
+                    spot.low * factor(spot.x),
+                    spot.high * factor(spot.x),
+                )
+                for spot in line.spots
+            ),
+        )
+        for line in lines
+    ]

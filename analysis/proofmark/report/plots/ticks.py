@@ -1,0 +1,67 @@
+"""Ticks that people can read, and the units that figures share."""
+
+from __future__ import annotations
+
+import math
+
+from proofmark.records.read import Record
+from proofmark.report.text import number, size
+
+_MEGABYTES = {
+    "KiB/s": 1024 / 1e6,
+    "MiB/s": 1024**2 / 1e6,
+    "GiB/s": 1024**3 / 1e6,
+    "MB/s": 1.0,
+    "MB/sec": 1.0,
+    "Mbytes/sec": 1.0,
+    "GB/s": 1e3,
+}
+_MICROSECONDS = {"us": 1.0, "usec": 1.0, "s": 1e6}
+_GIGAFLOPS = {"gflops": 1.0, "gflop/s": 1.0, "tflops": 1e3, "tflop/s": 1e3, "mflops": 1e-3}
+
+
+def megabytes_per_second(record: Record) -> float | None:
+    """Return the factor from a record's bandwidth to MB/s (10⁶ bytes); None for other units."""
+    return _MEGABYTES.get(record.unit)
+
+
+def microseconds(record: Record) -> float | None:
+    """Return the factor from a record's time to µs; None for other units."""
+    return _MICROSECONDS.get(record.unit)
+
+
+def gigaflops(record: Record) -> float | None:
+    """Return the factor from a record's rate to GFlop/s; None for other units."""
+    return _GIGAFLOPS.get(record.unit.lower())
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return ticks that enclose `low` … `high` (both > 0): powers of ten, with 2 and 5 if few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1,) if last - first > 3 else (1, 2, 5)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    start = max((index for index, tick in enumerate(ticks) if tick <= low), default=0)
+    end = min((index for index, tick in enumerate(ticks) if tick >= high), default=len(ticks) - 1)
+    return ticks[start : max(end, start + 1) + 1]
+
+
+def byte_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Return at most `most` powers of two in `low` … `high` bytes, evenly apart; 0 besides."""
+    least = max(low, 1)
+    first, last = math.ceil(math.log2(least)), math.floor(math.log2(max(high, 1)))
+    fitting = [step for step in range(1, 64) if (last - first) // step + 1 <= most]
+    # A stride that ends on the last tick is better, unless it leaves hardly any.
+    even = [step for step in fitting if (last - first) % step == 0 and (last - first) // step > 2]
+    stride = min(even or fitting)
+    powers = [2.0**power for power in range(first, last + 1, stride)]
+    return [0.0, *powers] if low == 0 else powers
+
+
+def byte_label(value: float, _: int = 0) -> str:
+    """Name a tick of `byte_ticks`."""
+    return "0" if value == 0 else size(round(value))
+
+
+def number_label(value: float, _: int = 0) -> str:
+    """Name a tick of a plain axis."""
+    return number(value, 1) if value >= 1 or value == 0 else f"{value:g}"

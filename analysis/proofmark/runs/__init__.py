@@ -1,0 +1,4 @@
+"""The folder of a run: the only room that knows the names of the files in ``runs/<id>/``.
+
+May import: plan and the rooms below it.
+"""

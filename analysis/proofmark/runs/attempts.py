@@ -1,0 +1,178 @@
+"""Executions of a step, as its folder tells: how each ended, where it ran, and what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from proofmark.site.hardware import StandIns
+from proofmark.plan.plan import Step
+from proofmark.records.binding import DAMAGED, UNREADABLE, Bound, Seating, Thread, read_binding
+
+_AT_ONCE = 1 << 16
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One execution of a step, as its folder tells.
+
+    Attributes:
+        number: 1 for the step's own folder, then 2, 3, … for ``again-1``, ``again-2``, …
+        path: its folder.
+        rc: the exit code; less than 0 if one of its files is damaged.
+        host: the node that ran the command.
+        start: UTC in ISO 8601, as is `end`.
+        timed_out: whether the watchdog stopped it.
+        binding: where ranks and threads ran, as they noted it themselves.
+        steal: the share of its CPU time that a hypervisor withheld, steal ÷ (busy + steal) on all
+            CPUs of `host`; NaN where the step did not record it.
+        others: the share of the CPU time that other processes used, (busy - own) ÷ busy; NaN where
+            the step did not record it.
+    """
+
+    number: int
+    path: str
+    rc: int
+    host: str
+    start: str
+    end: str
+    timed_out: bool
+    seconds: float
+    binding: bytes
+    steal: float = math.nan
+    others: float = math.nan
+
+    @property
+    def folder(self) -> Path:
+        """Return its folder."""
+        return Path(self.path)
+
+    @property
+    def ranks(self) -> Sequence[Bound]:
+        """Return where each rank ran, as it noted itself; nothing if that is damaged."""
+        return self._seats[0] if self._seats else []
+
+    @property
+    def threads(self) -> Sequence[Thread]:
+        """Return where each thread ran, as OpenMP told; nothing if that is damaged."""
+        return self._seats[1] if self._seats else []
+
+    @cached_property
+    def _seats(self) -> tuple[list[Bound], list[Thread]] | None:
+        try:
+            return read_binding(json.loads(self.binding))
+        except UNREADABLE:
+            return None
+
+
+def attempts(folder: Path | str) -> list[Attempt]:
+    """Return the finished executions of the step in `folder`, oldest first."""
+    where = os.fspath(folder)
+    try:
+        names = os.listdir(where)  # noqa: PTH208 (as in content_of)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    found = [_attempt(where, 1)] if "rc" in names else []
+    numbered = {
+        1 + int(number): f"{where}/{name}"
+        for name in names
+        if name.startswith("again-") and (number := name.removeprefix("again-")).isdecimal()
+    }
+    found += [
+        _attempt(path, number)
+        for number, path in sorted(numbered.items())
+        if os.path.exists(f"{path}/rc")  # noqa: PTH110
+    ]
+    return found
+
+
+def _attempt(path: str, number: int) -> Attempt:
+    try:
+        when = json.loads(content_of(f"{path}/when.json"))
+        binding = content_of(f"{path}/binding.json")
+        rc = int(content_of(f"{path}/rc"))
+        host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
+        late, seconds = bool(when["timed_out"]), float(when["seconds"])
+        steal, others = _shares(when)
+    except (OSError, *UNREADABLE):
+        # The loop writes these files before rc: what is damaged now was damaged afterwards.
+        return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
+    return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal, others)
+
+
+def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the shares of the CPU time that were stolen, and that other processes used."""
+    if "stolen_ticks" not in when:
+        return math.nan, math.nan
+    busy, stolen, own = int(when["busy_ticks"]), int(when["stolen_ticks"]), when["own_ticks"]
+    steal = stolen / (busy + stolen) if busy + stolen > 0 else 0.0
+    if own is None or busy <= 0:
+        return steal, math.nan
+    return steal, max(0.0, 1 - int(own) / busy)
+
+
+def content_of(path: str) -> bytes:
+    """Read a small file; a run has some hundred thousand of them, and every call counts."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        content = os.read(file, _AT_ONCE)
+        if len(content) == _AT_ONCE:
+            with open(file, "rb", closefd=False) as rest:
+                content += rest.read()
+        return content
+    finally:
+        os.close(file)
+
+
+def step_trouble(
+    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: StandIns | None = None
+) -> str:
+    """Return why no number of this execution counts, or an empty string.
+
+    The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
+    the nodes of an instance, if the step has such.
+    """
+    seating = Seating(step, stand_ins)
+    return end_trouble(step, attempt) or seating.trouble(hosts or step.nodes, attempt.binding)
+
+
+def end_trouble(step: Step, attempt: Attempt) -> str:
+    """Return what the exit code and the watchdog say against it, or an empty string."""
+    if attempt.timed_out:
+        return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
+    if attempt.rc < 0:
+        return DAMAGED
+    if attempt.rc - 128 in _SIGNALS:
+        return f"killed by {_SIGNALS[attempt.rc - 128]}"
+    if attempt.rc:
+        meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
+        what = f" ({step.program} {meaning})" if meaning else ""
+        said = last_words(attempt.folder / "stderr")
+        return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
+    return ""
+
+
+def last_words(path: Path) -> str:
+    """Return the line of `path` that best says what went wrong, shortened; empty if there is none.
+
+    A full file system is named wherever it stands; else the last line that is not blank.
+    """
+    try:
+        text = path.read_bytes()[-20_000:].decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=#*\t")]
+    telling = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
+    shown = telling[-1] if telling else ""
+    if len(shown) > 160:
+        shown = f"…{shown[-159:]}"  # what went wrong stands behind the path that it befell
+    return "".join(letter if letter.isprintable() else "·" for letter in shown)

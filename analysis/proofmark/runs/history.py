@@ -1,0 +1,81 @@
+"""What the steps of a plan took when they ran here before: the better guess of its cost.
+
+It is told beside the plan and is no part of it: the digest of a plan must not change because the
+plan was carried out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from proofmark.runs.attempts import attempts
+from proofmark.common.errors import BadInput
+from proofmark.plan.plan import Plan, Step
+from proofmark.runs.run import open_run
+
+
+@dataclass(frozen=True)
+class MeasuredCost:
+    """Cost of a plan, where `steps` of its steps are by the medians of `runs` earlier runs."""
+
+    steps: int
+    runs: int
+    wall_s: float
+    node_hours: float
+
+
+def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
+    """Return what `plan` would take by the earlier runs below `runs`, of its site and partition.
+
+    A step is the same if everything is but its number, its repeat, its nodes (not how many they
+    are) and what was expected of it. Failed executions do not count.
+    """
+    took: dict[str, list[float]] = {}
+    used: set[str] = set()
+    wanted = {_identity(mode, step) for mode, step, _ in _steps(plan)}
+    for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
+        if folder.is_symlink():
+            continue
+        try:
+            earlier = open_run(folder).plan
+        except (
+            BadInput,
+            OSError,
+            ValueError,
+        ):  # a run of an older version, or a damaged one, tells nothing
+            continue
+        if (earlier.site, earlier.partition) != (plan.site, plan.partition):
+            continue
+        for mode, step, _ in _steps(earlier):
+            if (identity := _identity(mode, step)) not in wanted:
+                continue
+            for name in step.folders():
+                for attempt in attempts(folder / "steps" / name):
+                    if attempt.rc == 0:
+                        took.setdefault(identity, []).append(attempt.seconds)
+                        used.add(folder.name)
+    known = wall = node_seconds = 0.0
+    for mode, step, nodes in _steps(plan):
+        seconds = took.get(_identity(mode, step))
+        known += seconds is not None
+        took_s = median(seconds) if seconds else step.seconds
+        wall += took_s
+        node_seconds += took_s * nodes
+    return MeasuredCost(int(known), len(used), round(wall, 1), round(node_seconds / 3600, 4))
+
+
+def _steps(plan: Plan) -> Iterator[tuple[str, Step, int]]:
+    for group in plan.groups:
+        for job in group.jobs:
+            for step in job.steps:
+                yield group.mode, step, len(job.nodes)
+
+
+def _identity(mode: str, step: Step) -> str:
+    left_out = {"id", "repeat", "nodes", "seconds", "timeout", "cpus", "pairing"}
+    told = step.model_dump(mode="json", exclude=left_out)
+    return json.dumps([mode, len(step.nodes), told], sort_keys=True)

@@ -1,0 +1,113 @@
+"""Gathers what the nodes said before and after each job: ``runs/<id>/nodes/<host>.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path
+
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Part
+from proofmark.site.node.provenance import NodeProvenance, node_provenance
+from proofmark.runs.run import Run, read_json
+
+
+class JobOnNode(Part):
+    """One node during one attempt of a job; `steps` are those that the job holds."""
+
+    job: str
+    attempt: int
+    steps: tuple[str, ...]
+    provenance: NodeProvenance
+
+    def covers(self, step: str, start: str, end: str) -> bool:
+        """Tell whether `step` was measured during this attempt.
+
+        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
+        """
+        told = self.provenance
+        begun = step in self.steps and told.before.date <= end
+        return begun and (told.after is None or start <= told.after.date)
+
+
+class Node(Part):
+    """One node over all jobs of a run, oldest first."""
+
+    host: str
+    jobs: tuple[JobOnNode, ...]
+
+    @property
+    def newest(self) -> NodeFacts:
+        """Return what the node was at the begin of its newest job."""
+        return self.jobs[-1].provenance.facts
+
+
+def collect_nodes(run: Run) -> list[Path]:
+    """Write one file a node from the probes that its jobs left; return the files.
+
+    Raises:
+        BadInput: a probe is damaged.
+    """
+    (run.folder / "nodes").mkdir(exist_ok=True)
+    by_host: dict[str, list[JobOnNode]] = {}
+    for host, found in _probes(run):
+        by_host.setdefault(host, []).append(found)
+    written = []
+    for host, jobs in by_host.items():
+        path = run.folder / "nodes" / f"{host}.json"
+        path.write_text(Node(host=host, jobs=tuple(jobs)).model_dump_json(indent=1) + "\n")
+        written.append(path)
+    return written
+
+
+def nodes_of(run: Run) -> dict[str, Node]:
+    """Return the nodes that were collected, by host name."""
+    paths = sorted((run.folder / "nodes").glob("*.json"))
+    stats = [path.stat() for path in paths]
+    return _nodes(tuple(paths), tuple((each.st_mtime_ns, each.st_size) for each in stats))
+
+
+@lru_cache(maxsize=1)
+def _nodes(paths: tuple[Path, ...], state: object) -> dict[str, Node]:
+    """Read them once for judging and for the report; `state` tells whether they still are so."""
+    nodes = (read_json(path, Node) for path in paths)
+    return {node.host: node for node in nodes}
+
+
+def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
+    """Yield each attempt of each job on each node.
+
+    A job that was killed has no probe behind it; the next attempt's first one stands in.
+    """
+    for group in run.plan.groups:
+        for job in group.jobs:
+            folders = sorted(
+                (run.folder / "jobs" / job.id).glob("attempt-*"),
+                key=lambda folder: int(folder.name.removeprefix("attempt-")),
+            )
+            steps = tuple(step.id for step in job.steps)
+            for number, (folder, following) in enumerate(
+                zip_longest(folders, folders[1:]), start=1
+            ):
+                for before in sorted(folder.glob("*.before")):
+                    host = before.name.removesuffix(".before")
+                    afters = [folder / f"{host}.after"]
+                    afters += [following / before.name] if following else []
+                    after = next((path.read_text() for path in afters if _whole(path)), None)
+                    if not _whole(before):
+                        continue  # the node was lost while it answered; nothing ran after that
+                    source = f"{run.id}/{folder.relative_to(run.folder)}/{host}"
+                    provenance = node_provenance(before.read_text(), after, source)
+                    yield (
+                        host,
+                        JobOnNode(job=job.id, attempt=number, steps=steps, provenance=provenance),
+                    )
+
+
+def _whole(path: Path) -> bool:
+    """Tell whether the probe in `path` came to its end."""
+    try:
+        return path.read_text(errors="replace").rstrip().endswith("=== end")
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,123 @@
+"""How far a run is: read from its folders alone, so that anybody may ask at any time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.plan.plan import Step
+from proofmark.runs.run import Run
+
+
+@dataclass(frozen=True)
+class StepState:
+    """One step: ``waiting``, ``running``, ``interrupted`` or ``done`` (whatever its exit code)."""
+
+    step: Step
+    state: str
+    rc: int | None = None
+    seconds: float | None = None
+    started: float | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A run at one moment; ``left_s`` scales the plan's costs by what the done steps took."""
+
+    steps: Sequence[StepState]
+    active: bool
+    left_s: float
+    steps_per_hour: float
+
+    @property
+    def done(self) -> int:
+        """Number of finished steps."""
+        return sum(step.state == "done" for step in self.steps)
+
+    @property
+    def failed(self) -> int:
+        """Number of finished steps that did not exit 0."""
+        return sum(step.state == "done" and step.rc != 0 for step in self.steps)
+
+    @property
+    def running(self) -> list[StepState]:
+        """Steps that run now."""
+        return [step for step in self.steps if step.state == "running"]
+
+    def line(self) -> str:
+        """Return one line: how far, what runs, how long still."""
+        parts = [f"{self.done}/{len(self.steps)} steps"]
+        if self.failed:
+            parts.append(f"{self.failed} not 0")
+        parts += [f"running {step.step.id}" for step in self.running]
+        if self.done < len(self.steps):
+            parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
+            parts.append(f"about {duration(self.left_s)} left")
+            if not self.active:
+                parts.append("nothing runs: the same command goes on")
+        return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Return `seconds` as people say them: ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def size(count: float) -> str:
+    """Return `count` bytes in binary units: ``512 B``, ``1.5 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def progress(
+    run: Run, *, active: bool, now: float | None = None, before: Progress | None = None
+) -> Progress:
+    """Look at the step folders of `run`; `active` says whether somebody holds its lock.
+
+    What was done `before` is not looked at again: nothing may disturb what is measured.
+    """
+    moment = time.time() if now is None else now
+    known = (
+        {state.step.id: state for state in before.steps if state.state == "done"} if before else {}
+    )
+    states = [
+        known.get(step.id) or _state(run.folder / "steps" / step.id, step, active=active)
+        for step in run.plan.steps_to_run()
+    ]
+    took = sum(state.seconds or 0.0 for state in states)
+    expected = sum(state.step.seconds for state in states if state.state == "done")
+    pace = took / expected if expected and took else 1.0
+    left = 0.0
+    for state in states:
+        if state.state != "done":
+            spent = moment - state.started if state.started and state.state == "running" else 0.0
+            left += max(0.0, state.step.seconds * pace - spent)
+    finished = sum(state.state == "done" for state in states)
+    rate = 3600 * finished / took if took else 0.0
+    return Progress(states, active, left, rate)
+
+
+def _state(folder: Path, step: Step, *, active: bool) -> StepState:
+    if (folder / "rc").exists():
+        try:
+            rc = int((folder / "rc").read_text())
+            seconds = float(json.loads((folder / "when.json").read_text())["seconds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return StepState(step, "done")
+        return StepState(step, "done", rc=rc, seconds=seconds)
+    try:
+        started = (folder / "started").stat().st_mtime
+    except FileNotFoundError:
+        return StepState(step, "waiting")
+    return StepState(step, "running" if active else "interrupted", started=started)

@@ -1,0 +1,188 @@
+"""Error counters of a node before and after a job, and what their difference means."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+
+import yaml
+
+from proofmark.common.errors import bad_input
+from proofmark.site.node.parts import Part
+from proofmark.site.node.probe_text import Stream, read_stream
+
+UNKNOWN = "a counter that the kit has no meaning for"
+RESET = "the counter was set back: what happened in between cannot be told"
+GONE = "the counter was there before and is not there any more"
+
+
+class BusyProcess(Part):
+    """A process that used more than 20 % of a processor while nothing should run."""
+
+    pid: int
+    percent: int
+    command: str
+
+
+class Counters(Part):
+    """One reading of a node.
+
+    Attributes:
+        values: by name (``edac/mc0/ue_count``); numbers, and the state of PCIe links.
+        places: what is printed on the board, by the name's directory (``edac/mc0/dimm3``).
+        busy: processes that used a processor while the probe ran.
+        absent: what is not watched on this node, with the reason.
+    """
+
+    hostname: str
+    boot_id: str | None
+    date: str
+    values: dict[str, str]
+    places: dict[str, str]
+    load: tuple[float, ...]
+    busy: tuple[BusyProcess, ...]
+    absent: dict[str, str]
+
+
+class CounterChange(Part):
+    """One counter that is not what it was.
+
+    Attributes:
+        difference: None where the values are no numbers or the counter was set back.
+        place: the label of the DIMM or slot, where the firmware names it.
+        invalid: no figure measured meanwhile can be trusted.
+    """
+
+    name: str
+    before: str
+    after: str
+    difference: int | None
+    place: str | None
+    invalid: bool
+    meaning: str
+
+    def __str__(self) -> str:
+        rise = f"{self.before} → {self.after}" if self.difference is None else f"+{self.difference}"
+        where = f" at {self.place}" if self.place else ""
+        return f"{self.meaning}{where}: {self.name} {rise}"
+
+
+class _Meanings(Part):
+    invalid: dict[str, str]
+    information: dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def _meanings() -> _Meanings:
+    text = (files("proofmark.site.node") / "data" / "counters.yml").read_text(encoding="utf-8")
+    return _Meanings.model_validate(yaml.safe_load(text))
+
+
+def _meaning(name: str) -> tuple[bool, str]:
+    """Return whether a rise of the counter spoils what was measured, and what it means."""
+    known = _meanings()
+    for invalid, patterns in ((True, known.invalid), (False, known.information)):
+        for pattern, meaning in patterns.items():
+            if fnmatchcase(name, pattern):
+                return invalid, meaning
+    return False, UNKNOWN
+
+
+def parse_counters(text: str, source: str) -> Counters:
+    """Read the counters of a probe; every kind of ``probe.sh`` has them.
+
+    Raises:
+        BadInput: `text` is not one whole probe of a node.
+    """
+    stream = read_stream(text, source, "facts", "before", "after")
+    host, found = stream.pairs("host"), stream.pairs("counters")
+    for key in ("hostname", "date"):
+        if key not in host:
+            raise stream.wrong(f"host.{key}", "nothing", "what probe.sh prints")
+    labels = {name: value for name, value in found.items() if name.endswith("_label")}
+    return Counters(
+        hostname=host["hostname"],
+        boot_id=host.get("boot_id"),
+        date=host["date"],
+        values={name: value for name, value in found.items() if name not in labels},
+        places={name.rpartition("/")[0]: value for name, value in labels.items()},
+        load=tuple(map(float, re.findall(r"\d+\.\d+", stream.text("load")))),
+        busy=_busy(stream),
+        absent={
+            thing: why
+            for thing, why in stream.absent.items()
+            if thing.partition(".")[0] in ("counters", "busy", "load")
+        },
+    )
+
+
+def _busy(stream: Stream) -> tuple[BusyProcess, ...]:
+    found = [re.fullmatch(r"(\d+): (\d+) (.*)", line) for line in stream.lines("busy")]
+    return tuple(
+        BusyProcess(pid=int(match[1]), percent=int(match[2]), command=match[3])
+        for match in found
+        if match
+    )
+
+
+def counter_differences(before: Counters, after: Counters) -> list[CounterChange]:
+    """Return every counter that changed, those that make a measurement invalid first.
+
+    A restart in between is itself such a change: counters start anew, and whatever ran was cut off.
+
+    Raises:
+        BadInput: the two readings are of different nodes.
+    """
+    if before.hostname != after.hostname:
+        raise bad_input("counters", "hostname", after.hostname, before.hostname)
+    changes = [
+        _change(name, value, after.values.get(name), before.places)
+        for name, value in before.values.items()
+        if after.values.get(name) != value
+    ]
+    if before.boot_id != after.boot_id:
+        changes.append(
+            CounterChange(
+                name="boot_id",
+                before=str(before.boot_id),
+                after=str(after.boot_id),
+                difference=None,
+                place=None,
+                invalid=True,
+                meaning="the node was restarted",
+            )
+        )
+    return sorted(changes, key=lambda change: (not change.invalid, change.name))
+
+
+def _change(name: str, before: str, after: str | None, places: dict[str, str]) -> CounterChange:
+    invalid, meaning = _meaning(name)
+    numbers = before.isdecimal() and after is not None and after.isdecimal()
+    rise = int(after) - int(before) if numbers and after is not None else None
+    backwards = rise is not None and rise < 0
+    if after is None:
+        meaning = GONE
+    elif backwards:
+        meaning = RESET
+    return CounterChange(
+        name=name,
+        before=before,
+        after="absent" if after is None else after,
+        # Only a number of events has a difference: not a link's width, nor the time of an eviction.
+        difference=None if backwards or "current_link" in name or "newest" in name else rise,
+        place=places.get(name.rpartition("/")[0]),
+        invalid=invalid and rise is not None and not backwards,
+        meaning=meaning,
+    )
+
+
+def disturbance(reading: Counters) -> str | None:
+    """Say what ran on a node that should be idle, None when nothing did."""
+    if not reading.busy:
+        return None
+    worst = sorted(reading.busy, key=lambda process: -process.percent)
+    named = ", ".join(f"{each.command} ({each.percent} %)" for each in worst[:3])
+    more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
+    return f"{reading.hostname} was busy at {reading.date}: {named}{more}"

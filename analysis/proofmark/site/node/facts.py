@@ -1,0 +1,226 @@
+"""Facts of a node, from what ``probe.sh facts`` printed on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from proofmark.site.node import parts as hardware
+from proofmark.site.node import probe_values as values
+from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Part, Port
+from proofmark.site.node.probe_text import Stream, read_stream
+
+
+class NodeFacts(Part):
+    """One node as it was when it was probed.
+
+    `cores`, `sockets`, `threads_per_core`, `caches` and `memory_bytes` count what this run may use:
+    the processors that are online and in the probe's cpuset, no more cores than its quota of
+    processor time, no more memory than its control groups allow. Sizes are in bytes, frequencies in
+    Hz. What could not be told is None or empty, and `absent` says why.
+
+    Attributes:
+        architecture: archspec's name of the microarchitecture.
+        vector_isa: strongest vector instructions; `vector_bits` their width, None where it varies.
+        differing: of ``/proc/cpuinfo``, what differs between processors, and on how many.
+        virtual: the hypervisor, None on bare metal.
+        topology_xml: hwloc's, empty where ``lstopo`` is missing.
+        firmware: BIOS, board and serial numbers by SMBIOS' names, or the device tree's.
+    """
+
+    hostname: str
+    date: str
+    boot_id: str | None
+    root: bool
+    kernel: str
+    kernel_version: str
+    machine: str
+    cmdline: str
+    os: str
+    virtual: str | None
+    container: str | None
+    vendor: str
+    cpu_model: str
+    family: int | None
+    model: int | None
+    stepping: int | None
+    microcode: str | None
+    features: tuple[str, ...]
+    architecture: str
+    vector_isa: str
+    vector_bits: int | None
+    differing: dict[str, tuple[str, ...]]
+    sockets: int
+    cores: int
+    threads_per_core: int
+    cpus: tuple[int, ...]
+    cores_online: int
+    cpus_online: int
+    cpu_quota: float | None
+    smt: str | None
+    numa: tuple[NumaDomain, ...]
+    memory_bytes: int
+    memory_total_bytes: int
+    swap_bytes: int
+    caches: tuple[Cache, ...]
+    last_level_bytes: int | None
+    topology_xml: str
+    governor: str | None
+    frequency_driver: str | None
+    base_hz: int | None
+    max_hz: int | None
+    turbo: bool | None
+    thp: str | None
+    thp_defrag: str | None
+    settings: dict[str, str]
+    firmware: dict[str, str]
+    dimms: tuple[Dimm, ...]
+    dimm_slots_empty: int
+    nics: tuple[Nic, ...]
+    ports: tuple[Port, ...]
+    mounts: tuple[Mount, ...]
+    limits: dict[str, str]
+    modules: tuple[str, ...]
+    vulnerabilities: dict[str, str]
+    load: tuple[float, ...]
+    clock_offset_s: float | None
+    absent: dict[str, str]
+
+
+def parse_probe(text: str, source: str) -> NodeFacts:
+    """Read the facts of a node.
+
+    Raises:
+        BadInput: `text` is not one whole probe of kind ``facts``, or tells no processor or memory.
+    """
+    stream = read_stream(text, source, "facts")
+    try:
+        return _facts(stream)
+    except (ValueError, IndexError, KeyError) as error:
+        found = f"a value that cannot be read ({error})"
+        raise stream.wrong("", found, "what probe.sh prints") from error
+
+
+def symbols(facts: NodeFacts, nodes: int) -> dict[str, int | float]:
+    """Return what a symbolic sweep may name; `numa` counts the domains that hold usable cores.
+
+    A fact that the node does not tell (``llc_bytes`` in some virtual machines) is left out.
+    """
+    usable = set(facts.cpus)
+    known = {
+        "cores": facts.cores,
+        "sockets": facts.sockets,
+        "numa": sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa),
+        "threads_per_core": facts.threads_per_core,
+        "memory_bytes": facts.memory_bytes,
+        "llc_bytes": facts.last_level_bytes,
+        "nodes": nodes,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _facts(stream: Stream) -> NodeFacts:
+    host, system, smt = stream.pairs("host"), stream.pairs("system"), stream.pairs("smt")
+    frequency, settings = stream.pairs("frequency"), stream.pairs("settings")
+    processor = read_cpuinfo(stream.lines("cpuinfo"), system["machine"])
+    isa, bits = vector_set(processor.features)
+    threads = _threads(stream)
+    usable = frozenset(threads) & _allowed(stream)
+    if not usable:
+        raise stream.wrong("cpus", "no processor that may be used", "one or more")
+    cores = _cores(threads, usable)
+    quota = values.quota(stream.pairs("cgroup"))
+    memory = {key: hardware.size(value) for key, value in stream.pairs("meminfo").items()}
+    numa = hardware.read_numa(stream.tables("numa")) or (
+        NumaDomain(index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]),
+    )
+    caches = hardware.read_caches(stream.lines("caches"), usable)
+    dimms, slots_empty = hardware.read_dimms(stream.lines("dimms"))
+    return NodeFacts(
+        hostname=host["hostname"],
+        date=host["date"],
+        boot_id=host.get("boot_id"),
+        root=host.get("user") == "0",
+        kernel=system["kernel"],
+        kernel_version=system.get("version", ""),
+        machine=system["machine"],
+        cmdline=stream.text("cmdline"),
+        os=values.os_name(stream),
+        virtual=values.hypervisor(stream, processor.features),
+        container=values.unless_none(stream.pairs("virtual").get("container")),
+        vendor=processor.vendor,
+        cpu_model=processor.model_name,
+        family=processor.family,
+        model=processor.model,
+        stepping=processor.stepping,
+        microcode=processor.microcode,
+        features=tuple(sorted(processor.features)),
+        architecture=architecture(processor),
+        vector_isa=isa,
+        vector_bits=bits,
+        differing=values.differing(stream.lines("cpuinfo_counts")),
+        sockets=len({threads[cpu][0] for cpu in usable}),
+        cores=len(cores) if quota is None else min(len(cores), max(1, math.floor(quota))),
+        threads_per_core=max(map(len, cores.values())),
+        cpus=tuple(sorted(usable)),
+        cores_online=len(_cores(threads, frozenset(threads))),
+        cpus_online=len(threads),
+        cpu_quota=quota,
+        smt=smt.get("control"),
+        numa=numa,
+        memory_bytes=min([memory["MemTotal"], *values.memory_limits(stream.pairs("cgroup"))]),
+        memory_total_bytes=memory["MemTotal"],
+        swap_bytes=memory.get("SwapTotal", 0),
+        caches=caches,
+        last_level_bytes=values.last_level(caches),
+        topology_xml=stream.text("topology"),
+        governor=frequency.get("governor"),
+        frequency_driver=frequency.get("driver"),
+        base_hz=values.base_hz(frequency, processor.model_name),
+        max_hz=values.khz(frequency.get("hardware_max_khz")),
+        turbo=values.turbo(frequency),
+        thp=values.bracketed(settings.pop("thp", None)),
+        thp_defrag=values.bracketed(settings.pop("thp_defrag", None)),
+        settings=settings,
+        firmware=stream.pairs("dmi") | stream.pairs("devicetree"),
+        dimms=dimms,
+        dimm_slots_empty=slots_empty,
+        nics=hardware.read_nics(stream.tables("nics")),
+        ports=hardware.read_ports(stream.tables("fabric")),
+        mounts=hardware.read_mounts(stream.lines("mounts")),
+        limits=stream.pairs("limits"),
+        modules=tuple(sorted(line.split()[0] for line in stream.lines("modules"))),
+        vulnerabilities=stream.pairs("vulnerabilities"),
+        load=tuple(float(word) for word in stream.text("load").split()[:3]),
+        clock_offset_s=values.clock_offset(stream.lines("clock")),
+        absent=dict(stream.absent),
+    )
+
+
+def _threads(stream: Stream) -> dict[int, tuple[int, object]]:
+    """Return the package, and what tells its core from others, by processor number."""
+    threads: dict[int, tuple[int, object]] = {}
+    for line in stream.lines("cpus"):
+        cpu, package, core, siblings = line.split()
+        same_core: object = (int(package), core) if siblings == "-" else cpu_list(siblings)
+        threads[int(cpu)] = int(package), same_core
+    return threads
+
+
+def _allowed(stream: Stream) -> frozenset[int]:
+    allowed = stream.pairs("allowed")
+    if "Cpus_allowed_list" in allowed:
+        return cpu_list(allowed["Cpus_allowed_list"])
+    if "Cpus_allowed" in allowed:
+        return cpu_mask(allowed["Cpus_allowed"])
+    return frozenset(_threads(stream))
+
+
+def _cores(
+    threads: Mapping[int, tuple[int, object]], usable: frozenset[int]
+) -> dict[object, list[int]]:
+    cores: dict[object, list[int]] = {}
+    for cpu in usable:
+        cores.setdefault(threads[cpu][1], []).append(cpu)
+    return cores

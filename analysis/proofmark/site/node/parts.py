@@ -1,0 +1,222 @@
+"""The parts of a node: caches, memory domains, DIMMs, network adapters, mounts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from proofmark.site.node.cpu import cpu_list
+
+UNITS = {"": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
+EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}
+
+
+class Part(BaseModel):
+    """Base of all the parts: nothing unknown, nothing changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Cache(Part):
+    """Caches of one level and kind among the processors that may be used."""
+
+    level: int
+    kind: str
+    bytes: int
+    instances: int
+
+
+class NumaDomain(Part):
+    """A memory domain; one without processors is memory of its own kind (MCDRAM in Flat mode)."""
+
+    index: int
+    cpus: tuple[int, ...]
+    memory_bytes: int
+    distances: tuple[int, ...] = ()
+
+
+class Dimm(Part):
+    """A memory module; speeds in MT/s, `rated` as made and `configured` as it runs."""
+
+    locator: str
+    bytes: int
+    kind: str | None
+    part_number: str | None
+    serial: str | None
+    manufacturer: str | None
+    rated: int | None
+    configured: int | None
+
+
+class Nic(Part):
+    """A network interface; the link's width and speed are those of PCIe."""
+
+    name: str
+    driver: str | None
+    firmware: str | None
+    state: str | None
+    megabits: int | None
+    mtu: int | None
+    link: str | None
+    link_best: str | None
+
+
+class Port(Part):
+    """A port of an InfiniBand or Omni-Path adapter."""
+
+    adapter: str
+    port: str
+    firmware: str | None
+    kind: str | None
+    board: str | None
+    state: str | None
+    rate: str | None
+    layer: str | None
+
+
+class Mount(Part):
+    """A mounted file system."""
+
+    source: str
+    target: str
+    kind: str
+    options: str
+
+
+def size(text: str) -> int:
+    """Return the bytes of ``512K``, ``16384 kB``, ``32 GB``, all powers of two.
+
+    Raises:
+        ValueError: the text is no size.
+    """
+    found = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
+    if found is None or found[2].lower() not in UNITS:
+        raise ValueError(f"not a size: {text!r}")
+    return int(found[1]) * UNITS[found[2].lower()]
+
+
+def read_caches(lines: Iterable[str], usable: Collection[int]) -> tuple[Cache, ...]:
+    """Count the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
+    count: dict[tuple[int, str, int], int] = {}
+    for line in lines:
+        words = line.split()
+        if len(words) == 4 and not cpu_list(words[3]).isdisjoint(usable):
+            key = int(words[0].removeprefix("L")), words[1], size(words[2])
+            count[key] = count.get(key, 0) + 1
+    return tuple(
+        Cache(level=level, kind=kind, bytes=each, instances=number)
+        for (level, kind, each), number in sorted(count.items())
+    )
+
+
+def read_numa(nodes: Mapping[str, Mapping[str, str]]) -> tuple[NumaDomain, ...]:
+    """Read the memory domains, in the order of their numbers."""
+    domains = [
+        NumaDomain(
+            index=int(name.removeprefix("node")),
+            cpus=tuple(sorted(cpu_list(values.get("cpulist", "")))),
+            memory_bytes=size(values.get("meminfo", "0")),
+            distances=tuple(map(int, values.get("distance", "").split())),
+        )
+        for name, values in nodes.items()
+    ]
+    return tuple(sorted(domains, key=lambda domain: domain.index))
+
+
+def read_dimms(lines: Iterable[str]) -> tuple[tuple[Dimm, ...], int]:
+    """Read ``dmidecode -t memory``: the modules, and the number of empty slots."""
+    devices: list[dict[str, str]] = []
+    inside = False
+    for line in lines:
+        if not line.startswith(("\t", " ")):
+            inside = line.strip() == "Memory Device"
+            if inside:
+                devices.append({})
+        elif inside:
+            key, _, value = line.strip().partition(":")
+            devices[-1].setdefault(key, value.strip())
+    filled = [device for device in devices if device.get("Size", "")[:1].isdigit()]
+    return tuple(map(_dimm, filled)), len(devices) - len(filled)
+
+
+def _dimm(device: Mapping[str, str]) -> Dimm:
+    def known(key: str) -> str | None:
+        value = device.get(key, "")
+        return None if value.lower() in EMPTY else value
+
+    def speed(*keys: str) -> int | None:
+        found = next((value for key in keys if (value := known(key))), "")
+        return int(found.split()[0]) if found[:1].isdigit() else None
+
+    return Dimm(
+        locator=device.get("Locator", "unknown"),
+        bytes=size(device["Size"]),
+        kind=known("Type"),
+        part_number=known("Part Number"),
+        serial=known("Serial Number"),
+        manufacturer=known("Manufacturer"),
+        rated=speed("Speed"),
+        configured=speed("Configured Memory Speed", "Configured Clock Speed"),
+    )
+
+
+def read_nics(nics: Mapping[str, Mapping[str, str]]) -> tuple[Nic, ...]:
+    """Read the network interfaces; a speed of -1 is one that the driver does not tell."""
+
+    def link(values: Mapping[str, str], which: str) -> str | None:
+        speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
+        return f"x{width} at {speed}" if speed and width else None
+
+    def number(values: Mapping[str, str], key: str) -> int | None:
+        return int(values[key]) if values.get(key, "").isdecimal() else None
+
+    return tuple(
+        Nic(
+            name=name,
+            driver=values.get("driver") or None,
+            firmware=values.get("firmware"),
+            state=values.get("operstate"),
+            megabits=number(values, "speed"),
+            mtu=number(values, "mtu"),
+            link=link(values, "current"),
+            link_best=link(values, "max"),
+        )
+        for name, values in sorted(nics.items())
+    )
+
+
+def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
+    """Read the fabric's ports, each with its adapter's firmware."""
+    ports = []
+    for name, values in sorted(fabric.items()):
+        adapter, slash, port = name.partition("/")
+        if slash:
+            whole = fabric.get(adapter, {})
+            ports.append(
+                Port(
+                    adapter=adapter,
+                    port=port,
+                    firmware=whole.get("fw_ver"),
+                    kind=whole.get("hca_type"),
+                    board=whole.get("board_id"),
+                    state=values.get("state"),
+                    rate=values.get("rate"),
+                    layer=values.get("link_layer"),
+                )
+            )
+    return tuple(ports)
+
+
+def read_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
+    """Read lines of ``/proc/mounts``; white space in names is written there in octal."""
+
+    def plain(word: str) -> str:
+        return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
+
+    return tuple(
+        Mount(source=plain(words[0]), target=plain(words[1]), kind=words[2], options=words[3])
+        for words in (line.split() for line in lines)
+        if len(words) >= 4
+    )

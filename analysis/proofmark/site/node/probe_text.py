@@ -1,0 +1,122 @@
+"""The text that ``probe.sh`` and ``probe-program.sh`` print: sections, and why what is absent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from proofmark.common.errors import BadInput, bad_input
+
+HEADER = re.compile(r"proofmark-probe (\d+) ([a-z]+)")
+VERSION = "1"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One probe: the lines of each section, and the reason for each thing that is absent.
+
+    Attributes:
+        source: the file the text came from, for messages.
+        kind: ``facts``, ``before``, ``after`` or ``program``.
+        sections: lines by section, without their mark.
+        absent: reason by thing; a thing is a section or ``section.key``.
+    """
+
+    source: str
+    kind: str
+    sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    def lines(self, section: str) -> tuple[str, ...]:
+        """Return the lines of a section; none where it is absent."""
+        return self.sections.get(section, ())
+
+    def text(self, section: str) -> str:
+        """Return a section as one text."""
+        return "\n".join(self.lines(section))
+
+    def pairs(self, section: str) -> dict[str, str]:
+        """Return a section's ``key: value`` lines; of equal keys the first stands."""
+        found: dict[str, str] = {}
+        for line in self.lines(section):
+            key, separator, value = line.partition(": ")
+            if separator:
+                found.setdefault(key.strip(), value.strip())
+        return found
+
+    def tables(self, section: str) -> dict[str, dict[str, str]]:
+        """Return lines ``thing key: value`` as values by key by thing."""
+        found: dict[str, dict[str, str]] = {}
+        for name, value in self.pairs(section).items():
+            thing, separator, key = name.rpartition(" ")
+            if separator:
+                found.setdefault(thing, {})[key] = value
+        return found
+
+    def wrong(self, key: str, found: str, accepted: str) -> BadInput:
+        """Build the error for something in this stream."""
+        return bad_input(self.source, key, found, accepted)
+
+
+def read_streams(text: str, source: str) -> tuple[Stream, ...]:
+    """Read every probe in `text`, each from its header to its end mark.
+
+    Lines that start with ``#`` before a header are comments.
+
+    Raises:
+        BadInput: no header, another version, a line without mark, a section twice, no end mark.
+    """
+    streams = tuple(_streams(text, source))
+    if not streams:
+        raise bad_input(source, "", "nothing", f"a line 'proofmark-probe {VERSION} <kind>'")
+    return streams
+
+
+def read_stream(text: str, source: str, *kinds: str) -> Stream:
+    """Read the one probe in `text`, which must be of one of `kinds`.
+
+    Raises:
+        BadInput: as `read_streams`, or there are several, or it is of another kind.
+    """
+    streams = read_streams(text, source)
+    if len(streams) != 1:
+        raise bad_input(source, "", f"{len(streams)} probes", "one")
+    if streams[0].kind not in kinds:
+        raise bad_input(source, "", f"a probe of kind {streams[0].kind!r}", " or ".join(kinds))
+    return streams[0]
+
+
+def _streams(text: str, source: str) -> Iterator[Stream]:
+    kind = section = None
+    sections: dict[str, list[str]] = {}
+    absent: dict[str, str] = {}
+    # Not splitlines(): it also breaks at characters that may stand in a mount point's name.
+    for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
+        line, where = raw.removesuffix("\r"), f"{source}:{number}"
+        if kind is None:
+            if not line or line.startswith("#"):
+                continue
+            header = HEADER.fullmatch(line)
+            if header is None or header[1] != VERSION:
+                raise bad_input(where, "", repr(line), f"'proofmark-probe {VERSION} <kind>'")
+            kind, section, sections, absent = header[2], None, {}, {}
+        elif line == "=== end":
+            frozen = {name: tuple(lines) for name, lines in sections.items()}
+            yield Stream(source, kind, frozen, absent)
+            kind = None
+        elif line.startswith("=== "):
+            section = line[4:]
+            if section in sections:
+                raise bad_input(where, section, "the section a second time", "each section once")
+            sections[section] = []
+        elif line.startswith("! ") and ": " in line:
+            thing, _, why = line[2:].partition(": ")
+            absent[thing] = why
+        elif line[:2] in ("| ", "|") and section is not None:
+            sections[section].append(line[2:])
+        else:
+            accepted = "'=== section', '| …' or '! thing: why'"
+            raise bad_input(where, section or "", repr(line), accepted)
+    if kind is not None:
+        raise bad_input(source, section or "", "the end of the text", "'=== end' before it")

@@ -1,0 +1,243 @@
+"""What a node is made of: cores, hardware threads, caches, memory, and how far these are apart.
+
+A *logical* index counts the objects of one kind from 0 in hwloc's order; an *os* index is the
+operating system's number, in which there may be gaps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import permutations
+from pathlib import Path
+from typing import Literal
+
+from proofmark.common.errors import bad_input
+from proofmark.site.node import hwloc
+
+MemoryKind = Literal["ddr", "mcdram", "other"]
+HIGH_BANDWIDTH = ("MCDRAM", "HBM")  # subtypes of a NUMANode
+MAIN_MEMORY = ("DRAM", "")
+CACHES = ("L1Cache", "L2Cache", "L3Cache", "L4Cache", "L5Cache")  # data or unified
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One core that may be used.
+
+    Attributes:
+        index: its place in `Topology.cores`: logical index among the cores that may be used.
+        pus: os indexes of its hardware threads that may be used, the first one first.
+        socket: logical index of its package; 0 where the topology names none.
+        book: logical index of the group of packages that it is in (a processor book), or None.
+        numa: os index of the domain of main memory next to it.
+        tile: logical index of its level 2 cache, or None where the topology has none over cores.
+        l3: logical index of its level 3 cache, or None.
+    """
+
+    index: int
+    pus: tuple[int, ...]
+    socket: int
+    book: int | None
+    numa: int
+    tile: int | None
+    l3: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NumaDomain:
+    """One NUMA domain.
+
+    Attributes:
+        os_index: the number that numactl takes.
+        bytes: its memory; 0 where the topology does not say.
+        kind: ``ddr`` main memory, ``mcdram`` high-bandwidth memory (MCDRAM, HBM), or ``other``.
+        cores: indexes of the cores whose main memory it is; empty for memory without cores.
+        near: indexes of the cores that it is local to, be they another domain's.
+    """
+
+    os_index: int
+    bytes: int
+    kind: MemoryKind
+    cores: tuple[int, ...]
+    near: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The like caches of one level: `count` of them, of `bytes` each, shared by `cores` cores."""
+
+    level: int
+    bytes: int
+    cores: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Topology:
+    """One node, without what may not be used (offline, or outside the process's allowance).
+
+    Attributes:
+        cores: in hwloc's order: neighbours share as much as they can.
+        numa_domains: by os index.
+        caches: data and unified caches, by level.
+        distances: relative latency between two NUMA domains, by their os indexes, where 10 is
+            local (ACPI's SLIT); empty where unknown.
+        source: where it came from, for messages.
+    """
+
+    cores: tuple[Core, ...]
+    numa_domains: tuple[NumaDomain, ...]
+    caches: tuple[Cache, ...] = ()
+    distances: Mapping[tuple[int, int], int] = field(default_factory=dict, hash=False)
+    source: str = field(default="<xml>", compare=False)
+
+    @classmethod
+    def from_xml(cls, text: str, file: str = "<xml>") -> Topology:
+        """Read the XML of hwloc 2.
+
+        Raises:
+            BadInput: it is not that, or holds no hardware thread that may be used.
+        """
+        document = hwloc.parse(text, file)
+        cores = _cores(document, file)
+        return cls(
+            cores=cores,
+            numa_domains=_domains(document, cores),
+            caches=_caches(document, cores),
+            distances=document.latencies,
+            source=file,
+        )
+
+    @classmethod
+    def from_file(cls, path: Path) -> Topology:
+        """Read a file of hwloc's XML."""
+        return cls.from_xml(path.read_text(encoding="utf-8"), str(path))
+
+    @classmethod
+    def from_lstopo(cls, synthetic: str | None = None) -> Topology:
+        """Read this machine's, or that of hwloc's synthetic notation (``pack:2 core:4 pu:1``)."""
+        return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
+
+    @property
+    def sockets(self) -> int:
+        """The number of packages."""
+        return len({core.socket for core in self.cores})
+
+    @property
+    def threads_per_core(self) -> int:
+        """Hardware threads that every core has: the fewest, where cores differ."""
+        return min(len(core.pus) for core in self.cores)
+
+    @property
+    def memory_bytes(self) -> int:
+        """All the memory of the node, whatever its kind."""
+        return sum(domain.bytes for domain in self.numa_domains)
+
+    @property
+    def llc_bytes(self) -> int:
+        """The caches of the last level, all of them together; 0 where the topology has none."""
+        last = max((cache.level for cache in self.caches), default=0)
+        return sum(cache.bytes * cache.count for cache in self.caches if cache.level == last)
+
+    @cached_property
+    def socket_hops(self) -> Mapping[tuple[int, int], int]:
+        """Hops between two sockets: 1 for the shortest latency between any two, 2 for the next.
+
+        Sockets that share a NUMA domain, and those of unknown latency, are not in it.
+        """
+        domains: dict[int, set[int]] = {}
+        for core in self.cores:
+            domains.setdefault(core.socket, set()).add(core.numa)
+        latency: dict[tuple[int, int], int] = {}
+        for one, other in permutations(domains, 2):
+            between = [(a, b) for a in domains[one] for b in domains[other]]
+            known = [self.distances[pair] for pair in between if pair in self.distances]
+            if known and not domains[one] & domains[other]:
+                latency[one, other] = min(known)
+        levels = sorted(set(latency.values()))
+        return {pair: levels.index(value) + 1 for pair, value in latency.items()}
+
+
+def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
+    threads: dict[hwloc.Item, list[int]] = {}
+    for pu in document.of("PU"):
+        if document.allowed_cpus >> pu.os_index & 1:
+            # Some virtual machines show hardware threads and no cores: each is a core then.
+            threads.setdefault(pu.over("Core") or pu, []).append(pu.os_index)
+    memories = _usable_memories(document)
+    if not threads or not memories:
+        lacking = "NUMA node" if threads else "hardware thread"
+        raise bad_input(file, "", f"no {lacking} that may be used", hwloc.WRITTEN_BY)
+    cores = []
+    for index, (item, pus) in enumerate(threads.items()):
+        package, tile, l3 = item.over("Package"), item.over("L2Cache"), item.over("L3Cache")
+        book = package and package.over("Group")
+        cores.append(
+            Core(
+                index=index,
+                pus=tuple(pus),
+                socket=package.index if package else 0,
+                book=book.index if book else None,
+                numa=_home(item, memories),
+                tile=tile.index if tile else None,
+                l3=l3.index if l3 else None,
+            )
+        )
+    return tuple(cores)
+
+
+def _usable_memories(document: hwloc.Document) -> list[hwloc.Item]:
+    nodes = document.of("NUMANode")
+    return [node for node in nodes if document.allowed_nodes >> node.os_index & 1]
+
+
+def _home(core: hwloc.Item, memories: list[hwloc.Item]) -> int:
+    """The domain of main memory next to a core: main before special, nearest, then largest.
+
+    A node's number says nothing: firmware may count MCDRAM before, between or after the DDR.
+    """
+
+    def distance(node: hwloc.Item) -> tuple[bool, int, bool, int]:
+        named = node.subtype == "DRAM"
+        return node.subtype not in MAIN_MEMORY, node.cpus.bit_count(), not named, -node.size
+
+    near = [node for node in memories if node.cpus & core.cpus]
+    return min(near or memories, key=distance).os_index
+
+
+def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDomain, ...]:
+    nodes = sorted(_usable_memories(document), key=lambda node: node.os_index)
+    size = {node.os_index: node.size for node in nodes}
+    domains = []
+    for node in nodes:
+        near = [core for core in cores if node.cpus >> core.pus[0] & 1]
+        smaller = bool(near) and all(node.size < size[core.numa] for core in near)
+        own = tuple(core.index for core in cores if core.numa == node.os_index)
+        kind = _kind(node.subtype, has_cores=bool(own), smaller=smaller)
+        near_indexes = tuple(core.index for core in near)
+        domains.append(NumaDomain(node.os_index, node.size, kind, own, near_indexes))
+    return tuple(domains)
+
+
+def _kind(subtype: str, *, has_cores: bool, smaller: bool) -> MemoryKind:
+    """Name a memory: as the topology does, or else by the cores and the main memory beside it."""
+    if subtype in HIGH_BANDWIDTH:
+        return "mcdram"
+    if subtype not in MAIN_MEMORY:
+        return "other"
+    if subtype == "DRAM" or has_cores:
+        return "ddr"
+    # hwloc's synthetic topologies leave MCDRAM unnamed.
+    return "mcdram" if smaller else "other"
+
+
+def _caches(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[Cache, ...]:
+    counted: Counter[tuple[int, int, int]] = Counter()
+    for cache in document.of(*CACHES):
+        sharing = sum(any(cache.cpus >> pu & 1 for pu in core.pus) for core in cores)
+        if sharing:
+            counted[int(cache.type[1]), cache.size, sharing] += 1
+    return tuple(Cache(*like, count) for like, count in sorted(counted.items()))

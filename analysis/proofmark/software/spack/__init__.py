@@ -1,0 +1,1 @@
+"""Programs that Spack builds: its installation, its locks, build caches and bundles."""

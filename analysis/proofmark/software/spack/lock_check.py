@@ -1,0 +1,259 @@
+"""Make, check and guard the locks of ``environments/``.
+
+Command: ``python -m proofmark.software.spack.lock_check``.
+
+Exit codes: 0 good, 1 something found (each on a line of its own), 3 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import archspec.cpu
+import yaml
+
+from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.software.spack.lock_rules import (
+    canonicalise,
+    check_lock,
+    forbidden_instructions,
+    overlay_digest,
+    root_names,
+)
+
+OVERLAY = Path("spack-repo/spack_repo/proofmark")
+PINS = Path("environments/common/spack-pins.yaml")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What an environment directory says: its root packages and its one target."""
+
+    roots: set[str]
+    target: str
+
+
+def read_environment(directory: Path, operating_system: str) -> Environment:
+    """Read ``spack.yaml`` and what it includes for one operating system.
+
+    Raises:
+        BadInput: no such environment, no file for that operating system, or not exactly one target.
+    """
+    source, environment = _spack_yaml(directory)
+    definitions = _definitions([environment, *_included(source, environment, operating_system)])
+    return Environment(roots=root_names(environment, definitions), target=read_target(directory))
+
+
+def read_target(directory: Path) -> str:
+    """Return archspec's name of the processor that an environment builds for.
+
+    Raises:
+        BadInput: no such environment, or not exactly one target in its ``spack.yaml``.
+    """
+    source, environment = _spack_yaml(directory)
+    words = _definitions([environment]).get("arch", [])
+    targets = [str(word).removeprefix("target=") for word in words]
+    if len(targets) != 1:
+        raise bad_input(source, "definitions.arch", str(targets), "one target=<name>")
+    return targets[0]
+
+
+def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
+    source = directory / "spack.yaml"
+    if not source.is_file():
+        known = sorted(path.parent.name for path in directory.parent.glob("*/spack.yaml"))
+        guess = nearest(directory.name, known)
+        raise bad_input(directory, "", "no spack.yaml", ", ".join(known) + guess)
+    return source, _load(source)["spack"]
+
+
+def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    definitions: dict[str, list[Any]] = {}
+    for scope in scopes:
+        for definition in scope.get("definitions", []):
+            for name, values in definition.items():
+                definitions.setdefault(name, []).extend(values)
+    return definitions
+
+
+def _included(source: Path, environment: dict[str, Any], system: str) -> list[dict[str, Any]]:
+    """Return the scopes that an environment includes."""
+    scopes = []
+    for name in environment.get("include", []):
+        path = source.parent / name.replace("$operating_system", system)
+        if not path.is_file():
+            raise bad_input(source, "include", name, f"an operating system with {path.name}")
+        scopes.append(_load(path))
+    return scopes
+
+
+def _load(path: Path) -> dict[str, Any]:
+    loaded = yaml.safe_load(path.read_text())
+    if not isinstance(loaded, dict):
+        raise bad_input(path, "", type(loaded).__name__, "a mapping")
+    return loaded
+
+
+def check(root: Path, arch: str, operating_system: str) -> list[Mistake]:
+    """Return what is wrong with one committed lock; a missing one is bad input."""
+    directory = root / "environments" / arch
+    environment = read_environment(directory, operating_system)
+    lock = directory / operating_system / "spack.lock"
+    digest = lock.with_name("overlay.sha256")
+    for path in (lock, digest):
+        if not path.is_file():
+            raise bad_input(
+                path, "", "no such file", f"make lock ARCH={arch} OS={operating_system}"
+            )
+    return check_lock(
+        str(lock.relative_to(root)),
+        lock.read_text(),
+        digest.read_text(),
+        roots=environment.roots,
+        target=environment.target,
+        os=operating_system,
+        overlay=root / OVERLAY,
+        pins=_load(root / PINS),
+    )
+
+
+def make(
+    root: Path,
+    arch: str,
+    operating_system: str,
+    spack: Path,
+    packages: Path,
+    python: Path = Path(sys.executable),
+) -> None:
+    """Concretize one environment at the pinned commits and write its canonical lock.
+
+    Spack works on a copy in a scratch directory with a configuration of its own, so that neither
+    the user's configuration nor the place of the checkout can reach the lock. `python` runs Spack
+    and has the solver.
+
+    Raises:
+        BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
+    """
+    read_environment(root / "environments" / arch, operating_system)
+    pins = _load(root / PINS)
+    for checkout, pin in ((spack, pins["spack"]), (packages, pins["spack_packages"])):
+        head = _head(checkout)
+        if head != pin["commit"]:
+            raise bad_input(checkout, "HEAD", head, f"{pin['commit']} ({pin['tag']})")
+    with tempfile.TemporaryDirectory() as scratch:
+        lock = _concretize(root, arch, operating_system, spack, packages, python, Path(scratch))
+    directory = root / "environments" / arch / operating_system
+    directory.mkdir(exist_ok=True)
+    (directory / "spack.lock").write_text(lock)
+    (directory / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
+
+
+def _concretize(
+    root: Path, arch: str, system: str, spack: Path, packages: Path, python: Path, scratch: Path
+) -> str:
+    """Run the solver in `scratch` and return the canonical text of its lock."""
+    for part in ("environments", "spack-repo"):
+        shutil.copytree(root / part, scratch / part)
+    for name in ("user", "system"):
+        (scratch / name).mkdir()
+    builtin = (packages / "repos/spack_repo/builtin").resolve()
+    (scratch / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
+    variables = {
+        **os.environ,
+        "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
+        "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
+        "SPACK_PYTHON": str(python),
+    }
+    command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
+    here = _output(*command, "arch", "-o", env=variables)
+    if here != system:
+        raise bad_input("OS", "", system, f"{here}: a lock is made on its own operating system")
+    environment = scratch / "environments" / arch
+    concretize = [*command, "-e", str(environment), "concretize", "--force"]
+    subprocess.run(concretize, env=variables, check=True, stdout=sys.stderr)
+    lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
+    return canonicalise(lock)
+
+
+def guard(target: str, programs: list[Path]) -> list[Mistake]:
+    """Return the programs that hold Xeon-Phi-only instructions their target lacks."""
+    if target not in archspec.cpu.TARGETS:
+        raise bad_input(
+            "--target", "", target, "an archspec name" + nearest(target, archspec.cpu.TARGETS)
+        )
+    features = frozenset(archspec.cpu.TARGETS[target].features)
+    mistakes = []
+    for program in programs:
+        listing = _output("objdump", "-d", "--no-show-raw-insn", str(program))
+        if found := forbidden_instructions(listing, features):
+            mistakes.append(Mistake(str(program), "", ", ".join(found), f"what a {target} runs"))
+    return mistakes
+
+
+def _head(checkout: Path) -> str:
+    """Return the commit that is checked out in a directory."""
+    try:
+        return _output("git", "-C", str(checkout), "rev-parse", "HEAD")
+    except subprocess.CalledProcessError:
+        return "no git checkout"
+
+
+def _output(*command: str, env: dict[str, str] | None = None) -> str:
+    return subprocess.run(
+        command, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="spacklock", description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path(), help="the checkout of Proofmark")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("make", "check"):
+        one = verbs.add_parser(verb, epilog=f"example: spacklock {verb} knl debian12")
+        one.add_argument("arch")
+        one.add_argument("os")
+        if verb == "make":
+            one.add_argument("--spack", type=Path, required=True, help="Spack at its pinned commit")
+            one.add_argument("--packages", type=Path, required=True, help="spack-packages likewise")
+    three = verbs.add_parser(
+        "guard", epilog="example: spacklock guard --target skylake_avx512 bin/*"
+    )
+    three.add_argument(
+        "--target", required=True, help="archspec name of the CPU that will run them"
+    )
+    three.add_argument("programs", type=Path, nargs="+")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one subcommand and return its exit code."""
+    try:
+        chosen = _parser().parse_args(arguments)
+    except SystemExit as error:
+        return 3 if error.code else 0
+    root: Path = chosen.root.resolve()
+    try:
+        if chosen.verb == "make":
+            make(root, chosen.arch, chosen.os, chosen.spack, chosen.packages)
+        if chosen.verb == "guard":
+            mistakes = guard(chosen.target, chosen.programs)
+        else:
+            mistakes = check(root, chosen.arch, chosen.os)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 3
+    for mistake in mistakes:
+        print(mistake)
+    return 1 if mistakes else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Spack locks as the distribution ships them: canonical, complete, and tied to their recipes.
+
+A lock is the answer of Spack's solver for one architecture and one operating system. Spack writes
+the same answer in a different order each time, so a shipped lock is put into one canonical form:
+then two sites can compare bytes. An edited recipe does not invalidate a lock by itself, so the
+digest of the overlay recipes stands beside it. Nothing here needs Spack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.common.errors import Mistake
+
+Json = Any
+"""A value read from JSON or YAML."""
+
+SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
+"""The only place of a machine that a shipped lock may name."""
+
+PHI_ONLY = {
+    "avx512er": re.compile(r"\bv(?:exp2|rcp28|rsqrt28)[ps][sd]\b"),
+    "avx512pf": re.compile(r"\bv(?:gather|scatter)pf[01][dq]p[sd]\b"),
+}
+"""Instructions that only a Xeon Phi has, by CPU feature (Intel SDM, AVX-512 ER and PF)."""
+
+
+def canonicalise(lock: Mapping[str, Json]) -> str:
+    """Return the one text of a lock: keys sorted, lists that have no order sorted too.
+
+    Spack's own format stays: `spack install` reads the result. Lists whose order carries meaning
+    (compiler flags) are left alone.
+    """
+    shipped: dict[str, Json] = {key: value for key, value in lock.items() if key != "roots"}
+    shipped["concrete_specs"] = {
+        spec_hash: _canonical_spec(spec) for spec_hash, spec in lock["concrete_specs"].items()
+    }
+    shipped["roots"] = sorted(lock["roots"], key=lambda root: (root["spec"], root["hash"]))
+    return json.dumps(shipped, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _canonical_spec(spec: Mapping[str, Json]) -> dict[str, Json]:
+    """Sort what is a set in one concrete spec: dependencies, their types, variant values."""
+    shipped = dict(spec)
+    if "dependencies" in spec:
+        shipped["dependencies"] = sorted(
+            (_canonical_edge(edge) for edge in spec["dependencies"]),
+            key=lambda edge: (edge["name"], edge["hash"]),
+        )
+    shipped["parameters"] = {
+        name: sorted(value, key=str) if isinstance(value, list) and "flags" not in name else value
+        for name, value in spec.get("parameters", {}).items()
+    }
+    return shipped
+
+
+def _canonical_edge(edge: Mapping[str, Json]) -> dict[str, Json]:
+    """Sort the types and the virtual packages of one dependency."""
+    parameters = {
+        name: sorted(value) if isinstance(value, list) else value
+        for name, value in edge.get("parameters", {}).items()
+    }
+    return {**edge, "parameters": parameters}
+
+
+def overlay_digest(overlay: Path) -> str:
+    """Return the SHA-256 over names and contents of every file of the overlay recipes.
+
+    What tools leave behind (byte code, hidden directories) is no part of a recipe.
+
+    Args:
+        overlay: the directory of the package repository (it holds ``repo.yaml``).
+    """
+    digest = hashlib.sha256()
+    for path in sorted(overlay.rglob("*")):
+        name = path.relative_to(overlay)
+        left_behind = any(part == "__pycache__" or part.startswith(".") for part in name.parts)
+        if path.is_file() and not left_behind:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            digest.update(f"{content}  {name.as_posix()}\n".encode())
+    return digest.hexdigest()
+
+
+def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[Json]]) -> set[str]:
+    """Return the package names that an environment's ``specs`` ask for.
+
+    Args:
+        environment: the ``spack`` mapping of a ``spack.yaml``.
+        definitions: every named list that is in reach, the included ones too.
+    """
+    return {_name(spec) for entry in environment["specs"] for spec in _expand(entry, definitions)}
+
+
+def _expand(entry: Json, definitions: Mapping[str, list[Json]]) -> Iterator[str]:
+    """Yield the specs of one entry; of a matrix, the rows that name packages."""
+    if isinstance(entry, dict):
+        for row in entry["matrix"]:
+            for item in row:
+                yield from _expand(item, definitions)
+    elif entry.startswith("$"):
+        for item in definitions[entry[1:]]:
+            yield from _expand(item, definitions)
+    elif re.match(r"[a-z]", entry) and not re.match(r"\w+=", entry):
+        yield entry
+
+
+def _name(spec: str) -> str:
+    return re.split(r"[@%+~ ^]", spec, maxsplit=1)[0]
+
+
+def check_lock(
+    source: str,
+    lock_text: str,
+    recorded_digest: str,
+    *,
+    roots: set[str],
+    target: str,
+    os: str,
+    overlay: Path,
+    pins: Mapping[str, Json],
+) -> list[Mistake]:
+    """Return everything that keeps a lock from being shipped; empty when it may be.
+
+    Args:
+        source: the lock's name for messages.
+        lock_text: the file as it stands.
+        recorded_digest: content of ``overlay.sha256`` beside it.
+        roots: package names that the environment asks for.
+        target: archspec name of the environment's target.
+        os: operating system as Spack spells it (``debian12``).
+        overlay: directory of the overlay recipes.
+        pins: content of ``environments/common/spack-pins.yaml``.
+    """
+    lock = json.loads(lock_text)
+    mistakes: list[Mistake] = []
+
+    def wrong(key: str, found: object, accepted: str) -> None:
+        mistakes.append(Mistake(source, key, str(found), accepted))
+
+    if lock_text != canonicalise(lock):
+        wrong("", "a lock that is not canonical", "the text that `spacklock make` writes")
+    digest = overlay_digest(overlay)
+    if recorded_digest.strip() != digest:
+        wrong("overlay.sha256", recorded_digest.strip(), f"{digest} (recipes changed: make lock)")
+    commit = lock.get("spack", {}).get("commit")
+    if commit != pins["spack"]["commit"]:
+        wrong("spack.commit", commit, pins["spack"]["commit"])
+    specs = lock["concrete_specs"]
+    locked = {specs[root["hash"]]["name"] for root in lock["roots"]}
+    if locked != roots:
+        wrong("roots", ", ".join(sorted(locked)), ", ".join(sorted(roots)))
+    ours = {path.parent.name.replace("_", "-") for path in overlay.glob("packages/*/package.py")}
+    for spec in specs.values():
+        for key, found, accepted in _spec_mistakes(spec, target, os, ours):
+            wrong(f"{spec['name']}.{key}", found, accepted)
+    return mistakes
+
+
+def _spec_mistakes(
+    spec: Mapping[str, Json], target: str, os: str, ours: set[str]
+) -> Iterator[tuple[str, object, str]]:
+    """Yield (key, found, accepted) for what is wrong with one concrete spec."""
+    arch = spec["arch"]
+    found_target = arch["target"] if isinstance(arch["target"], str) else arch["target"]["name"]
+    for key, found, accepted in (
+        ("arch.platform", arch["platform"], "linux"),
+        ("arch.platform_os", arch["platform_os"], os),
+        ("arch.target", found_target, target),
+    ):
+        if found != accepted:
+            yield key, found, accepted
+    if not re.fullmatch(r"[\w.+-]+", str(spec.get("version", ""))):
+        yield "version", spec.get("version"), "one version"
+    if not (spec.get("external") or spec.get("package_hash")):
+        yield "package_hash", None, "the hash of the recipe that was used"
+    namespace = "proofmark" if spec["name"] in ours else "builtin"
+    if spec.get("namespace") != namespace:
+        yield "namespace", spec.get("namespace"), namespace
+    if "dev_path" in spec.get("parameters", {}):
+        yield "parameters.dev_path", spec["parameters"]["dev_path"], "no development source"
+    if spec.get("external") and spec["name"] not in ("gcc", "glibc"):
+        yield "external", spec["external"].get("path"), "gcc and glibc only"
+    edges = {edge["name"] for edge in spec.get("dependencies", [])}
+    if "compiler-wrapper" in edges and "gcc" not in edges:
+        yield "dependencies", "a wrapped build without a pinned compiler", "gcc"
+    for key, path in _paths(spec):
+        if not SYSTEM_PREFIX.match(path):
+            yield key, path, "no path of a machine but /usr"
+
+
+def _paths(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every absolute path in a JSON value, with its dotted key."""
+    if isinstance(value, str) and (value.startswith(("/", "file://")) or "=/" in value):
+        yield key, value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _paths(item, key)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _paths(item, f"{key}.{name}" if key else name)
+
+
+def forbidden_instructions(disassembly: str, features: frozenset[str]) -> list[str]:
+    """Return the Xeon-Phi-only instructions in a disassembly that a CPU cannot run.
+
+    Args:
+        disassembly: what ``objdump -d`` prints.
+        features: CPU features of the target, in archspec's spelling (``avx512er``).
+    """
+    return sorted(
+        {
+            found.group()
+            for feature, mnemonics in PHI_ONLY.items()
+            if feature not in features
+            for found in mnemonics.finditer(disassembly)
+        }
+    )
