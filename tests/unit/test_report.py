@@ -349,9 +349,7 @@ def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None
     assert callable(make)
     run = make(tmp_path)
     conclude(run)
-    command = (
-        "import sys; from pathlib import Path; from proofmark.cli.main import main; sys.exit(main())"
-    )
+    command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
     def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:
         subprocess.run(

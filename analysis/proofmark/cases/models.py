@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
 from proofmark.cases.rules import UNIT_OF, Rule
 from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.units import factor
 from proofmark.common.yaml_models import load
 
@@ -44,11 +45,7 @@ Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Metric(_Model):
+class Metric(StrictModel):
     """A quantity that a case measures, as its program prints it."""
 
     unit: str
@@ -56,7 +53,7 @@ class Metric(_Model):
     what: Text
 
 
-class Against(_Model):
+class Against(StrictModel):
     """A figure of the same run that serves as the measure of another."""
 
     metric: Name
@@ -65,7 +62,7 @@ class Against(_Model):
     times: float | Braces = 1.0
 
 
-class Reference(_Model):
+class Reference(StrictModel):
     """What a figure is held against: ``at_least``/``at_most`` are ratios measured ÷ reference.
 
     ``value`` is a number in ``unit``, or in the metric's own where none is named; ``against`` takes
@@ -102,14 +99,14 @@ class Reference(_Model):
         return self
 
 
-class Cost(_Model):
+class Cost(StrictModel):
     """What one step takes: seconds of wall time and bytes that it leaves in scratch at most."""
 
     seconds: Scalar
     bytes: Scalar = 0
 
 
-class Together(_Model):
+class Together(StrictModel):
     """Copies of a program that have to measure at the same time.
 
     ``copy`` is the parameter that numbers them in the output, ``seconds`` the time for which a
@@ -122,7 +119,7 @@ class Together(_Model):
     spread: list[Name] = []
 
 
-class Stability(_Model):
+class Stability(StrictModel):
     """The conditions under which the machine counts as undisturbed during a repeat.
 
     ``max_steal`` is the largest share of its CPU time that a hypervisor may withhold:
@@ -142,7 +139,7 @@ Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each of them by itself, or disjoint pairs of them."""
 
 
-class SuiteUse(_Model):
+class SuiteUse(StrictModel):
     """How a case runs in one suite: its sweep there replaces the case's own, axis by axis.
 
     ``when`` is asked once for the machine: if it is false, the suite goes without this use.
@@ -172,7 +169,7 @@ Uses = Annotated[
 """One use, or several that differ in more than a sweep can say."""
 
 
-class Case(_Model):
+class Case(StrictModel):
     """One benchmark: command, sweep, output and how it is read and judged.
 
     With ``copies`` the command is started so many times at once, each with its share of the ranks
@@ -249,20 +246,20 @@ class Case(_Model):
         return self.read
 
 
-class Suite(_Model):
+class Suite(StrictModel):
     """A named selection of cases, and how often each step is repeated."""
 
     title: Text
     repeats: int = Field(default=1, ge=1)
 
 
-class Suites(_Model):
+class Suites(StrictModel):
     """The file `benchmarks/suites.yml`."""
 
     suites: dict[Slug, Suite]
 
 
-class Benchmarks(_Model):
+class Benchmarks(StrictModel):
     """All cases and suites of one folder."""
 
     folder: Path

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
 
@@ -24,10 +25,8 @@ BOUND_MEMORY = "memory is bound"
 Place = Literal["controller", "node", "step", "rehearsal", "tests"]
 
 
-class Called(BaseModel):
+class Called(StrictModel):
     """One program; the keys are explained in ``programs.yml``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     debian: str = ""
     essential: str = ""
@@ -48,10 +47,8 @@ class Called(BaseModel):
         return self.debian or self.essential
 
 
-class Programs(BaseModel):
+class Programs(StrictModel):
     """The whole of ``programs.yml``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     programs: dict[str, Called]
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse, reference_mistakes
 from proofmark.common.errors import BadInput, Mistake, bad_input
 from proofmark.common.expressions import names_in
 from proofmark.common.nodesets import Nodes
+from proofmark.common.strict_model import StrictModel
 from proofmark.plan.layout import Layouts
 from proofmark.plan.step import SCRATCH as SCRATCH
 from proofmark.plan.step import Step as Step
@@ -29,11 +30,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Job(_Model):
+class Job(StrictModel):
     """What the scheduler sees: steps that share a set of nodes."""
 
     id: str
@@ -41,7 +38,7 @@ class Job(_Model):
     steps: list[Step]
 
 
-class Group(_Model):
+class Group(StrictModel):
     """Jobs that need the same mode of the machine and the same build."""
 
     mode: str
@@ -49,7 +46,7 @@ class Group(_Model):
     jobs: list[Job]
 
 
-class Totals(_Model):
+class Totals(StrictModel):
     """Cost of a plan. ``scratch_peak_bytes`` is the most that stands in scratch at one time."""
 
     jobs: int
@@ -60,7 +57,7 @@ class Totals(_Model):
     wall_s: float
 
 
-class Plan(_Model):
+class Plan(StrictModel):
     """Everything one acceptance will do.
 
     The machine stands in `current_mode`; groups of other modes wait for a reboot that is confirmed.

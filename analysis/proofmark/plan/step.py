@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from proofmark.cases.models import APART, AXES, FILE_SYSTEM, Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
+from proofmark.common.strict_model import StrictModel
 from proofmark.plan.layout import Ranks, ranks_of
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
@@ -22,7 +21,7 @@ SCRATCH = "{scratch}"
 Scalar = str | int | float
 
 
-class Step(BaseModel):
+class Step(StrictModel):
     """One command of the plan.
 
     ``parameters`` are the sweep's own axes, ``derived`` what the case computes from them.
@@ -34,8 +33,6 @@ class Step(BaseModel):
     those of one instance. ``pairing`` says which pairs. ``membind`` are the NUMA nodes that memory
     comes from, any if empty. ``file_system`` is empty for the partition's own scratch.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str
     case: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from proofmark.common.strict_model import StrictModel
+
 import hashlib
 import json
 import os
@@ -27,20 +29,16 @@ _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """The lock tells who works on a run now; it is no part of what the run found."""
 
 
-class _Listed(BaseModel):
+class _Listed(StrictModel):
     """One file as ``manifest.json`` has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sha256: str
     bytes: int
     link: bool = False
 
 
-class _Signed(BaseModel):
+class _Signed(StrictModel):
     """The form of ``manifest.json``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     algorithm: Literal["sha256"]
     run: str

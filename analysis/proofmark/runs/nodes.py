@@ -8,12 +8,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Part
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 from proofmark.runs.run import Run, read_json
 
 
-class JobOnNode(Part):
+class JobOnNode(StrictModel):
     """One node during one attempt of a job; `steps` are those that the job holds."""
 
     job: str
@@ -31,7 +31,7 @@ class JobOnNode(Part):
         return begun and (told.after is None or start <= told.after.date)
 
 
-class Node(Part):
+class Node(StrictModel):
     """One node over all jobs of a run, oldest first."""
 
     host: str

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from proofmark.common.strict_model import StrictModel
 
 Scalar = str | int | bool
 Settings = Mapping[str, Scalar]
@@ -14,7 +16,7 @@ Count = Annotated[int, Field(gt=0)]
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
-class Firmware(BaseModel):
+class Firmware(StrictModel):
     """Who sets the modes of a partition, what they are called there, and how long it takes.
 
     Attributes:
@@ -37,8 +39,6 @@ class Firmware(BaseModel):
         failures: how many nodes of a batch may fail before nothing further is touched.
         tries: how often a BMC that is busy or cut the line is asked.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     back_end: str
     bmc: str = "{node}-bmc"

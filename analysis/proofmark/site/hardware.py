@@ -6,23 +6,18 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.models import Name, Slug, Text
 from proofmark.common.nodesets import unfold
+from proofmark.common.strict_model import StrictModel
 
 CURRENT = "current"
 """The mode of a partition that has no other: whatever the machine stands in."""
 Count = Annotated[int, Field(gt=0)]
 
 
-class Declared(BaseModel):
-    """Base of all that is declared: nothing unknown, nothing changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Hardware(Declared):
+class Hardware(StrictModel):
     """The nodes of a partition that cannot be asked now.
 
     Attributes:
@@ -47,7 +42,7 @@ class Hardware(Declared):
     assumed: dict[str, Text] = {}
 
 
-class Mode(Declared):
+class Mode(StrictModel):
     """A state of the machine set by firmware.
 
     `settings` names it in the firmware's words (``cluster: Quadrant``, ``memory: Flat``);
@@ -59,7 +54,7 @@ class Mode(Declared):
     memory_bytes: Count | None = None
 
 
-class Level(Declared):
+class Level(StrictModel):
     """Nodes that are close together.
 
     Every `each` hosts, in the inventory's order, are one; or `switches` tells the nodes (a node
@@ -87,7 +82,7 @@ class Level(Declared):
         return self._by_host.get(host)
 
 
-class Fabric(Declared):
+class Fabric(StrictModel):
     """The switch levels between two nodes, the nearest first, and the racks.
 
     Two nodes that share none of `levels` are `top` apart.
@@ -126,7 +121,7 @@ class Fabric(Declared):
         return self.top
 
 
-class Queue(Declared):
+class Queue(StrictModel):
     """How jobs are put into the partition's scheduler; what is not told is left to its defaults.
 
     Attributes:
@@ -156,7 +151,7 @@ class Queue(Declared):
     options: list[str] = []
 
 
-class FileSystem(Declared):
+class FileSystem(StrictModel):
     """A further scratch file system; `block_bytes` was fixed when it was made (GPFS)."""
 
     name: Slug
@@ -164,7 +159,7 @@ class FileSystem(Declared):
     block_bytes: Count | None = None
 
 
-class Starting(Declared):
+class Starting(StrictModel):
     """How ranks are started here, where the package's own MPI does not know by itself.
 
     Attributes:
@@ -185,7 +180,7 @@ class Starting(Declared):
 NOTHING_TOLD = Starting()
 
 
-class StandIns(Declared):
+class StandIns(StrictModel):
     """What of the real machine stands for the parts of a virtual node that has more of them.
 
     CPU n of the step's first node is CPU ``cpus[n % len(cpus)]`` of the machine, that of its second

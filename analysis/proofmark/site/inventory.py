@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from archspec.cpu import TARGETS
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -26,6 +24,7 @@ from pydantic_core import ErrorDetails
 from proofmark.cases.models import Reference, Slug
 from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
 from proofmark.common.nodesets import Nodes
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import accepted_keys, placed
 from proofmark.site.firmware import SSH, Firmware, wanted
 from proofmark.site.hardware import (
@@ -45,11 +44,7 @@ COMPUTE = "compute"
 """The parent group of all partitions; plays target it."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Mount(_Model):
+class Mount(StrictModel):
     """What the kit mounts on the nodes, and takes away again; without it the kit only checks.
 
     ``source`` is needed where the type's mount command names it otherwise than ``/proc/mounts``.
@@ -60,7 +55,7 @@ class Mount(_Model):
     options: list[str] = []
 
 
-class Scratch(_Model):
+class Scratch(StrictModel):
     """The directory in which benchmarks write, and what it must be.
 
     ``type``, ``source`` (both as in ``/proc/mounts``) and ``off_root`` are demands that the guard
@@ -92,7 +87,7 @@ def _known_target(name: str) -> str:
     return name
 
 
-class Preinstalled(_Model):
+class Preinstalled(StrictModel):
     """One package that the site has already.
 
     Programs are relative to ``prefix``, ``bin/<program>`` where not told. The site's ``modules``
@@ -115,7 +110,7 @@ class Limit(Reference):
     kind: Literal["contract"] = "contract"
 
 
-class Partition(_Model):
+class Partition(StrictModel):
     """What the kit must know of one partition: the variable ``partition`` of its group.
 
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
@@ -188,7 +183,7 @@ class Partition(_Model):
         return {each.name: each for each in self.file_systems or own}
 
 
-class Site(_Model):
+class Site(StrictModel):
     """One partition's hosts under a limit, and how they are reached.
 
     ``reach`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.

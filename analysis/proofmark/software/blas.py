@@ -9,15 +9,15 @@ from importlib.resources import files
 
 import yaml
 
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Part
 from proofmark.software.program import Blas, Program
 
 AS_INSTALLED = "as-installed"
 RIGHT = "right"
 
 
-class Kernel(Part):
+class Kernel(StrictModel):
     """A kernel of a BLAS; what the fields mean stands in ``data/blas_kernels.yml``."""
 
     name: str
@@ -40,14 +40,14 @@ class Kernel(Part):
         return self.bits and self.bits * (1 + self.fma)
 
 
-class Report(Part):
+class Report(StrictModel):
     """How a BLAS says in a program's output what it chose: in `environment`, by `pattern`."""
 
     environment: dict[str, str]
     pattern: str
 
 
-class Family(Part):
+class Family(StrictModel):
     """What is known of one BLAS; `variable` chooses its kernel, None where none should."""
 
     variable: str | None = None
@@ -55,14 +55,14 @@ class Family(Part):
     kernels: dict[str, tuple[Kernel, ...]]
 
 
-class Variant(Part):
+class Variant(StrictModel):
     """One way to run a program; `kernel` is None where it cannot be told."""
 
     kernel: str | None
     environment: dict[str, str]
 
 
-class BlasVariants(Part):
+class BlasVariants(StrictModel):
     """The ways to run a program as to its BLAS; none for one that calls no BLAS.
 
     Attributes:

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
 from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.software import Origin
 
@@ -16,11 +15,7 @@ PROGRAM_FOLDERS = ("bin", "libexec")
 """Where a prefix keeps programs; OSU's lie deep in the second."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Provided(_Model):
+class Provided(StrictModel):
     """One package as it was provided.
 
     Attributes:
@@ -42,7 +37,7 @@ class Provided(_Model):
     findings: tuple[str, ...] = ()
 
 
-class Installed(_Model):
+class Installed(StrictModel):
     """All the packages of a plan, by the name that the cases use."""
 
     origin: Origin
@@ -60,14 +55,14 @@ class Installed(_Model):
         ]
 
 
-class Spelling(_Model):
+class Spelling(StrictModel):
     """What an origin calls a package and its programs, where it is not what the cases call them."""
 
     name: str = ""
     programs: dict[str, str] = {}
 
 
-class Spellings(_Model):
+class Spellings(StrictModel):
     """The file ``environments/common/programs.yml``; `optarch` is EasyBuild's, by environment."""
 
     optarch: dict[str, str]

@@ -6,7 +6,7 @@ import re
 from typing import Literal
 
 from proofmark.common.errors import BadInput, Mistake
-from proofmark.site.node.parts import Part
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_streams
 
 Launcher = Literal["openmpi", "hydra", "plain"]
@@ -18,7 +18,7 @@ LAUNCHERS: dict[str, Launcher] = {
 }
 
 
-class Library(Part):
+class Library(StrictModel):
     """A shared library as the dynamic linker finds it; `package` is name and version."""
 
     name: str
@@ -27,7 +27,7 @@ class Library(Part):
     package: str | None
 
 
-class Blas(Part):
+class Blas(StrictModel):
     """The linear algebra that a program calls.
 
     Attributes:
@@ -55,7 +55,7 @@ class Blas(Part):
         return kernel.casefold() in {name.casefold() for name in taken}
 
 
-class Mpi(Part):
+class Mpi(StrictModel):
     """The MPI library that a program calls, and the ``mpirun`` that belongs to it."""
 
     family: str | None
@@ -64,7 +64,7 @@ class Mpi(Part):
     mpirun: str | None
 
 
-class Program(Part):
+class Program(StrictModel):
     """One program: which file, which bits, which libraries.
 
     Attributes:

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.runs.run import Run, read_json, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -28,18 +29,14 @@ PREFIX = "{prefix}"
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Pip(_Model):
+class Pip(StrictModel):
     """A lock of hashes, relative to the checkout, and the distribution in it that is meant."""
 
     lock: str = Field(pattern=r"^[^/].*\.txt$")
     distribution: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
 
 
-class Source(_Model):
+class Source(StrictModel):
     """Where one package of the cases comes from; the keys are explained in ``system.yml``."""
 
     apt: tuple[DebianName, ...] = ()
@@ -70,13 +67,13 @@ class Source(_Model):
         return {name: value.replace(PREFIX, prefix) for name, value in self.environment.items()}
 
 
-class System(_Model):
+class System(StrictModel):
     """A whole ``system.yml``."""
 
     packages: dict[str, Source]
 
 
-class Need(_Model):
+class Need(StrictModel):
     """One package of a plan, as the role `provision` wants to know it.
 
     `lock` and `prefix` are empty where pip installs nothing.

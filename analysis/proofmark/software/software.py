@@ -9,8 +9,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Part
 from proofmark.software.blas import blas_variants
 from proofmark.software.program import Launcher, Program
 
@@ -20,7 +20,7 @@ BLAS_KERNEL = "blas_kernel"
 """The variant that says which kernel the BLAS is made to take."""
 
 
-class _Stamped(Part):
+class _Stamped(StrictModel):
     """A part that carries the digest of what it says; an edited file does not load."""
 
     environment_hash: str = ""

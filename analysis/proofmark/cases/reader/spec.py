@@ -13,14 +13,15 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reader.spec_text import TextSpec
-from proofmark.cases.reader.spec_types import Block, Expression, Pattern, known
+from proofmark.cases.reader.spec_types import Expression, Pattern, known
+from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 
 _FIELDS = ("benchmark", "node")  # groups that are fields of a reading, not parameters
 
 
-class Value(Block):
+class Value(StrictModel):
     """A metric of a JSON document.
 
     Attributes:
@@ -34,7 +35,7 @@ class Value(Block):
     when: Expression | None = None
 
 
-class JsonSpec(Block):
+class JsonSpec(StrictModel):
     """How a JSON document is read; lines before and after it are ignored.
 
     Expressions are JMESPath. They see the whole document as `output` and the items of `each`.
@@ -59,7 +60,7 @@ class JsonSpec(Block):
     refuse: tuple[Pattern, ...] = ()
 
 
-class ReadSpec(Block):
+class ReadSpec(StrictModel):
     """How the output of a case's program is read.
 
     Attributes:
@@ -105,7 +106,7 @@ class ReadSpec(Block):
         return units
 
 
-class SameAs(Block):
+class SameAs(StrictModel):
     """The output is read as that of another case."""
 
     same_as: str

@@ -8,11 +8,12 @@ from functools import cached_property, lru_cache
 
 from pydantic import model_validator
 
-from proofmark.cases.reader.spec_types import Block, Pattern
+from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.reader.values import Parameter, shorten
+from proofmark.common.strict_model import StrictModel
 
 
-class Column(Block):
+class Column(StrictModel):
     """One column of a table. Without any key the column is known and not read.
 
     Attributes:
@@ -40,7 +41,7 @@ class Column(Block):
         return self
 
 
-class Table(Block):
+class Table(StrictModel):
     """Rows of as many words as the header line has titles.
 
     Attributes:

@@ -13,10 +13,11 @@ from typing import Literal, NamedTuple
 from pydantic import model_validator
 
 from proofmark.cases.reader.spec_table import Table
-from proofmark.cases.reader.spec_types import REMEMBERED, Block, Pattern, known
+from proofmark.cases.reader.spec_types import REMEMBERED, Pattern, known
+from proofmark.common.strict_model import StrictModel
 
 
-class Row(Block):
+class Row(StrictModel):
     """A line with several values, and the lines elsewhere that vouch for it.
 
     Attributes:
@@ -43,14 +44,14 @@ class Row(Block):
         return self
 
 
-class Quantity(Block):
+class Quantity(StrictModel):
     """A metric and the unit that the program prints it in."""
 
     metric: str
     unit: str
 
 
-class Keys(Block):
+class Keys(StrictModel):
     """Lines of the form key and value; `match` has the groups `key` and `value`."""
 
     match: Pattern
@@ -67,7 +68,7 @@ class Keys(Block):
         return self.metrics.get(match["key"].strip())
 
 
-class Context(Block):
+class Context(StrictModel):
     """A line whose groups hold for what follows, until the next such line or a reset.
 
     Attributes:
@@ -119,7 +120,7 @@ class Line(NamedTuple):
     hits: tuple[Hit, ...] = ()
 
 
-class TextSpec(Block):
+class TextSpec(StrictModel):
     """How printed text is read.
 
     Attributes:

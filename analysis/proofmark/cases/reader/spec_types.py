@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.parser import ParsedResult
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from proofmark.common.errors import nearest
 
@@ -52,12 +52,6 @@ Expression = Annotated[
     PlainSerializer(lambda parsed: parsed.expression, return_type=str),
     WithJsonSchema({"type": "string", "description": "a JMESPath expression"}),
 ]
-
-
-class Block(BaseModel):
-    """A mapping of the `read:` block: unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def known(names: Iterable[str], right: Iterable[str], where: str, kind: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 import yaml
 from pydantic import AfterValidator, Field, TypeAdapter
 
-from proofmark.site.node.parts import Part
+from proofmark.common.strict_model import StrictModel
 
 
 def _pattern(text: str) -> str:
@@ -22,7 +22,7 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
 
 
-class ProcessorLimits(Part):
+class ProcessorLimits(StrictModel):
     """One socket of a model; frequencies in Hz, memory in MT/s and bytes/s."""
 
     name: Pattern
@@ -34,7 +34,7 @@ class ProcessorLimits(Part):
     source: Annotated[str, Field(min_length=1)]
 
 
-class LinkLimit(Part):
+class LinkLimit(StrictModel):
     """One direction of a port, in bytes/s."""
 
     rate: Pattern

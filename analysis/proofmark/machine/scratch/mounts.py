@@ -13,13 +13,13 @@ from importlib.resources import files
 from string import Formatter
 
 import yaml
-from pydantic import BaseModel, ConfigDict
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.inventory import Scratch
 
 
-class FileSystemKind(BaseModel):
+class FileSystemKind(StrictModel):
     """The commands of one type of file system; a type without one cannot do that.
 
     Attributes:
@@ -27,8 +27,6 @@ class FileSystemKind(BaseModel):
         set: lays new files of the scratch directory out as the site wants.
         get: prints how they are laid out.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     mount: tuple[str, ...]
     unmount: tuple[str, ...] = ("umount", "{point}")

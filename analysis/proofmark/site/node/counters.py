@@ -10,7 +10,7 @@ from importlib.resources import files
 import yaml
 
 from proofmark.common.errors import bad_input
-from proofmark.site.node.parts import Part
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
 UNKNOWN = "a counter that the kit has no meaning for"
@@ -18,7 +18,7 @@ RESET = "the counter was set back: what happened in between cannot be told"
 GONE = "the counter was there before and is not there any more"
 
 
-class BusyProcess(Part):
+class BusyProcess(StrictModel):
     """A process that used more than 20 % of a processor while nothing should run."""
 
     pid: int
@@ -26,7 +26,7 @@ class BusyProcess(Part):
     command: str
 
 
-class Counters(Part):
+class Counters(StrictModel):
     """One reading of a node.
 
     Attributes:
@@ -46,7 +46,7 @@ class Counters(Part):
     absent: dict[str, str]
 
 
-class CounterChange(Part):
+class CounterChange(StrictModel):
     """One counter that is not what it was.
 
     Attributes:
@@ -69,7 +69,7 @@ class CounterChange(Part):
         return f"{self.meaning}{where}: {self.name} {rise}"
 
 
-class _Meanings(Part):
+class _Meanings(StrictModel):
     invalid: dict[str, str]
     information: dict[str, str]
 

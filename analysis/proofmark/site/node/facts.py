@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts as hardware
 from proofmark.site.node import probe_values as values
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
-from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Part, Port
+from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
 
 
-class NodeFacts(Part):
+class NodeFacts(StrictModel):
     """One node as it was when it was probed.
 
     `cores`, `sockets`, `threads_per_core`, `caches` and `memory_bytes` count what this run may use:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from pydantic import BaseModel, ConfigDict
-
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.cpu import cpu_list
 
 UNITS = {"": 1, "k": 2**10, "kb": 2**10, "m": 2**20, "mb": 2**20, "g": 2**30, "gb": 2**30}
 EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}
 
 
-class Part(BaseModel):
-    """Base of all the parts: nothing unknown, nothing changed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Cache(Part):
+class Cache(StrictModel):
     """Caches of one level and kind among the processors that may be used."""
 
     level: int
@@ -28,7 +21,7 @@ class Cache(Part):
     instances: int
 
 
-class NumaDomain(Part):
+class NumaDomain(StrictModel):
     """A memory domain; one without processors is memory of its own kind (MCDRAM in Flat mode)."""
 
     index: int
@@ -37,7 +30,7 @@ class NumaDomain(Part):
     distances: tuple[int, ...] = ()
 
 
-class Dimm(Part):
+class Dimm(StrictModel):
     """A memory module; speeds in MT/s, `rated` as made and `configured` as it runs."""
 
     locator: str
@@ -50,7 +43,7 @@ class Dimm(Part):
     configured: int | None
 
 
-class Nic(Part):
+class Nic(StrictModel):
     """A network interface; the link's width and speed are those of PCIe."""
 
     name: str
@@ -63,7 +56,7 @@ class Nic(Part):
     link_best: str | None
 
 
-class Port(Part):
+class Port(StrictModel):
     """A port of an InfiniBand or Omni-Path adapter."""
 
     adapter: str
@@ -76,7 +69,7 @@ class Port(Part):
     layer: str | None
 
 
-class Mount(Part):
+class Mount(StrictModel):
     """A mounted file system."""
 
     source: str

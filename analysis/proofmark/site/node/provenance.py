@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proofmark.common.errors import bad_input
+from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.counters import (
     CounterChange,
     Counters,
@@ -11,10 +12,9 @@ from proofmark.site.node.counters import (
     parse_counters,
 )
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.parts import Part
 
 
-class NodeProvenance(Part):
+class NodeProvenance(StrictModel):
     """Facts of a node, its counters before and after a job, and what their difference means.
 
     Attributes:

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, Mistake, bad_input
+from proofmark.common.strict_model import StrictModel
 from proofmark.runs.progress import size
 from proofmark.software.build_process import Say
 
@@ -28,7 +29,7 @@ FAILED = "failed to fetch."
 """After it, Spack names the specs whose sources it could not get."""
 
 
-class Manifest(BaseModel):
+class Manifest(StrictModel):
     """What a bundle holds.
 
     Attributes:
@@ -38,8 +39,6 @@ class Manifest(BaseModel):
         packages: the roots of the lock whose sources are in it.
         files: SHA-256 by path.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     arch: str
     os: str
