@@ -11,8 +11,8 @@ from ansible.errors import AnsibleFilterError
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import unfold
+from proofmark.common.text import duration, size
 from proofmark.machine.programs import called, step_programs
-from proofmark.runs.progress import duration, size
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.blas import candidate_kernels
 from proofmark.software.provision import system_needs

@@ -17,8 +17,9 @@ from tests.roles.kit import ROOT, make_kit
 
 from proofmark.cases.models import Case
 from proofmark.cases.reader.engine import read_output
+from proofmark.common.files import read_json
 from proofmark.jobs.scripts import write_steps
-from proofmark.runs.run import Run, benchmarks_of, open_run, read_json, site_of
+from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.software.software import Software
 
 SUITE = "bench"

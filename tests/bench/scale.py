@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.cases.models import load_benchmarks
-from proofmark.plan.plan import Plan, Step, make_plan
+from proofmark.cases.loading import load_benchmarks
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
 from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.runs.run import start_or_continue
 from proofmark.site.inventory import load_site

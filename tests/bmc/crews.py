@@ -17,9 +17,10 @@ from proofmark.machine.bmc.model import Host
 from proofmark.machine.drain import drain_of
 from proofmark.machine.modes.rollout import Crew
 from proofmark.machine.modes.transition import Goal, Passage
-from proofmark.machine.modes.verification import Layout, Shape, judge
+from proofmark.machine.modes.verification import Shape, judge
 from proofmark.machine.remote_shell import Reach
 from proofmark.site.firmware import Firmware, wanted
+from proofmark.site.node.numa import Layout
 
 GIB = 1 << 30
 ONE, TWO = ((272, 96 * GIB),), ((136, 48 * GIB),) * 2

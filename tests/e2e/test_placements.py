@@ -12,13 +12,18 @@ from tests.unit.helpers import SYMBOLS, described, make_kit
 from tests.vcluster.cluster import Cluster
 from tests.vcluster.slurm import Slurm
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.scripts import step_script
-from proofmark.plan.plan import Machine, Plan, make_plan
-from proofmark.runs.attempts import attempts, step_trouble
-from proofmark.site.hardware import StandIns, Starting
-from proofmark.site.inventory import Partition, Scratch, Site
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.records.validity import step_trouble
+from proofmark.runs.attempts import attempts
+from proofmark.site.execution import StandIns, Starting
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
+from proofmark.site.partition import Partition
+from proofmark.site.storage import Scratch
 from proofmark.software.program import Mpi
 from proofmark.software.software import Package, Software
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from tests.rehearsal.faults import Fault, Need
 from tests.rehearsal.play import INVENTORY
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.text import duration
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.plan.plan import Group, Plan, make_plan
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Group, Plan
 from proofmark.plan.resets import resets_s
 from proofmark.runs.history import measured_cost
-from proofmark.runs.progress import duration
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of

@@ -18,7 +18,7 @@ from proofmark.jobs.watch import Jobs
 from proofmark.judge.judging import judged
 from proofmark.plan.plan import Job
 from proofmark.runs.run import Run, site_of
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 
 pytestmark = pytest.mark.root
 

@@ -23,7 +23,7 @@ from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judged
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 
 pytestmark = pytest.mark.root
 

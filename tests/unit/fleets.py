@@ -11,8 +11,8 @@ from tests.unit.helpers import make_kit
 
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, start_or_continue
-from proofmark.site.hardware import Fabric
-from proofmark.site.inventory import Partition
+from proofmark.site.fabric import Fabric
+from proofmark.site.partition import Partition
 
 BEGAN, ENDED = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
 """Around the moment at which the probes were taken."""

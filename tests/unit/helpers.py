@@ -13,12 +13,17 @@ from typing import Any
 import yaml
 from hypothesis import settings
 
-from proofmark.cases.models import Benchmarks, load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
 from proofmark.jobs.scripts import repeated_commands, write_steps
-from proofmark.plan.plan import Machine, Plan, make_plan
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run, leave_out, start_or_continue
-from proofmark.site.inventory import Limit, Partition, Scratch, Site
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Core, NumaDomain, Topology
+from proofmark.site.partition import Limit, Partition
+from proofmark.site.storage import Scratch
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 

@@ -8,16 +8,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.models import Benchmarks, load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
 from proofmark.jobs.scripts import write_steps
 from proofmark.judge.judging import conclude
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.plan import Group, Job, Plan, Step, Totals, content_digest
+from proofmark.plan.expansion import content_digest
+from proofmark.plan.plan import Group, Job, Plan, Step, Totals
 from proofmark.report import write_report
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, start_or_continue
-from proofmark.site.inventory import Limit, Partition, Scratch, Site
+from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.partition import Limit, Partition
+from proofmark.site.storage import Scratch
 from proofmark.software.program import parse_program
 from proofmark.software.software import Software, package_of
 

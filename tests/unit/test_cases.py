@@ -11,7 +11,7 @@ import pytest
 import yaml
 from tests.unit.helpers import FAKE, ROOT, Kit, make_kit
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
 

@@ -21,10 +21,11 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Results, Verdict, result_json
 from proofmark.plan.plan import Step
 from proofmark.records import read as records
-from proofmark.records.binding import Seating, read_binding, seat_trouble
+from proofmark.records.binding import Seating, seat_trouble
 from proofmark.records.columns import Record, Records
 from proofmark.records.table import table
 from proofmark.runs import manifest
+from proofmark.runs.binding_file import read_binding
 from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]

@@ -11,13 +11,14 @@ import pytest
 import yaml
 from tests.unit.helpers import ROOT, Kit, make_kit, steps_of
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import write_steps
-from proofmark.plan.plan import Machine, make_plan
+from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
 from proofmark.runs.run import Run, open_run, start_or_continue
+from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
 
 SAMPLES = ROOT / "benchmarks" / "samples"

@@ -10,16 +10,19 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.helpers import ROOT, Kit, make_kit
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.machine.schedulers import names
+from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
-from proofmark.plan.plan import Machine, make_plan
 from proofmark.plan.validation import validate
-from proofmark.site.hardware import Fabric, FileSystem
+from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site, load_site
+from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.topology import Topology
+from proofmark.site.storage import FileSystem
 
 
 def site(inventory: str, limit: str) -> Site:
@@ -160,7 +163,10 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 
 def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
-    _, mistakes = validate(inventory, limit, benchmarks, ROOT / "environments")
+    environments = [path.name for path in (ROOT / "environments").iterdir()]
+    _, mistakes = validate(
+        inventory, limit, benchmarks, environments=environments, schedulers=names()
+    )
     return [f"{mistake}" for mistake in mistakes]
 
 

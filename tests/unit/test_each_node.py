@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from tests.unit.helpers import SOUND, SYMBOLS, Kit, make_kit, topology
 
 from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judged
 from proofmark.machine.scheduler import Refused, Request
-from proofmark.plan.plan import Machine, Plan, Step, make_plan
-from proofmark.runs.run import Run, read_json
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
+from proofmark.runs.run import Run
+from proofmark.site.machine import Machine
 
 HERE = os.uname().nodename.partition(".")[0]
 PAIR = Step(

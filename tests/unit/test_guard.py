@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
-from proofmark.site.inventory import Scratch
+from proofmark.site.storage import Scratch
 
 PROBE = Path(__file__).parents[2] / "analysis/proofmark/machine/shell/scratch-probe.sh"
 GIB = 2**30

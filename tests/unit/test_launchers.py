@@ -16,7 +16,7 @@ from tests.vcluster.cluster import SAFE_PATH
 from proofmark.common.errors import BadInput
 from proofmark.jobs import launchers
 from proofmark.jobs.launchers import Cpus, Launch, mask
-from proofmark.site.hardware import Starting
+from proofmark.site.execution import Starting
 
 Ranks = Sequence[tuple[int, Cpus]]
 

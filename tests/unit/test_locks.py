@@ -12,8 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, Mistake
-from proofmark.software.spack.lock_check import check, guard, main, make, read_environment
+from proofmark.software.spack.lock_check import check, guard, make, read_environment
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,

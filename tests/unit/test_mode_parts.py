@@ -30,8 +30,9 @@ from proofmark.machine.outcome import Failed, Outcome
 from proofmark.machine.preflight import preflight
 from proofmark.machine.remote_shell import PROBE, Reach
 from proofmark.site.firmware import Firmware, wanted
-from proofmark.site.inventory import Partition, Site
+from proofmark.site.inventory import Site
 from proofmark.site.node.smbios import knl_mode, structures
+from proofmark.site.partition import Partition
 
 CLUSTERS = ["All2All", "Hemisphere", "Quadrant", "SNC-2", "SNC-4"]
 MEMORIES = [("Cache", ""), ("Flat", ""), ("Hybrid", "25"), ("Hybrid", "50")]

@@ -14,7 +14,7 @@ from tests.processes import namespace
 from proofmark.common.errors import BadInput
 from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.machine.scratch.mounts import kinds, mount_commands
-from proofmark.site.inventory import Scratch
+from proofmark.site.storage import Scratch
 
 FILES = Path(__file__).parents[2] / "analysis/proofmark/machine/shell"
 LUSTRE = {

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput
-from proofmark.site.inventory import Preinstalled
-from proofmark.software.build_process import Follower
+from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs, spellings
 from proofmark.software.preinstalled import changes, preinstalled
+from proofmark.software.spack.build_progress import Follower
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
 from proofmark.software.spack.lock_check import read_target
 

@@ -11,10 +11,12 @@ import pytest
 import yaml
 from tests.unit.helpers import ROOT
 
-from proofmark.cases.models import load_benchmarks
-from proofmark.plan.plan import Machine, Plan, Step, make_plan
+from proofmark.cases.loading import load_benchmarks
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
 from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site, load_site
+from proofmark.site.machine import Machine
 from proofmark.site.machines import declared, machines_of
 from proofmark.site.node.topology import Topology
 

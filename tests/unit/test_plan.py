@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.unit.helpers import FAKE, Kit, make_kit
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.plan import Plan, Step, content_digest
-from proofmark.site.inventory import Limit
+from proofmark.plan.expansion import content_digest
+from proofmark.plan.plan import Plan, Step
+from proofmark.site.partition import Limit
 
 LIMIT: dict[str, Any] = {"case": "fake", "metric": "rate", "source": "s", "value": 1, "at_least": 1}
 

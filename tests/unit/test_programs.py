@@ -17,15 +17,16 @@ from tests.programs import in_python, in_shell
 from tests.unit.helpers import ROOT, Kit, make_kit
 from tests.unit.test_launchers import ALIKE, launch
 
+from proofmark.cli.nodes import programs as look_for_programs
+from proofmark.cli.preflight import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs import launchers
 from proofmark.machine import schedulers
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.node_scripts import programs as look_for_programs
-from proofmark.machine.preflight import preflight, print_findings
+from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
 from proofmark.machine.scheduler import Request
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
 Found = dict[str, set[str]]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import make_kit, steps_of
 
-from proofmark.runs.progress import Progress, duration, progress, size
+from proofmark.common.text import duration, size
+from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.site.node.cpu import cpu_list
 

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json
 from proofmark.common.yaml_models import load
-from proofmark.plan.plan import make_plan
-from proofmark.runs.run import Run, read_json, start_or_continue
+from proofmark.plan.expansion import make_plan
+from proofmark.runs.run import Run, start_or_continue
 from proofmark.site.discovery import machine_of
-from proofmark.site.inventory import Partition, Scratch, Site
+from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.partition import Partition
+from proofmark.site.storage import Scratch
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
 from proofmark.software.provision import System, make_software, provide_software, system_needs

@@ -16,10 +16,11 @@ from proofmark.jobs import watch as queueing
 from proofmark.jobs.execute import follow
 from proofmark.jobs.watch import Jobs
 from proofmark.judge.judging import judged
-from proofmark.machine.scheduler import NoAnswer, Refused, Report, Request, State
+from proofmark.machine.scheduler import NoAnswer, Refused, Request
 from proofmark.plan.plan import Job
+from proofmark.runs.job_state import Report, State
 from proofmark.runs.run import Run
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 
 
 class Scripted:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.cases.models import Benchmarks, load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 

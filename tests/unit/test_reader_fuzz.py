@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.helpers import examples
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 

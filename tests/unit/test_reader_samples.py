@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
 

@@ -29,10 +29,10 @@ from tests.rehearsal.shapes import SHAPES
 from tests.vcluster.cluster import node_names
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.modes.verification import layout_of
 from proofmark.site.firmware import wanted
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.numa import layout_of
 from proofmark.site.node.topology import Topology
 
 ROOT = Path(__file__).parents[2]

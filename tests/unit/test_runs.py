@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
+from proofmark.common.files import write_whole
 from proofmark.runs import run as runs
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of, start_or_continue
 
@@ -185,7 +186,7 @@ class TestOpening:
 
     def test_whole_files_are_whole_or_as_they_were(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
-        runs.write_whole(path, "old")
+        write_whole(path, "old")
         with pytest.raises(UnicodeEncodeError):
-            runs.write_whole(path, "new \udc80")
+            write_whole(path, "new \udc80")
         assert path.read_text() == "old"

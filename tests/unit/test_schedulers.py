@@ -14,9 +14,10 @@ from tests.unit.helpers import make_kit
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judged
-from proofmark.machine.scheduler import NoAnswer, Refused, Request, State
+from proofmark.machine.scheduler import NoAnswer, Refused, Request
 from proofmark.machine.schedulers import loadleveler, names, pbs, scheduler, sge, slurm
-from proofmark.site.hardware import Queue
+from proofmark.runs.job_state import State
+from proofmark.site.execution import Queue
 
 FAKE = Path(__file__).parents[1] / "fakes" / "batch.py"
 COMMANDS = (

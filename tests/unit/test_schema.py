@@ -10,7 +10,8 @@ import pytest
 import yaml
 from tests.unit.helpers import FAKE, ROOT
 
-from proofmark.cases.models import SUITES_FILE, schema
+from proofmark.cases.loading import schema
+from proofmark.cases.models import SUITES_FILE
 
 FILE = ROOT / "benchmarks" / "case.schema.json"
 CASES = sorted(path for path in FILE.parent.glob("*.yml") if path.name != SUITES_FILE)

@@ -16,14 +16,14 @@ import pytest
 from tests.processes import namespace
 from tests.unit.helpers import make_kit, until
 
+from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
 from proofmark.machine import node_scripts as nodes
 from proofmark.machine.scratch import stage as scratch
 from proofmark.runs.journal import Journal, proven
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware
-from proofmark.site.hardware import FileSystem
-from proofmark.site.inventory import Scratch
+from proofmark.site.storage import FileSystem, Scratch
 
 pytestmark = pytest.mark.root
 NODES = ("n1", "n2", "n3")
@@ -111,7 +111,7 @@ def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) ->
     """Do it as the command line would; return the nodes on which something changed."""
     usual = {"mode": None, "scratch_dir": None, "user": None, "existing": False}
     options = Namespace(**{"verb": verb, "folder": run.folder, **usual, **more})
-    assert scratch.run(options) == 0
+    assert command.run(options) == 0
     changed: list[str] = json.loads(capsys.readouterr().out)["changed"]
     return changed
 

@@ -14,22 +14,20 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.helpers import ROOT, SYMBOLS, Kit, make_kit, steps_of, topology
 
-from proofmark.cases.models import SuiteUse, load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import SuiteUse
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
-from proofmark.plan.plan import Machine, Plan, make_plan
-from proofmark.records.binding import (
-    Bound,
-    Thread,
-    read_binding,
-    real_domains,
-    real_seats,
-    seat_trouble,
-)
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.host_cpus import real_domains, real_seats
+from proofmark.plan.plan import Plan
+from proofmark.records.binding import seat_trouble
 from proofmark.records.read import Record, read_run
-from proofmark.site.hardware import StandIns
-from proofmark.site.inventory import Partition
+from proofmark.runs.binding_file import Bound, Thread, read_binding
+from proofmark.site.execution import StandIns
+from proofmark.site.machine import Machine
+from proofmark.site.partition import Partition
 
 HERE = os.uname().nodename
 OPENMP = """

@@ -11,12 +11,13 @@ import pytest
 from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
+from proofmark.common.files import write_whole
 from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import step_script, write_steps
 from proofmark.judge.judging import conclude, judged
 from proofmark.runs import run as runs
-from proofmark.runs.run import Run, leave_out, open_run, write_whole
+from proofmark.runs.run import Run, leave_out, open_run
 
 
 @pytest.fixture

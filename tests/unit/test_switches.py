@@ -9,8 +9,8 @@ import yaml
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.site.fabric import Fabric
 from proofmark.site.fabric_import import fabric_levels
-from proofmark.site.hardware import Fabric
 
 SLURM = """
 # three levels

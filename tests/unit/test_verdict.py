@@ -22,7 +22,7 @@ from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
 from proofmark.plan.plan import Plan
 from proofmark.records.read import Record
-from proofmark.site.inventory import Limit
+from proofmark.site.partition import Limit
 
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 
@@ -361,7 +361,7 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
         for number in range(1, 9)
     ]
     answer = judged(known, records)
-    found = bad_nodes(answer, {}, {})
+    found = bad_nodes(answer.of("FAIL"), answer.measured(), {}, {})
     assert [node.host for node in found.nodes] == ([f"n{slow}"] if slow else [])
     assert answer.counts["FAIL"] == (2 if slow else 0)
     assert found.links == ()

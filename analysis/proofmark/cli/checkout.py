@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proofmark.cases.models import load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
-from proofmark.plan.plan import make_plan
+from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run, open_run, start_or_continue
 from proofmark.site.inventory import choose_inventory, load_site
 from proofmark.site.machines import machines_of
@@ -20,6 +21,11 @@ def kit_folder() -> Path:
     """Return the checkout in use: the current folder if it is one, else where this code stands."""
     here = Path.cwd()
     return here if (here / "benchmarks" / "suites.yml").exists() else Path(__file__).parents[3]
+
+
+def kit_benchmarks() -> Benchmarks:
+    """Return the cases and suites of the checkout in use."""
+    return load_benchmarks(kit_folder() / "benchmarks")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -46,7 +52,7 @@ def run_to_look_at(options: Namespace, scratch_dir: str | None = None) -> Iterat
         raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
     overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
     site = load_site(choose_inventory(options.inventory), options.limit, overrides)
-    benchmarks = load_benchmarks(kit_folder() / "benchmarks")
+    benchmarks = kit_benchmarks()
     machines, probe = machines_of(site)
     plan = make_plan(benchmarks, options.suite, site, machines)
     with TemporaryDirectory(prefix="proofmark-look-") as folder:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
 import tempfile
+from argparse import ArgumentParser, Namespace
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proofmark.cli.checkout import kit_folder
+from proofmark.cli.command import Command, run_argument
+from proofmark.cli.output import say
 from proofmark.common.errors import bad_input
-from proofmark.runs.run import Run, open_run, site_of, write_whole
+from proofmark.common.files import write_whole
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.software.easybuild import EasyBuild
 from proofmark.software.easybuild import answer as easybuild_answer
 from proofmark.software.installed import Installed
@@ -25,50 +29,48 @@ from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import Home, Sources, bootstrap, home_of
 from proofmark.software.spack.lock_check import make
 
-AddVerb = Callable[[str, Callable[[argparse.Namespace], int], str, str], argparse.ArgumentParser]
 ORIGINS: tuple[Origin, ...] = ("spack", "easybuild", "preinstalled")
 
 
-def add_verbs(verb: AddVerb, kit: Callable[[], Path]) -> None:
-    """Add the commands to the command line; `kit` says where the checkout is."""
-    for name, run, summary, example in (
-        ("install", install, "provide the programs of a run", "install runs/latest --from spack"),
-        ("lock", lock, "make the lock of an environment on this system", "lock knl"),
-        ("bundle", bundle, "pack what an install without a network needs", "bundle knl knl.tar"),
-        ("cache", cache, "push what is installed, signed", "cache knl /srv/cache --key site"),
-    ):
-        made = verb(name, run, summary, example)
-        made.set_defaults(kit=kit)
-        if name == "install":
-            made.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
-            made.add_argument("--from", dest="origin", choices=ORIGINS, required=True)
-            made.add_argument("--check", action="store_true", help="only say what is missing")
-            made.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
-            made.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
-        else:
-            made.add_argument("arch", metavar="ARCH", help="an environment")
-            made.add_argument("--os", help="refuse any other system than this one")
-        if name == "bundle":
-            made.add_argument("target", metavar="FILE", type=Path)
-        if name == "cache":
-            made.add_argument("target", metavar="FOLDER", type=Path)
-            made.add_argument("--key", required=True, help="of your own GnuPG, to sign with")
-        if name in ("bundle", "cache"):
-            made.add_argument("--package", action="append", default=[], help="(default: all)")
-        made.add_argument("--prefixes", type=Path, metavar="FOLDER", help="what is installed where")
-        made.add_argument("--spack", type=Path, help="the site's own checkout, at the pin")
-        made.add_argument("--spack-packages", type=Path, help="likewise")
-        made.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror of sources")
-        made.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
-        made.add_argument("--cache-key", type=Path, metavar="FILE", help="the key that signed it")
-        made.add_argument("--jobs", type=int, default=0, help="processes a build (0: all cores)")
+def _install_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--from", dest="origin", choices=ORIGINS, required=True)
+    parser.add_argument("--check", action="store_true", help="only say what is missing")
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
+    parser.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
+    _source_arguments(parser)
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _lock_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("arch", metavar="ARCH", help="an environment")
+    parser.add_argument("--os", help="refuse any other system than this one")
+    _source_arguments(parser)
 
 
-def _sources(options: argparse.Namespace) -> Sources:
+def _bundle_arguments(parser: ArgumentParser) -> None:
+    _lock_arguments(parser)
+    parser.add_argument("target", metavar="FILE", type=Path)
+    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def _cache_arguments(parser: ArgumentParser) -> None:
+    _lock_arguments(parser)
+    parser.add_argument("target", metavar="FOLDER", type=Path)
+    parser.add_argument("--key", required=True, help="of your own GnuPG, to sign with")
+    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def _source_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="what is installed where")
+    parser.add_argument("--spack", type=Path, help="the site's own checkout, at the pin")
+    parser.add_argument("--spack-packages", type=Path, help="likewise")
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror of sources")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the key that signed it")
+    parser.add_argument("--jobs", type=int, default=0, help="processes a build (0: all cores)")
+
+
+def _sources(options: Namespace) -> Sources:
     return Sources(
         spack=options.spack,
         packages=options.spack_packages,
@@ -78,7 +80,7 @@ def _sources(options: argparse.Namespace) -> Sources:
     )
 
 
-def _prefixes(options: argparse.Namespace, kit: Path) -> Path:
+def _prefixes(options: Namespace, kit: Path) -> Path:
     given: Path = options.prefixes or kit / ".provision"
     return given.resolve()
 
@@ -90,9 +92,9 @@ def _programs(run: Run) -> dict[str, set[str]]:
     return dict(sorted(found.items()))
 
 
-def install(options: argparse.Namespace) -> int:
+def install(options: Namespace) -> int:
     """Install, or with ``--check`` say what is missing; print it as JSON."""
-    run, kit = open_run(options.folder), options.kit()
+    run, kit = open_run(options.folder), kit_folder()
     prefixes = _prefixes(options, kit)
     do: Mapping[Origin, Callable[..., tuple[list[str], Installed | None]]] = {
         "spack": _by_spack,
@@ -116,7 +118,7 @@ def install(options: argparse.Namespace) -> int:
 
 
 def _by_spack(
-    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+    options: Namespace, run: Run, kit: Path, prefixes: Path
 ) -> tuple[list[str], Installed | None]:
     site = site_of(run)
     order = spack.Order(
@@ -133,11 +135,11 @@ def _by_spack(
     missing = [spec.label for spec in spack.to_do(order, system)]
     if options.check and missing:
         return missing, None
-    return missing, spack.install(order, system, _say)
+    return missing, spack.install(order, system, say)
 
 
 def _by_easybuild(
-    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+    options: Namespace, run: Run, kit: Path, prefixes: Path
 ) -> tuple[list[str], Installed | None]:
     partition = site_of(run).partition
     builder = EasyBuild(kit, partition.environment, prefixes / "easybuild")
@@ -146,45 +148,45 @@ def _by_easybuild(
     if missing and options.check:
         return missing, None
     if missing:
-        builder.install(_say)
+        builder.install(say)
         modules = builder.plan()
     return missing, easybuild_answer(builder, modules, _programs(run), partition.facts)
 
 
 def _by_the_site(
-    options: argparse.Namespace, run: Run, kit: Path, prefixes: Path
+    options: Namespace, run: Run, kit: Path, prefixes: Path
 ) -> tuple[list[str], Installed | None]:
     files = dict(item.partition("=")[::2] for item in options.loaded)
     loaded = {name: Path(file).read_text() for name, file in files.items()}
     return [], preinstalled(site_of(run).partition.preinstalled, _programs(run), loaded)
 
 
-def _this_system(options: argparse.Namespace) -> str:
+def _this_system(options: Namespace) -> str:
     system = spack.this_system()
     if options.os not in (None, "", system):
         raise bad_input("OS", "", options.os, f"{system}: it is done on its own system")
     return system
 
 
-def _ready(options: argparse.Namespace, kit: Path) -> Home:
+def _ready(options: Namespace, kit: Path) -> Home:
     """Bring Spack to its pins, for what needs no environment."""
     sources = _sources(options)
     home = home_of(_prefixes(options, kit), sources)
     home.root.mkdir(parents=True, exist_ok=True)
-    bootstrap(home, kit, spack.read_pins(kit), sources, _say)
+    bootstrap(home, kit, spack.read_pins(kit), sources, say)
     return home
 
 
-def lock(options: argparse.Namespace) -> int:
+def lock(options: Namespace) -> int:
     """Make the lock of an environment."""
-    kit, system = options.kit(), _this_system(options)
+    kit, system = kit_folder(), _this_system(options)
     home = _ready(options, kit)
     make(kit, options.arch, system, home.spack, home.packages, home.python)
     print(kit / "environments" / options.arch / system / "spack.lock")
     return 0
 
 
-def _order(options: argparse.Namespace, kit: Path, system: str) -> tuple[spack.Order, spack.Choice]:
+def _order(options: Namespace, kit: Path, system: str) -> tuple[spack.Order, spack.Choice]:
     """Return an order of the chosen packages, or of all of the lock."""
     order = spack.Order(kit, options.arch, {}, _prefixes(options, kit), _sources(options))
     choice = spack.choose_lock(order, system)
@@ -193,9 +195,9 @@ def _order(options: argparse.Namespace, kit: Path, system: str) -> tuple[spack.O
     return spack.Order(kit, options.arch, programs, order.prefixes, order.sources), choice
 
 
-def bundle(options: argparse.Namespace) -> int:
+def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels, the lock and, if told, a build cache."""
-    kit, system = options.kit(), _this_system(options)
+    kit, system = kit_folder(), _this_system(options)
     order, choice = _order(options, kit, system)
     pins = spack.read_pins(kit)
     # A cache to carry is not one to install from.
@@ -203,17 +205,17 @@ def bundle(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
-        with spack.prepared(order, choice, _say) as bench:
+        with spack.prepared(order, choice, say) as bench:
             for checkout, name, pin in (
                 (bench.home.spack, "spack.git", pins["spack"]),
                 (bench.home.packages, "packages.git", pins["spack_packages"]),
             ):
                 bundles.bare(checkout, pin["tag"], folder / name)
             specs = [spec.hash for spec in choice.lock.missing(order.programs, ())]
-            _say(f"getting the sources of {len(specs)} specs")
+            say(f"getting the sources of {len(specs)} specs")
             command = bench.home.command("-e", str(bench.environment))
             bundles.sources(command, bench.home.environment(), folder / "mirror", specs)
-        _say("getting wheels")
+        say("getting wheels")
         requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
         bundles.wheels(requirements, folder / "wheels")
         if carried:
@@ -238,11 +240,11 @@ def _without_cache(order: spack.Order) -> spack.Order:
     return spack.Order(order.kit, order.arch, order.programs, order.prefixes, sources)
 
 
-def cache(options: argparse.Namespace) -> int:
+def cache(options: Namespace) -> int:
     """Push what is installed of an environment into a build cache, signed."""
-    kit, system = options.kit(), _this_system(options)
+    kit, system = kit_folder(), _this_system(options)
     order, choice = _order(options, kit, system)
-    with spack.prepared(_without_cache(order), choice, _say) as bench:
+    with spack.prepared(_without_cache(order), choice, say) as bench:
         there = bench.home.installed()
         roots = {choice.lock.root(name).hash for name in order.programs}
         if lacking := sorted(choice.lock.specs[each].label for each in roots - there.keys()):
@@ -250,3 +252,11 @@ def cache(options: argparse.Namespace) -> int:
         caches.push(bench.home, bench.environment, roots, options.target, options.key)
     print(f"{options.target}: {len(caches.cached(options.target))} specs")
     return 0
+
+
+COMMANDS = {
+    "install": Command(install, "install runs/latest --from spack", _install_arguments),
+    "lock": Command(lock, "lock knl", _lock_arguments),
+    "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
+    "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),
+}

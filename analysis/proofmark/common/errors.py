@@ -50,3 +50,7 @@ class BadInput(Exception):
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     """Build the common case: a `BadInput` of one mistake."""
     return BadInput(Mistake(str(file), key, found, accepted))
+
+
+class Stopped(Exception):
+    """The run was stopped from outside; the same command goes on with it."""

@@ -53,3 +53,11 @@ def _listed(given: Any) -> Any:
 
 Nodes = Annotated[list[str], BeforeValidator(_listed), PlainSerializer(fold, when_used="json")]
 """Names one by one; their JSON is a list of node sets."""
+
+
+@lru_cache(maxsize=65536)
+def hosts_of(node: str) -> tuple[str, ...]:
+    """Return the hosts that a record's node names: itself, or those of a folded set."""
+    if "[" not in node and "," not in node:
+        return (node,)
+    return tuple(NodeSet(node))

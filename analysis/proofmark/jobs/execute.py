@@ -9,20 +9,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
+from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
+from proofmark.common.text import duration
 from proofmark.jobs.watch import Jobs
 from proofmark.machine.schedulers import scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import proven
-from proofmark.runs.progress import Progress, duration, progress
+from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, lock, site_of
 
 _SAY_EVERY_S = 30.0
-
-
-class Stopped(Exception):
-    """The run was stopped from outside; the same command goes on with it."""
 
 
 class Work(Protocol):

@@ -10,15 +10,15 @@ from importlib.resources import files
 from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.files import write_whole
 from proofmark.jobs.launchers import Cpus, Launch, starts_children
 from proofmark.jobs.launchers import lines as launcher_lines
+from proofmark.jobs.request import request_of
 from proofmark.machine.scheduler import Request
 from proofmark.machine.schedulers import scheduler as scheduler_called
+from proofmark.plan.host_cpus import real_domains, real_seats
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
-from proofmark.records.binding import real_domains, real_seats
-from proofmark.runs.job_folder import request_of
-from proofmark.runs.run import write_whole
-from proofmark.site.hardware import NOTHING_TOLD, Queue, StandIns, Starting
+from proofmark.site.execution import NOTHING_TOLD, Queue, StandIns, Starting
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 from proofmark.software.target import needs

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
+from proofmark.common.text import duration, size
+from proofmark.jobs.request import request_of
 from proofmark.jobs.scripts import write_job
-from proofmark.machine.scheduler import NoAnswer, Refused, Report, Request, State
+from proofmark.machine.scheduler import NoAnswer, Refused, Request
 from proofmark.machine.schedulers import scheduler
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, Ticket, request_of, told, unfinished
-from proofmark.runs.progress import duration, size
+from proofmark.runs.job_folder import JobFolder, Ticket, told, unfinished
+from proofmark.runs.job_state import Report, State
 from proofmark.runs.run import Run
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 
 _SETTLE_S = 60.0
 """A shared file system may show a node's last files that much later."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TextIO
 
+from proofmark.common.files import read_json, whole
 from proofmark.common.parallel import shared_out, without_collector
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
@@ -16,7 +17,7 @@ from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.run import Run, benchmarks_of, read_json, site_of, whole
+from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software
 
 MANY = 20_000
@@ -83,4 +84,5 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         stopped_jobs(run),
     )
     places = {host: site.location(host) for host in site.hosts}
-    return records, replace(verdict, bad=bad_nodes(verdict, nodes, places))
+    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places)
+    return records, replace(verdict, bad=bad)

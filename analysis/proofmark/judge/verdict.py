@@ -27,7 +27,7 @@ from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Numbers, Record, Records
-from proofmark.site.inventory import Limit
+from proofmark.site.partition import Limit
 
 
 @dataclass(frozen=True)

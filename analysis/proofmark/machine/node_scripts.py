@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import shlex
 import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
 from proofmark.common.errors import BadInput, Mistake
 from proofmark.common.nodesets import folded
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.outcome import Failed, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
 from proofmark.machine.remote_shell import Reach
-from proofmark.plan.plan import Plan
-from proofmark.runs.run import site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 
 TIMEOUT_S = 120.0
@@ -51,11 +47,6 @@ def tell(
     return split(fan_out(names, lambda node: reach(node, text), at_once))
 
 
-def nodes_of(plan: Plan) -> list[str]:
-    """Return the nodes that `plan` uses, each once."""
-    return list(dict.fromkeys(n for group in plan.groups for job in group.jobs for n in job.nodes))
-
-
 def within_budget(
     site: Site, what: str, asked: int, lost: Mapping[str, Failed], accepted: str
 ) -> None:
@@ -84,26 +75,18 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def programs_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark programs`` to `parser`."""
-    run_arguments(parser)
-    parser.add_argument("--program", action="append", default=[], metavar="PATH")
-
-
-def programs(options: Namespace) -> int:
-    """Look on every node of a run for programs: those named, and those that its steps call.
+def check_programs(run: Run, paths: Sequence[str]) -> None:
+    """Check on every node of `run` for programs: those at `paths`, and those that its steps call.
 
     Raises:
         BadInput: a node lacks one.
     """
-    with run_to_look_at(options) as run:
-        site, names, needed = site_of(run), nodes_of(run.plan), plan_programs(run.plan)
-        scripts = [("missing-programs.sh", options.program)] if options.program else []
-        printed, lost = tell(site, names, *scripts, (SCRIPT, needed))
-        lost |= {
-            node: Failed(Outcome.UNEXPECTED, f"{node}: no such program: {missing}")
-            for node, text in printed.items()
-            if (missing := lacking(text, needed))
-        }
-        within_budget(site, "programs", len(names), lost, "programs that can be executed")
-    return 0
+    site, names, needed = site_of(run), run.plan.nodes(), plan_programs(run.plan)
+    scripts = [("missing-programs.sh", paths)] if paths else []
+    printed, lost = tell(site, names, *scripts, (SCRIPT, needed))
+    lost |= {
+        node: Failed(Outcome.UNEXPECTED, f"{node}: no such program: {missing}")
+        for node, text in printed.items()
+        if (missing := lacking(text, needed))
+    }
+    within_budget(site, "programs", len(names), lost, "programs that can be executed")

@@ -6,14 +6,14 @@ import pwd
 import shutil
 import threading
 import time
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
+from proofmark.common.text import duration
 from proofmark.machine.bmc.backends import Given, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.drain import drain_of
@@ -24,7 +24,6 @@ from proofmark.machine.programs import lacking, plan_programs
 from proofmark.machine.remote_shell import Reach
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import resets_s
-from proofmark.runs.progress import duration
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
@@ -52,29 +51,6 @@ class Finding:
     def bad(self) -> bool:
         """Whether a run must not start with it."""
         return self.outcome not in ("OK", "NOT_TOLD")
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the options that only this command has."""
-    parser.add_argument("--window-ends", metavar="TIME", help="2026-12-01T18:00:00Z")
-
-
-def window_end(options: Namespace) -> datetime | None:
-    """Return the end of the maintenance window, if it was told.
-
-    Raises:
-        BadInput: it is no time, or one without its zone.
-    """
-    if not options.window_ends:
-        return None
-    try:
-        end = datetime.fromisoformat(options.window_ends)
-    except ValueError:
-        end = None
-    if end is None or end.tzinfo is None:
-        accepted = "a time with its zone, 2026-12-01T18:00:00Z"
-        raise bad_input("--window-ends", "", repr(options.window_ends), accepted)
-    return end
 
 
 def preflight(
@@ -182,10 +158,3 @@ def _stop(site: Site) -> Finding:
     there = bool(command and shutil.which(command))
     text = f"Ctrl-C ends jobs by {command or 'nothing known'}; then playbooks/restore.yml"
     return Finding("stop command", "OK" if there else "NO_STOP", text)
-
-
-def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
-    """Say each finding in a line; return 1 if one is bad, else 0."""
-    for each in findings:
-        say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
-    return int(any(each.bad for each in findings))

@@ -6,72 +6,13 @@ import os
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
-from proofmark.plan.plan import Job
-from proofmark.site.hardware import Queue
+from proofmark.site.execution import Queue
 
 _ANSWER_S = 60
 """Longer than the time after which the clients of Slurm and PBS give up by themselves."""
-
-
-class State(Enum):
-    """What can be said of a job; every scheduler's own words map onto these.
-
-    OVER is all that many schedulers know of a job's end: how it was, its own notes tell.
-    """
-
-    WAITING = "waiting"
-    RUNNING = "running"
-    # It will not get on by itself; the wait for somebody who helps is bounded.
-    HELD = "held"
-    UNAVAILABLE = "its nodes are not available"
-    SUSPENDED = "suspended"
-    UNKNOWN = "in a state that is not known here"
-    SILENT = "the scheduler does not answer"
-    OVER = "over, and its results are not there yet"
-    VANISHED = "vanished"
-    # Nothing comes after these.
-    ENDED = "ended"
-    FAILED = "failed"
-    KILLED = "killed"
-    REFUSED = "refused"
-    CANCELLED = "cancelled by somebody else"
-    TIME_LIMIT = "stopped at its time limit"
-    NODE_FAILED = "lost a node"
-    PREEMPTED = "preempted"
-    REQUEUED = "requeued again and again"
-
-    @property
-    def stuck(self) -> bool:
-        """Whether nothing will happen unless somebody acts."""
-        return self in _STUCK
-
-    @property
-    def final(self) -> bool:
-        """Whether the job is over."""
-        return self not in _STUCK and self not in (State.WAITING, State.RUNNING)
-
-
-_STUCK = (
-    State.HELD,
-    State.UNAVAILABLE,
-    State.SUSPENDED,
-    State.UNKNOWN,
-    State.SILENT,
-    State.OVER,
-    State.VANISHED,
-)
-
-
-@dataclass(frozen=True)
-class Report:
-    """A job's state and, in the scheduler's own words, why."""
-
-    state: State
-    reason: str = ""
 
 
 class NoAnswer(Exception):
@@ -106,25 +47,6 @@ class Request:
         """The time limit as ``HH:MM:SS``."""
         minutes, seconds = divmod(self.seconds, 60)
         return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
-
-
-def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
-    """Return what `job` asks for.
-
-    Its time is twice what its steps should take, and never less than its longest step may: what
-    does not fit runs in the next attempt.
-    """
-    seconds = sum(2 * step.seconds + 30 for step in job.steps)
-    longest = max(step.timeout + step.stagger for step in job.steps)
-    wanted = 600 + max(int(seconds), longest)
-    return Request(
-        name=name,
-        nodes=job.nodes,
-        seconds=min(wanted, queue.longest_s or wanted),
-        log=log,
-        queue=queue,
-        independent=all(step.scope != "job" for step in job.steps),
-    )
 
 
 def ask(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, Mistake, nearest
 from proofmark.common.yaml_models import placed, repeated_keys
-from proofmark.machine import schedulers
-from proofmark.plan.plan import Plan, limit_mistakes, make_plan
+from proofmark.plan.expansion import limit_mistakes, make_plan
+from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site, read_sites, variable_files
 from proofmark.site.machines import machines_of
 
 
 def validate(
-    inventory: Path, limit: str, benchmarks: Benchmarks, environments: Path
+    inventory: Path,
+    limit: str,
+    benchmarks: Benchmarks,
+    *,
+    environments: Collection[str],
+    schedulers: Collection[str],
 ) -> tuple[list[Plan], list[Mistake]]:
-    """Return the plan of every suite on every partition under `limit`, and every mistake found."""
+    """Return the plan of every suite on every partition under `limit`, and every mistake found.
+
+    `environments` and `schedulers` are the names that a partition may have there.
+    """
     mistakes = [
         mistake for file in sorted(inventory.rglob("*.yml")) for mistake in repeated_keys(file)
     ]
@@ -31,7 +39,7 @@ def validate(
         mistakes.append(Mistake("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
     for site in [*sites, *broken]:
-        mistakes += _unknown_names(site, environments)
+        mistakes += _unknown_names(site, environments, schedulers)
         mistakes += _given_twice(site)
         mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
     for site in map(_without_limits, sites):  # those that judge nothing are told; go on
@@ -46,11 +54,10 @@ def _without_limits(site: Site) -> Site:
     return site.model_copy(update={"partition": partition})
 
 
-def _unknown_names(site: Site, environments: Path) -> Iterator[Mistake]:
-    known = {
-        "environment": [path.name for path in environments.glob("*") if path.is_dir()],
-        "scheduler": schedulers.names(),
-    }
+def _unknown_names(
+    site: Site, environments: Collection[str], schedulers: Collection[str]
+) -> Iterator[Mistake]:
+    known = {"environment": environments, "scheduler": schedulers}
     for key, words in known.items():
         if (word := getattr(site.partition, key)) not in words:
             found = f"{word!r}{nearest(word, words)}"

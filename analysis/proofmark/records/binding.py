@@ -4,58 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from proofmark.plan.layout import Cpus
+from proofmark.plan.host_cpus import real_domains, real_seats
 from proofmark.plan.plan import Step
-from proofmark.site.hardware import StandIns
+from proofmark.runs.binding_file import DAMAGED, UNREADABLE, Bound, Thread, read_binding
+from proofmark.site.execution import StandIns
 from proofmark.site.node.cpu import cpu_list
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What a rank noted before it became the program; CPUs and memory as the kernel tells.
-
-    ``memory`` is the policy as in ``numa_maps``: ``default``, ``bind:1``; empty if not told.
-    """
-
-    rank: int
-    host: str
-    cpus: str
-    memory: str = ""
-
-
-@dataclass(frozen=True)
-class Thread:
-    """What the OpenMP runtime told of one thread when a team started."""
-
-    thread: int
-    host: str
-    cpus: str
-
-
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
-"""What reading a damaged file of a step raises."""
-DAMAGED = "when.json, binding.json or rc is damaged"
-
-
-def read_binding(entries: Any) -> tuple[list[Bound], list[Thread]]:
-    """Check the content of a ``binding.json``.
-
-    Raises:
-        ValueError, KeyError or TypeError: it is damaged.
-    """
-    ranks: list[Bound] = []
-    threads: list[Thread] = []
-    for entry in entries:
-        host, cpus = str(entry["host"]), str(entry["cpus"])
-        cpu_list(cpus)
-        if "thread" in entry:
-            threads.append(Thread(int(entry["thread"]), host, cpus))
-        else:
-            ranks.append(Bound(int(entry["rank"]), host, cpus, str(entry.get("memory", ""))))
-    return ranks, threads
 
 
 class Seating:
@@ -111,22 +65,6 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
     if any(name in binding for name in names):
         return None
     return b"%d%s" % (len(hosts), binding)
-
-
-def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
-    """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
-    if stand_ins is None:
-        return list(step.cpus)
-    return [
-        (node, tuple(stand_ins.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
-    ]
-
-
-def real_domains(step: Step, stand_ins: StandIns | None) -> list[int]:
-    """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
-    if stand_ins is None:
-        return step.membind
-    return sorted({stand_ins.domain(virtual) for virtual in step.membind})
 
 
 def seat_trouble(

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.modes.verification import Layout, alike, layout_of
 from proofmark.plan.plan import SCRATCH, Step
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import JobOnNode, Node
@@ -18,6 +17,7 @@ from proofmark.runs.run import INVENTORY, Run
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.numa import Layout, alike, layout_of
 from proofmark.site.node.parts import Mount
 
 

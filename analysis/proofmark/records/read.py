@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.common.files import content_of
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import shared_out
 from proofmark.plan.plan import Step
@@ -29,7 +30,8 @@ from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
-from proofmark.runs.attempts import Attempt, attempts, content_of, end_trouble
+from proofmark.records.validity import end_trouble
+from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site

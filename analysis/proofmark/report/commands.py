@@ -5,10 +5,11 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+from proofmark.common.text import duration
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, Material
 from proofmark.report.text import count
-from proofmark.runs.progress import StepState, duration
+from proofmark.runs.progress import StepState
 
 FILES = ("run.sh", "stdout", "stderr", "binding.json")
 

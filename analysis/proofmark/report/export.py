@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from proofmark.common.files import whole
 from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.read import Record, table
-from proofmark.runs.run import Run, whole
+from proofmark.runs.run import Run
 
 Records = Sequence[Record]
 

@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.files import read_json
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
-from proofmark.runs.run import Run, benchmarks_of, is_locked, read_json, site_of
+from proofmark.runs.run import Run, benchmarks_of, is_locked, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels

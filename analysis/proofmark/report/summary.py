@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
+from proofmark.common.nodesets import hosts_of
+from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
-from proofmark.judge.fleet.fleet import hosts_of
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import Material
 from proofmark.report.text import count, grouped, sentence, size
-from proofmark.runs.progress import duration
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 _MEANINGS = {

@@ -6,19 +6,14 @@ import errno
 import json
 import math
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofmark.site.hardware import StandIns
-from proofmark.plan.plan import Step
-from proofmark.records.binding import DAMAGED, UNREADABLE, Bound, Seating, Thread, read_binding
-
-_AT_ONCE = 1 << 16
-_SIGNALS = {number.value: number.name for number in signal.Signals}
+from proofmark.common.files import content_of
+from proofmark.runs.binding_file import UNREADABLE, Bound, Thread, read_binding
 
 
 @dataclass(frozen=True)
@@ -118,47 +113,6 @@ def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
     if own is None or busy <= 0:
         return steal, math.nan
     return steal, max(0.0, 1 - int(own) / busy)
-
-
-def content_of(path: str) -> bytes:
-    """Read a small file; a run has some hundred thousand of them, and every call counts."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        content = os.read(file, _AT_ONCE)
-        if len(content) == _AT_ONCE:
-            with open(file, "rb", closefd=False) as rest:
-                content += rest.read()
-        return content
-    finally:
-        os.close(file)
-
-
-def step_trouble(
-    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: StandIns | None = None
-) -> str:
-    """Return why no number of this execution counts, or an empty string.
-
-    The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
-    the nodes of an instance, if the step has such.
-    """
-    seating = Seating(step, stand_ins)
-    return end_trouble(step, attempt) or seating.trouble(hosts or step.nodes, attempt.binding)
-
-
-def end_trouble(step: Step, attempt: Attempt) -> str:
-    """Return what the exit code and the watchdog say against it, or an empty string."""
-    if attempt.timed_out:
-        return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
-    if attempt.rc < 0:
-        return DAMAGED
-    if attempt.rc - 128 in _SIGNALS:
-        return f"killed by {_SIGNALS[attempt.rc - 128]}"
-    if attempt.rc:
-        meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
-        what = f" ({step.program} {meaning})" if meaning else ""
-        said = last_words(attempt.folder / "stderr")
-        return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
-    return ""
 
 
 def last_words(path: Path) -> str:

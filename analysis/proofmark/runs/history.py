@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from proofmark.runs.attempts import attempts
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
+from proofmark.runs.attempts import attempts
 from proofmark.runs.run import open_run
 
 

@@ -7,17 +7,16 @@ whoever comes later finds the job by it, or by the name that it was to be submit
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.machine.scheduler import Report, Request, State, request
-from proofmark.site.hardware import Queue
+from proofmark.common.files import write_whole
 from proofmark.plan.plan import Job
-from proofmark.runs.run import Run, write_whole
+from proofmark.runs.job_state import Report, State
+from proofmark.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -105,13 +104,6 @@ class JobFolder:
     def _attempts(self) -> list[Path]:
         found = self.path.glob("attempt-*")
         return sorted(found, key=lambda path: int(path.name.removeprefix("attempt-")))
-
-
-def request_of(run: Path, job: Job, queue: Queue) -> Request:
-    """Return what `job` of the run in the folder `run` asks the scheduler for."""
-    digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
-    name = f"p{digest[:6]}-{job.id}"  # as long a name as old PBS takes
-    return request(job, name, run.resolve() / "jobs" / job.id / "messages", queue)
 
 
 def complete(run: Run, job: Job) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from proofmark.common.strict_model import StrictModel
-
 import hashlib
 import json
 import os
@@ -15,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from proofmark.runs.attempts import content_of
 from proofmark.common.errors import bad_input
-from proofmark.runs.run import whole
+from proofmark.common.files import content_of, whole
 from proofmark.common.parallel import shared_out
+from proofmark.common.strict_model import StrictModel
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
 NAMESPACE = "proofmark-run"

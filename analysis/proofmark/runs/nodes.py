@@ -7,10 +7,11 @@ from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 
-from proofmark.site.node.facts import NodeFacts
+from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
+from proofmark.runs.run import Run
+from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
-from proofmark.runs.run import Run, read_json
 
 
 class JobOnNode(StrictModel):

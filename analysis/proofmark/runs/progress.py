@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofmark.common.text import duration
 from proofmark.plan.plan import Step
 from proofmark.runs.run import Run
 
@@ -61,25 +62,6 @@ class Progress:
         return " · ".join(parts)
 
 
-def duration(seconds: float) -> str:
-    """Return `seconds` as people say them: ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def size(count: float) -> str:
-    """Return `count` bytes in binary units: ``512 B``, ``1.5 GiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
-            break
-        count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-
-
 def progress(
     run: Run, *, active: bool, now: float | None = None, before: Progress | None = None
 ) -> Progress:
@@ -121,3 +103,16 @@ def _state(folder: Path, step: Step, *, active: bool) -> StepState:
     except FileNotFoundError:
         return StepState(step, "waiting")
     return StepState(step, "running" if active else "interrupted", started=started)
+
+
+def waiting_nodes(run: Run, mode: str) -> list[str]:
+    """Return the nodes on which steps of `mode` have no result yet, each once."""
+    waiting = (
+        node
+        for group in run.plan.groups
+        if group.mode == mode
+        for job in group.jobs
+        if any(not (run.folder / "steps" / step.id / "rc").exists() for step in job.steps)
+        for node in job.nodes
+    )
+    return list(dict.fromkeys(waiting))

@@ -10,17 +10,19 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TextIO, TypeVar
+from typing import TextIO
 
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import RootModel
 
-from proofmark.cases.models import SUITES_FILE, Benchmarks, load_benchmarks
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_json, write_whole
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 
@@ -32,7 +34,6 @@ NOT_NEEDED = "not-needed.json"
 INVENTORY = "inputs/inventory"
 """What a run keeps of the inventory beside its site: the topologies that stand in files."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -98,55 +99,6 @@ def _entered(folder: Path) -> list[str]:
         return (folder / ENTERED).read_text().split()
     except FileNotFoundError:
         return []
-
-
-def read_json(path: Path, model: type[Model]) -> Model:
-    """Read one of a run's own files.
-
-    Raises:
-        BadInput: it is missing or does not fit the model.
-    """
-    try:
-        return model.model_validate_json(path.read_text())
-    except FileNotFoundError:
-        raise bad_input(path, "", "no such file", "a complete run") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise bad_input(path, "", f"unreadable: {error}", "a file that proofmark wrote") from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, also when the disk is full.
-
-    Raises:
-        BadInput: it cannot be written.
-    """
-    with _replacing(path) as new:
-        new.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def whole(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing as `write_whole` writes it.
-
-    Raises:
-        BadInput: it cannot be written.
-    """
-    with _replacing(path) as new, new.open("w", encoding="utf-8") as file:
-        yield file
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give the file to write; if that goes well it takes the place of `path`."""
-    new = path.with_name(f"{path.name}.new")
-    try:
-        yield new
-        new.rename(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        found = f"cannot be written: {error.strerror}"
-        raise bad_input(path, "", found, "a folder that can be written, with room") from None
 
 
 def benchmarks_of(run: Run) -> Benchmarks:

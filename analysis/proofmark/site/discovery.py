@@ -6,8 +6,8 @@ import subprocess
 from importlib.resources import as_file, files
 
 from proofmark.common.errors import bad_input
-from proofmark.plan.plan import Machine
 from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.facts import NodeFacts, parse_probe, symbols
 from proofmark.site.node.topology import Topology
 

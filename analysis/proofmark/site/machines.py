@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
-from proofmark.plan.plan import Machine
 from proofmark.site.discovery import discover
 from proofmark.site.hardware import Hardware
 from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
 
 LIKELY_SHARE = 0.5

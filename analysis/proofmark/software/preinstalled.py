@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
 from proofmark.common.errors import BadInput, Mistake, nearest
-from proofmark.site.inventory import Preinstalled
+from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 
 KEPT_OUT = ("_", "SHLVL", "PWD", "OLDPWD")

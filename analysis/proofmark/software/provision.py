@@ -15,9 +15,10 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.runs.run import Run, read_json, site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.installed import Installed
 from proofmark.software.program import Program, parse_programs

@@ -17,7 +17,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.site.hardware import NOTHING_TOLD, Starting
+from proofmark.site.execution import NOTHING_TOLD, Starting
 
 Cpus = Sequence[int]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.causes import Cause, causes
 from proofmark.judge.diagnosis.drift import Drift, drift
 from proofmark.judge.diagnosis.traits import Traits, configuration, traits_of, usual
-from proofmark.judge.fleet.fleet import hosts_of
+from proofmark.judge.results import Result
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
-
-if TYPE_CHECKING:
-    from proofmark.judge.verdict import Result, Verdict
 
 RARE = 0.1
 """A setting that fewer than so many of the nodes have may be why one of them is slow."""
@@ -115,7 +113,10 @@ class BadNodes:
 
 
 def bad_nodes(
-    verdict: Verdict, nodes: Mapping[str, Node], location: Mapping[str, Mapping[str, str]]
+    failed: Iterable[Result],
+    measured: Collection[str],
+    nodes: Mapping[str, Node],
+    location: Mapping[str, Mapping[str, str]],
 ) -> BadNodes:
     """Find the bad nodes of a run, and what they have in common.
 
@@ -123,21 +124,21 @@ def bad_nodes(
     it was paired with fail. A link that fails alone is listed as a link.
 
     Args:
-        verdict: of the run.
+        failed: the results of the run that fail.
+        measured: the nodes and pairs of nodes that there are results of, as records have them.
         nodes: what was collected of each.
         location: switches and rack by host.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(each) for host, each in facts.items()}
     traits = traits_of(settings, location)
-    by_node, by_pair = _failures(verdict.of("FAIL"))
+    by_node, by_pair = _failures(failed)
     moved = {host: _counters(node) for host, node in nodes.items()}
-    names = verdict.measured()
-    links = _shared_out(names, by_node, by_pair)
-    measured = {host for name in names for host in hosts_of(name)}
-    if len(measured) < 2:
-        return BadNodes(asked=len(measured))
-    known = {host: own for host, own in traits.items() if host in measured}
+    links = _shared_out(measured, by_node, by_pair)
+    hosts = {host for name in measured for host in hosts_of(name)}
+    if len(hosts) < 2:
+        return BadNodes(asked=len(hosts))
+    known = {host: own for host, own in traits.items() if host in hosts}
     for host, changes in moved.items():
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
@@ -155,7 +156,7 @@ def bad_nodes(
         for host, slow in by_node.items()
     ]
     found.sort(key=lambda node: (node.retest, -abs(node.worst), node.host))
-    return BadNodes(tuple(found), links, named, drift(settings), len(measured))
+    return BadNodes(tuple(found), links, named, drift(settings), len(hosts))
 
 
 def _failures(

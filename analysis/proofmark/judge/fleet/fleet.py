@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from ClusterShell.NodeSet import NodeSet
 
 from proofmark.cases.models import Benchmarks
+from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Standing
 from proofmark.judge.fleet.thresholds import DROPS, FAMILY_LEVEL, Yardstick, level_of_one, yardstick
 from proofmark.judge.references.compare import Judgement
@@ -181,14 +181,6 @@ class _Kinds:
             kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
             self._known[node] = " and ".join(kinds), len(hosts)
         return self._known[node]
-
-
-@lru_cache(maxsize=65536)
-def hosts_of(node: str) -> tuple[str, ...]:
-    """Return the hosts that a record's node names: itself, or those of a folded set."""
-    if "[" not in node and "," not in node:
-        return (node,)
-    return tuple(NodeSet(node))
 
 
 def _judgement(figure: FleetFigure, value: float) -> Judgement:

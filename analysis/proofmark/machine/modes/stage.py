@@ -1,88 +1,28 @@
-"""The command ``proofmark modes``: what it needs from a run, what it does, what it prints."""
+"""What a mode change needs from a run and its site: the crew, the goal, the hosts."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import sys
 import threading
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
-from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import render
-from proofmark.common.nodesets import folded
 from proofmark.machine.bmc.backends import Given, back_end
-from proofmark.machine.bmc.credentials import Credentials, credentials
+from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.drain import drain_of
-from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.rollout import Crew, Result, summary
+from proofmark.machine.modes.rollout import Crew
 from proofmark.machine.modes.transition import Goal, Passage
-from proofmark.machine.modes.verification import Shape, judge, layout_of
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.modes.verification import Shape, judge
 from proofmark.machine.remote_shell import Reach
-from proofmark.plan.resets import resets_s
-from proofmark.runs.journal import Journal, journals
-from proofmark.runs.progress import duration
-from proofmark.runs.run import Run, enter_mode, lock, open_run, site_of
+from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware, Scalar, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.numa import layout_of
 
-FAILED = 1
 Say = Callable[[str], None]
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's arguments to `parser`."""
-    parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
-    run_arguments(parser)
-    parser.add_argument("--scratch-dir", help="as of plan")
-    parser.add_argument("--mode", help="which mode, of those that the run's plan needs")
-    parser.add_argument(
-        "--credentials",
-        metavar="FILE",
-        help="JSON with user and password of the BMCs, - is stdin; without it "
-        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
-    )
-    parser.add_argument(
-        "--confirm-reboot", action="store_true", help="without it enter and restore refuse"
-    )
-
-
-def run(options: Namespace) -> int:
-    """Do what the command line asks; return its exit code.
-
-    Raises:
-        BadInput: the run, the mode, the firmware's facts or the credentials are not right.
-    """
-    if options.verb == "look":
-        with run_to_look_at(options, options.scratch_dir) as opened:
-            return _run(options, opened)
-    if not options.folder:
-        raise bad_input("RUN", "", "nothing", "a run's folder")
-    return _run(options, open_run(options.folder))
-
-
-def _run(options: Namespace, opened: Run) -> int:
-    site = site_of(opened)
-    if site.partition.firmware is None:
-        accepted = "how the partition's firmware is set; docs/modes.md"
-        raise bad_input(site.facts, "partition.firmware", "nothing", accepted)
-    changes = options.verb in ("enter", "restore")
-    if changes and not options.confirm_reboot:
-        raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
-    try:
-        with _stopping() as stop:
-            crew = crew_of(opened, site, credentials_of(options.credentials), _say, stop)
-            return VERBS[options.verb](opened, site, crew, options.mode)
-    except Failed as failed:
-        raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
 
 
 def crew_of(opened: Run, site: Site, who: Credentials, say: Say, stop: threading.Event) -> Crew:
@@ -91,7 +31,7 @@ def crew_of(opened: Run, site: Site, who: Credentials, say: Say, stop: threading
     Raises:
         BadInput: back end, scheduler, certificates or addresses are not right.
     """
-    firmware = _firmware(site)
+    firmware = firmware_of(site)
     shell = Reach(firmware.reach, firmware.timeout_s)
     every: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():
@@ -143,155 +83,12 @@ def goal_of(site: Site, mode: str) -> Goal:
         name: Shape(each.settings, layout_of(topology_of_mode(site, name)))
         for name, each in modes.items()
     }
-    firmware = _firmware(site)
+    firmware = firmware_of(site)
     judged = partial(judge, mode=mode, shapes=shapes, smbios=firmware.smbios)
     return Goal(mode, wanted(firmware, modes[mode].settings), judged)
 
 
-def nodes_of_mode(opened: Run, mode: str) -> list[str]:
-    """Return the nodes on which steps of `mode` still wait; nobody else is reset."""
-    waiting = (
-        node
-        for group in opened.plan.groups
-        if group.mode == mode
-        for job in group.jobs
-        if any(not (opened.folder / "steps" / step.id / "rc").exists() for step in job.steps)
-        for node in job.nodes
-    )
-    return list(dict.fromkeys(waiting))
-
-
-def _look(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
-    """Say what entering the mode would change on each node, and how long that takes."""
-    goal = goal_of(site, _told(mode))
-    nodes = nodes_of_mode(opened, goal.mode)
-    _announce(site, crew, nodes, f"to {goal.mode}; only shown, nothing is changed")
-    good, bad = crew.check(nodes, lambda _: goal)
-    lines, seconds = crew.forecast(good)
-    for line in [*lines, *summary(bad)]:
-        _say(line)
-    _say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
-    resets = resets_s(opened.plan, _firmware(site))
-    whole = duration(opened.plan.totals.wall_s + resets)
-    _say(
-        f"the whole plan: about {whole}, of which {duration(resets)} for resets, the last one back"
-    )
-    return FAILED if bad else 0
-
-
-def _enter(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
-    """Bring the nodes whose steps wait for the mode into it."""
-    goal = goal_of(site, _told(mode))
-    nodes = nodes_of_mode(opened, goal.mode)
-    _announce(site, crew, nodes, f"to {goal.mode}")
-    with lock(opened):
-        if nodes:
-            enter_mode(opened, goal.mode)
-        return _conclude(crew.enter(nodes, goal), _firmware(site).failures)
-
-
-def _restore(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
-    """Put back every node that the run has moved or drained."""
-    nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
-    _announce(site, crew, nodes, "back to what they were")
-    with lock(opened):
-        return _conclude(crew.restore())
-
-
-def _prove(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
-    """Ask the nodes themselves whether they are in the mode; change nothing."""
-    goal = goal_of(site, mode or site.partition.current_mode)
-    nodes = nodes_of_mode(opened, goal.mode)
-
-    def one(node: str) -> bool:
-        seen = crew.passage.look(node)
-        goal.judge(seen)
-        log = Journal(opened.folder, node)
-        past = log.history()
-        if past.mode != goal.mode or past.failed:
-            log.result("verified", mode=goal.mode, seen=seen.as_json())
-        return True
-
-    with lock(opened):
-        firmware = crew.passage.firmware
-        good, bad = split(fan_out(nodes, one, firmware.at_once, crew.passage.stop))
-        for node, failed in bad.items():
-            if failed.outcome is not Outcome.STOPPED:  # an earlier proof no longer holds
-                log = Journal(opened.folder, node)
-                log.result("fail", outcome=failed.outcome, text=failed.text)
-    results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
-    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.failures)
-
-
-def _status(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
-    """Say what the journals prove of each node."""
-    for each in journals(opened.folder):
-        past = each.history()
-        words = [past.failed or past.mode or "between two modes"]
-        words += ["drained by us"] if past.drained else []
-        words += ["a reset is under way"] if past.in_flight else []
-        print(f"{each.node}: {', '.join(words)}")
-    return 0
-
-
-VERBS: Mapping[str, Callable[[Run, Site, Crew, str | None], int]] = {
-    "enter": _enter,
-    "look": _look,
-    "prove": _prove,
-    "restore": _restore,
-    "status": _status,
-}
-
-
-def _help() -> list[str]:
-    return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
-
-
-def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
-    """Say how the nodes fared; up to `budget` failures are told and are no failure of the whole."""
-    failed = [node for node, each in results.items() if each.outcome is not Outcome.OK]
-    for line in summary(results):
-        _say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
-    return FAILED if len(failed) > budget else 0
-
-
-def _announce(site: Site, crew: Crew, nodes: Sequence[str], what: str) -> None:
-    where = f"site: {site.name}, nodes: {len(nodes)}"
-    _say(f"{where} ({folded(nodes)}), BMCs: {bmc_range(crew.hosts, nodes)}: {what}")
-    if not crew.passage.firmware.verify_tls:
-        _say("BMC certificates are NOT verified (firmware.verify_tls: false)")
-
-
-def _told(mode: str | None) -> str:
-    if mode is None:
-        raise bad_input("--mode", "", "nothing", "a mode of the partition")
-    return mode
-
-
-def _firmware(site: Site) -> Firmware:
+def firmware_of(site: Site) -> Firmware:
+    """Return the firmware of a partition that has one."""
     assert site.partition.firmware is not None
     return site.partition.firmware
-
-
-def credentials_of(told: str | None) -> Credentials:
-    """Return the credentials of ``--credentials``: a file, ``-`` for stdin, or the environment."""
-    if told == "-":
-        return credentials(sys.stdin.read())
-    return credentials(Path(told).read_text(encoding="utf-8") if told else "")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set: what has begun is ended, nothing new begins."""
-    stop = threading.Event()
-    ends = (signal.SIGINT, signal.SIGTERM)
-    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in ends}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

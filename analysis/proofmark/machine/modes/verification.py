@@ -9,33 +9,12 @@ from typing import Any, Literal
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from proofmark.machine.outcome import Failed, Outcome
+from proofmark.site.node.numa import Layout, alike, layout_of_domains
 from proofmark.site.node.probe_text import read_stream
 from proofmark.site.node.smbios import knl_mode
-from proofmark.site.node.topology import Topology
 
-MEMORY_TOLERANCE = 0.15
-"""A kernel shows a little less memory than there is; modes differ by a third and more."""
 LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
 """Cluster modes of a Xeon Phi with the same domains: only SMBIOS tells which one it is."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """NUMA domains, whatever their numbers.
-
-    Attributes:
-        with_cpus: hardware threads and bytes of each domain that has threads, sorted.
-        without: bytes of each domain that has none (MCDRAM), sorted.
-    """
-
-    with_cpus: tuple[tuple[int, int], ...]
-    without: tuple[int, ...]
-
-    def __str__(self) -> str:
-        """Say it in few words: ``2 × 48 GiB with cpus, 2 × 8 GiB without``."""
-        main = [size for _, size in self.with_cpus]
-        bare = f", {_sizes(self.without)} without" if self.without else ""
-        return f"{_sizes(main)} with cpus{bare}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +58,7 @@ def read_seen(text: str, source: str, smbios: Literal["knl"] | None) -> Seen:
     settings = knl_mode(table, source) if smbios == "knl" and table else {}
     try:
         domains = [_domain(values) for values in stream.tables("numa").values()]
-        return Seen(boot["id"], _layout(domains), settings, silent, int(boot["clock"]))
+        return Seen(boot["id"], layout_of_domains(domains), settings, silent, int(boot["clock"]))
     except (KeyError, ValueError, RangeSetException) as error:
         raise stream.wrong("", f"a value that cannot be read ({error})", "what it prints") from None
 
@@ -88,38 +67,6 @@ def _domain(values: Mapping[str, str]) -> tuple[int, int]:
     """Return hardware threads and bytes of a domain; of MCDRAM the list of CPUs is empty."""
     cpus = values["cpus"]
     return len(RangeSet(cpus)) if cpus else 0, int(values["memory_kb"]) << 10
-
-
-def _layout(domains: list[tuple[int, int]]) -> Layout:
-    return Layout(
-        tuple(sorted(each for each in domains if each[0])),
-        tuple(sorted(size for cpus, size in domains if not cpus)),
-    )
-
-
-def layout_of(topology: Topology) -> Layout:
-    """Return the domains that a declared node has."""
-    return _layout(
-        [
-            (sum(len(topology.cores[core].pus) for core in domain.cores), domain.bytes)
-            for domain in topology.numa_domains
-        ]
-    )
-
-
-def alike(seen: Layout, expected: Layout) -> bool:
-    """Tell whether a node shows these domains; memory of 0 bytes is memory nobody told of."""
-    threads = [cpus for cpus, _ in seen.with_cpus], [cpus for cpus, _ in expected.with_cpus]
-    sizes = ([*(size for _, size in each.with_cpus), *each.without] for each in (seen, expected))
-    return (
-        threads[0] == threads[1]
-        and len(seen.without) == len(expected.without)
-        and all(map(_near, *sizes))
-    )
-
-
-def _near(seen: int, expected: int) -> bool:
-    return not expected or abs(seen - expected) <= MEMORY_TOLERANCE * expected
 
 
 def shows(seen: Seen, shapes: Mapping[str, Shape]) -> list[str]:
@@ -156,8 +103,3 @@ def judge(seen: Seen, mode: str, shapes: Mapping[str, Shape], smbios: str | None
     ]
     if same:
         raise Failed(Outcome.UNPROVEN, f"{mode} or {', '.join(same)}: {seen.layout}")
-
-
-def _sizes(sizes: Any) -> str:
-    gib = [round(size / 2**30) for size in sizes]
-    return " + ".join(f"{gib.count(size)} × {size} GiB" for size in dict.fromkeys(gib)) or "none"

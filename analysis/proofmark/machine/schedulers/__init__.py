@@ -14,7 +14,8 @@ from pkgutil import iter_modules
 from typing import Protocol, cast
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.machine.scheduler import Report, Request
+from proofmark.machine.scheduler import Request
+from proofmark.runs.job_state import Report
 
 
 class Scheduler(Protocol):

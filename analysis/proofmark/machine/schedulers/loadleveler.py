@@ -6,7 +6,8 @@ import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.machine.scheduler import Refused, Report, Request, State, ask, ssh_to
+from proofmark.machine.scheduler import Refused, Request, ask, ssh_to
+from proofmark.runs.job_state import Report, State
 
 POLL_S = 30.0
 APART = True

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
-from proofmark.machine.scheduler import Report, Request, State
+from proofmark.machine.scheduler import Request
+from proofmark.runs.job_state import Report, State
 
 POLL_S = 0.2
 APART = False

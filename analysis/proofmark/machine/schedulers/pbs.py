@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.machine.scheduler import NoAnswer, Report, Request, State, ask
+from proofmark.machine.scheduler import NoAnswer, Request, ask
+from proofmark.runs.job_state import Report, State
 
 POLL_S = 15.0
 APART = True

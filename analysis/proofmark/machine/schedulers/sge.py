@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from proofmark.machine.scheduler import NoAnswer, Refused, Report, Request, State, ask, one_by_one
+from proofmark.machine.scheduler import NoAnswer, Refused, Request, ask, one_by_one
+from proofmark.runs.job_state import Report, State
 
 POLL_S = 15.0
 APART = True

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
-from proofmark.machine.scheduler import NoAnswer, Refused, Report, Request, State, ask
+from proofmark.machine.scheduler import NoAnswer, Refused, Request, ask
+from proofmark.runs.job_state import Report, State
 
 POLL_S = 15.0
 APART = True

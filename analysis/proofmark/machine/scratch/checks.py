@@ -12,11 +12,11 @@ from pathlib import PurePosixPath
 from ClusterShell.NodeSet import NodeSet
 
 from proofmark.common.errors import BadInput, Mistake, bad_input
-from proofmark.runs.progress import size
+from proofmark.common.text import size
 from proofmark.runs.run import Run
-from proofmark.site.inventory import Scratch
 from proofmark.site.node.parts import read_mounts
 from proofmark.site.node.probe_text import Stream, read_streams
+from proofmark.site.storage import Scratch
 
 MARGIN_PERCENT = 5
 """A file system takes blocks and metadata beside the data itself."""

@@ -16,7 +16,7 @@ import yaml
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.inventory import Scratch
+from proofmark.site.storage import Scratch
 
 
 class FileSystemKind(StrictModel):

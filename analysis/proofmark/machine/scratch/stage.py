@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
 from proofmark.common.nodesets import fold, folded, unfold
-from proofmark.machine.node_scripts import Script, nodes_of, say, tell, within_budget
+from proofmark.machine.node_scripts import Script, say, tell, within_budget
 from proofmark.machine.outcome import Failed
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
@@ -27,52 +25,32 @@ from proofmark.machine.scratch.checks import (
 )
 from proofmark.machine.scratch.mounts import mount_commands
 from proofmark.runs.journal import Journal
-from proofmark.runs.run import Run, lock, open_run, site_of, write_whole
-from proofmark.site.inventory import Scratch, Site
+from proofmark.runs.progress import waiting_nodes
+from proofmark.runs.run import Run, site_of
+from proofmark.site.inventory import Site
+from proofmark.site.storage import Scratch
 
 MOUNTED = "mounted.json"
 """The file of a run's folder with the nodes on which it mounts, written before it does."""
 PROBES = "scratch.probe"
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's arguments to `parser`."""
-    parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
-    run_arguments(parser)
-    parser.add_argument("--mode", help="only the nodes on which steps of this mode still wait")
-    parser.add_argument("--scratch-dir", help="the directory, which must be the run's")
-    parser.add_argument("--user", help="who runs the benchmarks, if the inventory does not say")
-    parser.add_argument("--existing", action="store_true", help="make no directory")
-
-
-def run(options: Namespace) -> int:
-    """Do what the command line asks; print as JSON what has changed.
-
-    Raises:
-        BadInput: the scratch directory is not what the run needs; every reason is named.
-    """
-    if options.verb == "look":
-        with run_to_look_at(options, options.scratch_dir) as opened:
-            changed = _look(_nodes_of(opened, options), options)
-    else:
-        if not options.folder:
-            raise bad_input("RUN", "", "nothing", "a run's folder")
-        opened = open_run(options.folder)
-        with lock(opened):
-            changed = VERBS[options.verb](_nodes_of(opened, options), options)
-    print(json.dumps({"changed": fold(sorted(set(changed)))}))
-    return 0
-
-
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes whose scratch is meant, and how they are spoken to."""
+    """The nodes whose scratch is meant, and what is required of it.
+
+    Attributes:
+        user: who runs the benchmarks; empty: who asks.
+        may_create: whether a missing directory is made.
+    """
 
     run: Run
     site: Site
     names: Sequence[str]
     demand: Scratch
     block_bytes: int | None = None
+    user: str = ""
+    may_create: bool = True
 
     @cached_property
     def commands(self) -> Mapping[str, str]:
@@ -112,73 +90,72 @@ class Nodes:
         words = (verb, mount.point.rstrip("/"), self.demand.type or "", source, command)
         return "scratch-mount.sh", words
 
-    def probe(self, options: Namespace, *words: str) -> Script:
+    def probe(self, *words: str) -> Script:
         """Return the script that looks and writes, and its words."""
-        user = self.site.partition.run_user or options.user
+        user = self.site.partition.run_user or self.user
         told = [*(("-u", user) if user else ()), *words, self.demand.path]
         return "scratch-probe.sh", told
 
 
 def _waiting(run: Run, mode: str) -> list[str]:
     """Return the nodes on which steps of `mode` wait, and which have not failed to enter it."""
-    steps = run.folder / "steps"
-    found = dict.fromkeys(
-        node
-        for group in run.plan.groups
-        if group.mode == mode
-        for job in group.jobs
-        if any(not (steps / step.id / "rc").exists() for step in job.steps)
-        for node in job.nodes
-    )
-    return [node for node in found if not Journal(run.folder, node).history().failed]
+    waiting = waiting_nodes(run, mode)
+    return [node for node in waiting if not Journal(run.folder, node).history().failed]
 
 
-def _nodes_of(opened: Run, options: Namespace) -> Nodes:
+def nodes_of(
+    opened: Run, mode: str = "", scratch_dir: str = "", *, user: str = "", may_create: bool = True
+) -> Nodes:
+    """Return the nodes of a run, or those on which steps of `mode` wait.
+
+    Raises:
+        BadInput: the run was planned with another directory than `scratch_dir`.
+    """
     site = site_of(opened)
     demand = site.partition.scratch
-    asked = (options.scratch_dir or demand.path).rstrip("/")
+    asked = (scratch_dir or demand.path).rstrip("/")
     if asked != demand.path.rstrip("/"):
         accepted = f"{demand.path}: the run was planned with it"
         raise bad_input("scratch_dir", "", asked, accepted)
-    names = _waiting(opened, options.mode) if options.mode else nodes_of(opened.plan)
+    names = _waiting(opened, mode) if mode else opened.plan.nodes()
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
-    return Nodes(opened, site, names, demand, block)
+    return Nodes(opened, site, names, demand, block, user, may_create)
 
 
-def _look(nodes: Nodes, options: Namespace) -> list[str]:
+def look(nodes: Nodes) -> list[str]:
     """Say what would be mounted where, and what speaks against the directory; change nothing."""
-    texts, lost = _seen(nodes, options, "look")
+    texts, lost = _seen(nodes, "look")
     nodes.lose(lost)
     would = _who_said(texts, "would mount")
     if not would:
         # Where nothing is mounted yet the directory below cannot be judged.
         for each in (nodes, *nodes.others):
             if each is not nodes:
-                texts, lost = _seen(each, options, "look")
+                texts, lost = _seen(each, "look")
                 each.lose(lost)
-            _refuse(each, texts.values(), may_create=not options.existing)
+            _refuse(each, texts.values(), may_create=nodes.may_create)
             say(f"{each.demand.path}: nothing speaks against it; writing was not tried")
     return would
 
 
-def _prove(nodes: Nodes, options: Namespace) -> list[str]:
+def _prove(nodes: Nodes) -> list[str]:
     """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
     if not nodes.names:
         say("no node waits for it")
         return []
     if nodes.demand.mount:
         _remember(nodes.run, [*_remembered(nodes.run), *nodes.names])
-    texts, lost = _seen(nodes, options, "mount")
+    texts, lost = _seen(nodes, "mount")
     nodes.lose(lost)
     changed = _who_said(texts, "mounted")
     proofs: list[str] = []
     for each in (nodes, *nodes.others):
         if each is not nodes:
-            texts, missing = _seen(each, options, "look")
+            texts, missing = _seen(each, "look")
             lost |= missing
             each.lose(lost)
-        changed += _prove_one(each, options, texts, lost, proofs)
+        changed += _prove_one(each, texts, lost, proofs)
     write_whole(nodes.run.folder / PROBES, "".join(proofs))
     _note(nodes, lost)
     return changed
@@ -186,13 +163,12 @@ def _prove(nodes: Nodes, options: Namespace) -> list[str]:
 
 def _prove_one(
     nodes: Nodes,
-    options: Namespace,
     texts: Mapping[str, str],
     lost: dict[str, Failed],
     proofs: list[str],
 ) -> list[str]:
     """Prove one directory on the nodes that have told of it in `texts`."""
-    _refuse(nodes, texts.values(), may_create=not options.existing)
+    _refuse(nodes, texts.values(), may_create=nodes.may_create)
     # GPFS tells its block size by the name of what is mounted, which the site need not say.
     (source,) = {each.source for each in _facts(texts.values())}
     demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source})
@@ -202,13 +178,13 @@ def _prove_one(
     first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
     layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
-    create = () if options.existing else ("-c",)
-    made, gone = nodes.tell([first], nodes.probe(options, *create, "-k", mark, *layout, *told))
+    create = ("-c",) if nodes.may_create else ()
+    made, gone = nodes.tell([first], nodes.probe(*create, "-k", mark, *layout, *told))
     changed = _who_said(made, "created") + _who_said(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    written, blind = nodes.tell(list(texts), nodes.probe(options, "-w", *create, "-r", mark, *told))
+    written, blind = nodes.tell(list(texts), nodes.probe("-w", *create, "-r", mark, *told))
     changed += _who_said(written, "created")
-    nodes.tell([first], nodes.probe(options, "-d", mark))
+    nodes.tell([first], nodes.probe("-d", mark))
     lost |= gone | blind
     nodes.lose(lost)
     user = nodes.site.partition.run_user
@@ -220,7 +196,7 @@ def _prove_one(
     return changed
 
 
-def _unmount(nodes: Nodes, options: Namespace) -> list[str]:
+def _unmount(nodes: Nodes) -> list[str]:
     """Take away what this run mounted, and nothing else."""
     names = _remembered(nodes.run)
     if not names or not nodes.demand.mount:
@@ -231,20 +207,16 @@ def _unmount(nodes: Nodes, options: Namespace) -> list[str]:
     return _who_said(texts, "unmounted")
 
 
-VERBS: Mapping[str, Callable[[Nodes, Namespace], list[str]]] = {
-    "look": _look,
+VERBS: Mapping[str, Callable[[Nodes], list[str]]] = {
+    "look": look,
     "prove": _prove,
     "unmount": _unmount,
 }
 
 
-def _help() -> list[str]:
-    return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
-
-
-def _seen(nodes: Nodes, options: Namespace, verb: str) -> tuple[dict[str, str], dict[str, Failed]]:
+def _seen(nodes: Nodes, verb: str) -> tuple[dict[str, str], dict[str, Failed]]:
     first = [nodes.mount(verb)] if nodes.demand.mount else []
-    return nodes.tell(nodes.names, *first, nodes.probe(options))
+    return nodes.tell(nodes.names, *first, nodes.probe())
 
 
 def _who_said(texts: Mapping[str, str], word: str) -> list[str]:

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, Mistake, bad_input
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.progress import size
+from proofmark.common.text import size
 from proofmark.software.build_process import Say
 
 MANIFEST = "manifest.json"

@@ -14,9 +14,10 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.software.build_process import Follower, Say, read_times, run
+from proofmark.software.build_process import Say, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.spack import buildcache as caches
+from proofmark.software.spack.build_progress import Follower, read_times
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import Home, Sources, bootstrap, home_of
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system

@@ -1,13 +1,7 @@
-"""Make, check and guard the locks of ``environments/``.
-
-Command: ``python -m proofmark.software.spack.lock_check``.
-
-Exit codes: 0 good, 1 something found (each on a line of its own), 3 bad input.
-"""
+"""Makes and checks the locks of ``environments/``; guards programs against wrong instructions."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -20,7 +14,7 @@ from typing import Any
 import archspec.cpu
 import yaml
 
-from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.common.errors import Mistake, bad_input, nearest
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
@@ -210,50 +204,3 @@ def _output(*command: str, env: dict[str, str] | None = None) -> str:
     return subprocess.run(
         command, env=env, check=True, capture_output=True, text=True
     ).stdout.strip()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="spacklock", description=__doc__)
-    parser.add_argument("--root", type=Path, default=Path(), help="the checkout of Proofmark")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("make", "check"):
-        one = verbs.add_parser(verb, epilog=f"example: spacklock {verb} knl debian12")
-        one.add_argument("arch")
-        one.add_argument("os")
-        if verb == "make":
-            one.add_argument("--spack", type=Path, required=True, help="Spack at its pinned commit")
-            one.add_argument("--packages", type=Path, required=True, help="spack-packages likewise")
-    three = verbs.add_parser(
-        "guard", epilog="example: spacklock guard --target skylake_avx512 bin/*"
-    )
-    three.add_argument(
-        "--target", required=True, help="archspec name of the CPU that will run them"
-    )
-    three.add_argument("programs", type=Path, nargs="+")
-    return parser
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run one subcommand and return its exit code."""
-    try:
-        chosen = _parser().parse_args(arguments)
-    except SystemExit as error:
-        return 3 if error.code else 0
-    root: Path = chosen.root.resolve()
-    try:
-        if chosen.verb == "make":
-            make(root, chosen.arch, chosen.os, chosen.spack, chosen.packages)
-        if chosen.verb == "guard":
-            mistakes = guard(chosen.target, chosen.programs)
-        else:
-            mistakes = check(root, chosen.arch, chosen.os)
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 3
-    for mistake in mistakes:
-        print(mistake)
-    return 1 if mistakes else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

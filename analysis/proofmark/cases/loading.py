@@ -1,0 +1,151 @@
+"""Reads ``benchmarks/``: every case and suite, checked against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.cases.models import (
+    AXES,
+    RESOLVED_AXES,
+    SUITES_FILE,
+    Benchmarks,
+    Case,
+    Reference,
+    Slug,
+    Suite,
+)
+from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.rules import UNIT_OF
+from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.expressions import FUNCTIONS, UNITS, names_in
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.units import factor
+from proofmark.common.yaml_models import load
+
+
+class Suites(StrictModel):
+    """The file `benchmarks/suites.yml`."""
+
+    suites: dict[Slug, Suite]
+
+
+def load_benchmarks(folder: Path) -> Benchmarks:
+    """Read all cases and suites of `folder`.
+
+    Raises:
+        BadInput: with every mistake of every file.
+    """
+    mistakes: list[Mistake] = []
+    suites: dict[str, Suite] = {}
+    cases: dict[str, Case] = {}
+    try:
+        suites = load(folder / SUITES_FILE, Suites).suites
+    except BadInput as error:
+        mistakes += error.mistakes
+    for path in sorted(folder.glob("*.yml")):
+        if path.name == SUITES_FILE:
+            continue
+        try:
+            cases[path.stem] = load(path, Case)
+        except BadInput as error:
+            mistakes += error.mistakes
+    # What refers to a file that could not be read is no mistake of its own.
+    for name, case in cases.items() if not mistakes else ():
+        mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
+    if mistakes:
+        raise BadInput(*mistakes)
+    resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
+    return Benchmarks(folder=folder, cases=resolved, suites=suites)
+
+
+def _cross_checks(
+    path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
+) -> Iterator[Mistake]:
+    """Check what one model alone cannot see: names that refer to each other."""
+    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()})
+    for axis in case.sweep:
+        yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
+    for suite, uses in case.suites.items():
+        yield from _unknown(path, f"suites.{suite}", suite, suites, "unknown suite")
+        for axis in (axis for use in uses for axis in use.sweep):
+            key = f"suites.{suite}.sweep.{axis}"
+            yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+    if isinstance(case.read, SameAs):
+        lenders = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
+        what = "no case with a reader of its own:"
+        yield from _unknown(path, "read.same_as", case.read.same_as, lenders, what)
+        if case.read.same_as not in lenders:
+            return
+    for metric, unit in _resolve_reader(case, cases).reader().metrics.items():
+        yield from _unknown(path, "metrics", metric, case.metrics, "no key for what is read:")
+        if metric in case.metrics and case.metrics[metric].unit != unit:
+            key = f"metrics.{metric}.unit"
+            yield Mistake(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
+    if case.stability:
+        metric, key = case.stability.metric, "stability.metric"
+        yield from _unknown(path, key, metric, case.metrics, "unknown metric")
+    for index, reference in enumerate(case.references):
+        yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def reference_mistakes(
+    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+) -> Iterator[Mistake]:
+    """Find the names in a reference of `case` that exist nowhere: it would judge nothing."""
+    sides = [(key, case, reference.metric, reference.where)]
+    yield from _unit_mistakes(file, key, reference, case, cases)
+    if against := reference.against:
+        sides.append((f"{key}.against", against.case or case, against.metric, against.where))
+        for name in names_in(against.times) - {*FUNCTIONS, *UNITS}:
+            told = _resolve_reader(cases[case], cases).told() if case in cases else {name}
+            yield from _unknown(file, f"{key}.against.times", name, told, "unknown parameter")
+    for side, name, metric, where in sides:
+        yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
+        if name in cases:
+            yield from _unknown(
+                file, f"{side}.metric", metric, cases[name].metrics, "unknown metric"
+            )
+            told = _resolve_reader(cases[name], cases).told()
+            for parameter in where:
+                yield from _unknown(file, f"{side}.where", parameter, told, "unknown parameter")
+
+
+def _unit_mistakes(
+    file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
+) -> Iterator[Mistake]:
+    """Refuse a reference that does not convert to the unit of what it judges."""
+
+    def unit_of(name: str, metric: str) -> str | None:
+        found = cases[name].metrics.get(metric) if name in cases else None
+        return found.unit if found else None
+
+    wanted, against = unit_of(case, reference.metric), reference.against
+    given, where = reference.unit, "unit"
+    if against is not None:
+        given, where = unit_of(against.case or case, against.metric), "against.metric"
+    elif reference.rule is not None:
+        given, where = UNIT_OF[reference.rule], "rule"
+    if given is not None and wanted is not None and factor(given, wanted) is None:
+        yield Mistake(str(file), f"{key}.{where}", given, f"a unit that converts to {wanted}")
+
+
+def _unknown(file: Path, key: str, word: str, words: Iterable[str], what: str) -> Iterator[Mistake]:
+    names = sorted(words)
+    if word not in names:
+        yield Mistake(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
+
+
+def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
+    if isinstance(case.read, SameAs):
+        return case.model_copy(update={"read": cases[case.read.same_as].read})
+    return case
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a case file, for editors and for `benchmarks/case.schema.json`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Case.model_json_schema(),
+    }

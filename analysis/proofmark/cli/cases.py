@@ -1,0 +1,90 @@
+"""The commands about cases: ``cases`` and ``read``."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.table import Table
+
+from proofmark.cases.loading import schema
+from proofmark.cases.reader.engine import read_output
+from proofmark.cli.checkout import kit_benchmarks
+from proofmark.cli.command import Command
+from proofmark.cli.output import print_json, print_table
+from proofmark.common.errors import bad_input
+
+INVALID = 2
+
+
+def _cases_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--suite", help="only the cases of this suite")
+    parser.add_argument("--check", action="store_true", help="say nothing if all files are right")
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of a case file"
+    )
+
+
+def cases(options: Namespace) -> int:
+    """List cases and the suites they run in."""
+    if options.schema:
+        print_json(schema())
+        return 0
+    benchmarks = kit_benchmarks()
+    if options.check:
+        return 0
+    members = benchmarks.cases
+    if options.suite:
+        benchmarks.suite(options.suite)
+        members = benchmarks.members(options.suite)
+    table = Table("case", "suites", "metrics", "title", box=None)
+    for name, case in members.items():
+        metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
+        table.add_row(name, " ".join(case.suites) or "–", metrics, case.title)
+    print_table(table)
+    return 0
+
+
+def _read_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("case", metavar="CASE")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
+    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+
+
+def read(options: Namespace) -> int:
+    """Print what a case's reader finds in files."""
+    case = kit_benchmarks().case(options.case)
+    found = []
+    for path in options.files:
+        try:
+            text = path.read_bytes().decode("utf-8", errors="replace")
+        except OSError as error:
+            raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
+        found += read_output(case.reader(), options.case, text)
+    rows = [reading._asdict() for reading in found]
+    if options.format == "json":
+        print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
+    elif options.format == "csv":
+        flat = [{**row, "parameters": json.dumps(dict(row["parameters"]))} for row in rows]
+        writer = csv.DictWriter(sys.stdout, list(flat[0]) if flat else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+    else:
+        table = Table("benchmark", "metric", "value", "unit", "parameters", "", box=None)
+        for row in rows:
+            parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
+            value = "–" if row["value"] is None else f"{row['value']:g}"
+            word = "" if row["valid"] else f"INVALID: {row['reason']}"
+            cells = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
+            table.add_row(*cells)
+        print_table(table)
+    return 0 if found and all(reading.valid for reading in found) else INVALID
+
+
+COMMANDS = {
+    "cases": Command(cases, "cases --suite quick", _cases_arguments),
+    "read": Command(read, "read stream out1.txt out2.txt", _read_arguments),
+}

@@ -1,0 +1,171 @@
+"""The commands that judge runs: ``verdict``, ``claims``, ``report``, ``compare``, ``export``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.table import Table
+
+from proofmark.cli.command import Command, run_argument, runs_argument
+from proofmark.cli.output import print_json, print_table, say
+from proofmark.common.errors import bad_input, nearest
+from proofmark.runs import manifest as signing
+from proofmark.runs.run import open_run
+
+INVALID = 2
+
+
+def _verdict_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    parser.add_argument(
+        "--brief",
+        action="store_true",
+        help="of the JSON all but the results; on stderr the three lines that end a playbook",
+    )
+    parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
+
+
+def verdict(options: Namespace) -> int:
+    """Judge a run and print the answer."""
+    from proofmark.judge.claims.of_runs import answers_of
+    from proofmark.judge.ending import MEANING, ending
+    from proofmark.judge.files import write_verdict
+    from proofmark.judge.judging import judged
+    from proofmark.judge.verdict import WORDS
+
+    run = open_run(options.folder)
+    answer = judged(run)
+    if options.json and options.brief:
+        lines = ending(answer, f"{options.folder / 'report.html'}", strict=options.strict)
+        meaning = MEANING[answer.exit_code(strict=options.strict)]
+        print_json({**answer.head(), "meaning": meaning, "lines": lines})
+        for line in lines:  # a playbook prints what comes on stderr
+            say(line)
+    elif options.json:
+        write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
+    else:
+        table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)
+        for result in answer.of("FAIL", "INVALID", "PASS"):
+            record = result.record
+            parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
+            figure = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
+            value = "–" if record.value is None else f"{record.value:g}"
+            cells = (result.verdict, record.case, figure, value, record.unit, result.reason)
+            table.add_row(*cells)
+        print_table(table)
+        print(", ".join(f"{answer.counts[word]} {word}" for word in WORDS))
+        coverage = answer.coverage
+        print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
+        print(f", {coverage.duplicate} figures twice")
+        notes = [*coverage.missing, *coverage.stopped, *coverage.not_run, *coverage.not_needed]
+        for line in notes:
+            print(line)
+    return answer.exit_code(strict=options.strict)
+
+
+def _claims_arguments(parser: ArgumentParser) -> None:
+    runs_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print the answers as JSON")
+
+
+def claims(options: Namespace) -> int:
+    """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
+    from proofmark.judge.claims.of_runs import answers_of
+    from proofmark.judge.judging import judged
+
+    runs = [open_run(folder) for folder in options.folders]
+    told = answers_of((run, judged(run)) for run in runs)
+    if options.json:
+        print_json([answer.as_json() for answer in told])
+        return 0
+    table = Table("claim", "answer", "origin", "what was found", box=None)
+    for answer in told:
+        table.add_row(answer.claim.id, answer.word, answer.origin or "–", answer.sentence)
+    print_table(table)
+    return 0
+
+
+def report(options: Namespace) -> int:
+    """Write records, verdict and report of a run."""
+    from proofmark.judge.judging import conclude
+    from proofmark.report import write_report
+
+    run = open_run(options.folder)
+    answer = conclude(run)
+    print(write_report(run, answer))
+    signing.write_manifest(run.folder)
+    return 0
+
+
+def _compare_arguments(parser: ArgumentParser) -> None:
+    runs_argument(parser)
+    parser.add_argument("--nodes", action="store_true", help="each node with itself")
+
+
+def compare(options: Namespace) -> int:
+    """Hold runs against the first of them."""
+    from proofmark.judge.compare import compare as compare_runs
+    from proofmark.judge.judging import judged
+
+    runs = [open_run(folder) for folder in options.folders]
+    if len({run.folder for run in runs}) < max(2, len(runs)):
+        named = ", ".join(run.id for run in runs)
+        raise bad_input("RUN", "", named, "two or more different runs")
+    results = {
+        str(folder): judged(run).results for folder, run in zip(options.folders, runs, strict=True)
+    }
+    for found in compare_runs(results, nodes=options.nodes):
+        table = Table("figure", "first", "later", "unit", "change", "95 % interval", box=None)
+        for each in found.differences:
+            low, high = each.interval or (None, None)
+            shown = "–" if low is None else f"{100 * low:+.1f} … {100 * (high or 0.0):+.1f} %"
+            mark = " *" if each.clear else ""
+            figure = " ".join(filter(None, (*each.key[:6], each.key[8])))
+            change = f"{100 * each.change:+.1f} %{mark}"
+            table.add_row(figure, f"{each.first:g}", f"{each.later:g}", each.unit, change, shown)
+        print(f"{found.later} against {found.first} (* the interval leaves out no change)")
+        print_table(table)
+        for name, keys in found.alone.items():
+            print(f"{len(keys)} figures only in {name}")
+            for key in keys:
+                print(f"  {' '.join(filter(None, key))}")
+    return 0
+
+
+def _export_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--format", required=True, help="csv, hpl, junit, parquet or perflog")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
+
+
+def export(options: Namespace) -> int:
+    """Write a run in a form that others collect."""
+    from proofmark.judge.judging import read_and_judge
+    from proofmark.report.export import KINDS
+    from proofmark.report.export import export as export_run
+
+    if options.format not in KINDS:
+        found = f"{options.format!r}{nearest(options.format, KINDS)}"
+        raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
+    run = open_run(options.folder)
+    records, answer = read_and_judge(run)
+    written = export_run(options.format, run, records, answer, options.output)
+    for path in written:
+        print(path)
+    if not written:
+        raise bad_input(
+            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
+        )
+    return 0
+
+
+COMMANDS = {
+    "verdict": Command(verdict, "verdict runs/latest", _verdict_arguments),
+    "claims": Command(claims, "claims runs/latest", _claims_arguments),
+    "report": Command(report, "report runs/latest"),
+    "compare": Command(compare, "compare runs/before runs/after", _compare_arguments),
+    "export": Command(export, "export runs/latest --format perflog -o perflogs", _export_arguments),
+}

@@ -1,0 +1,32 @@
+"""The command ``programs``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from proofmark.cli.checkout import arguments as run_arguments
+from proofmark.cli.checkout import run_to_look_at
+from proofmark.cli.command import Command
+from proofmark.machine.node_scripts import check_programs
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``proofmark programs`` to `parser`."""
+    run_arguments(parser)
+    parser.add_argument("--program", action="append", default=[], metavar="PATH")
+
+
+def programs(options: Namespace) -> int:
+    """Check on every node of a run for programs.
+
+    Raises:
+        BadInput: a node lacks one.
+    """
+    with run_to_look_at(options) as run:
+        check_programs(run, options.program)
+    return 0
+
+
+COMMANDS = {
+    "programs": Command(programs, "programs runs/latest --program /opt/hpl/bin/xhpl", arguments)
+}

@@ -1,0 +1,205 @@
+"""The commands about a site and its plans: ``plan``, ``validate`` and ``fabric``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import yaml
+from rich.table import Table
+
+from proofmark.cli.checkout import kit_benchmarks, kit_folder
+from proofmark.cli.command import Command, site_argument
+from proofmark.cli.output import print_json, print_table
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.nodesets import fold
+from proofmark.common.text import duration, size
+from proofmark.machine import schedulers
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.plan.validation import validate as check_site
+from proofmark.runs.run import start_or_continue
+from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.inventory import choose_inventory, load_site, load_sites
+from proofmark.site.machines import machines_of
+
+
+def _plan_arguments(parser: ArgumentParser) -> None:
+    site_argument(parser)
+    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    parser.add_argument("--suite", default="quick", help="which suite (default: quick)")
+    parser.add_argument("--provision-from", help="instead of what the inventory says")
+    parser.add_argument("--scratch-dir", help="instead of what the inventory says")
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    parser.add_argument("--create", action="store_true", help="make the run, or go on with it")
+    parser.add_argument("--run-id", help="with --create: the run's name")
+    parser.add_argument(
+        "--fresh", action="store_true", help="with --create: never go on with a run"
+    )
+
+
+def plan(options: Namespace) -> int:
+    """Print the plan of each partition, or make the run of one."""
+    benchmarks = kit_benchmarks()
+    overrides = {
+        "provision_from": options.provision_from,
+        "scratch_dir": options.scratch_dir,
+    }
+    inventory = choose_inventory(options.inventory)
+    if not options.create:
+        sites = load_sites(inventory, options.limit, overrides)
+        plans = [make_plan(benchmarks, options.suite, site, machines_of(site)[0]) for site in sites]
+        _print_plans(plans, kit_folder() / "runs", as_json=options.json)
+        return 0
+    site = load_site(inventory, options.limit, overrides)
+    machines, probe = machines_of(site)
+    made = make_plan(benchmarks, options.suite, site, machines)
+    run, continued = start_or_continue(
+        kit_folder() / "runs",
+        made,
+        benchmarks,
+        site,
+        probe,
+        run_id=options.run_id,
+        fresh=options.fresh,
+    )
+    print_json(
+        {
+            "run": run.id,
+            "folder": str(run.folder),
+            "continued": continued,
+            "digest": made.digest,
+            "totals": made.totals.model_dump(),
+            "packages": sorted({step.package for step in made.steps()}),
+            "partition": site.partition.model_dump(),
+        }
+    )
+    return 0
+
+
+def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
+    """Print one plan, or the plans of several partitions; each is a run of its own."""
+    from proofmark.runs.history import measured_cost
+
+    earlier = [measured_cost(made, runs) for made in plans]
+    if as_json:
+        texts = [
+            {**made.model_dump(mode="json"), "history": asdict(cost)}
+            for made, cost in zip(plans, earlier, strict=True)
+        ]
+        print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
+    else:
+        for made, cost in zip(plans, earlier, strict=True):
+            _print_plan(made)
+            if cost.steps:
+                print(
+                    f"{cost.steps} of {made.totals.steps} steps ran here before "
+                    f"({cost.runs} runs): by their medians {cost.node_hours:.2f} node-hours, "
+                    f"about {duration(cost.wall_s)} in all"
+                )
+        if len(plans) > 1:
+            totals = [made.totals for made in plans]
+            hours = sum(each.node_hours for each in totals)
+            print(
+                f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
+                f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+                "one run a partition"
+            )
+
+
+def _print_plan(made: Plan) -> None:
+    table = Table(
+        "mode", "job", "nodes", "step", "ranks", "threads", "placement", "takes", box=None
+    )
+    for group in made.groups:
+        for job in group.jobs:
+            for step in job.steps:
+                table.add_row(
+                    group.mode,
+                    job.id,
+                    ",".join(fold(job.nodes)),
+                    step.id,
+                    str(step.ranks) if step.cpus else "–",
+                    str(step.threads),
+                    step.placement or "–",
+                    duration(step.seconds),
+                )
+    print_table(table)
+    for why in made.left_out:
+        print(f"left out: {why}")
+    for fact, why in made.assumed.items():
+        print(f"assumed: {fact}: {why}")
+    for group in made.groups:
+        if group.mode != made.current_mode:
+            steps = sum(len(job.steps) for job in group.jobs)
+            print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
+    totals = made.totals
+    print(
+        f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
+        f"{totals.node_hours:.2f} node-hours, about {duration(totals.wall_s)}; writes "
+        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at one time; "
+        f"digest {made.digest[:12]}"
+    )
+
+
+def _validate_arguments(parser: ArgumentParser) -> None:
+    site_argument(parser, "the site")
+    parser.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
+
+
+def validate(options: Namespace) -> int:
+    """Name everything that is wrong with a site."""
+    inventory = choose_inventory(options.inventory)
+    plans, mistakes = check_site(
+        inventory,
+        options.limit,
+        kit_benchmarks(),
+        environments=[
+            each.name for each in (kit_folder() / "environments").iterdir() if each.is_dir()
+        ],
+        schedulers=schedulers.names(),
+    )
+    if mistakes:
+        raise BadInput(*mistakes)
+    table = Table("partition", "suite", "jobs", "steps", "node-hours", "takes", box=None)
+    for made in plans:
+        totals = made.totals
+        numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
+        table.add_row(made.partition, made.suite, *numbers, duration(totals.wall_s))
+    print_table(table)
+    for partition, assumed in {made.partition: made.assumed for made in plans}.items():
+        for fact, why in assumed.items():
+            print(f"assumed: {partition}: {fact}: {why}")
+    return 0
+
+
+def _fabric_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", type=Path)
+    parser.add_argument("--names", default="", help="of the levels, the nearest first")
+
+
+def fabric(options: Namespace) -> int:
+    """Print the ``fabric`` of a partition's facts."""
+    try:
+        text = options.file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        found = error.strerror or "unreadable"
+        raise bad_input(options.file, "", found, "a readable file") from None
+    names = [name for name in options.names.split(",") if name]
+    levels = fabric_levels(text, options.file, names)
+    top = list(levels)[-1]
+    near = [{"name": name, "switches": levels[name]} for name in levels if name != top]
+    facts = {"fabric": {"levels": near, "top": top, "source": f"{options.file.name} of the site"}}
+    print(yaml.safe_dump(facts, sort_keys=False), end="")
+    return 0
+
+
+COMMANDS = {
+    "plan": Command(plan, "plan -i inventory/local -l local --suite quick", _plan_arguments),
+    "validate": Command(validate, "validate -i inventory/nurion", _validate_arguments),
+    "fabric": Command(
+        fabric, "fabric /etc/slurm/topology.conf --names chip,line-card,switch", _fabric_arguments
+    ),
+}

@@ -1,0 +1,71 @@
+"""The command ``preflight``."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from proofmark.cli.checkout import kit_benchmarks
+from proofmark.cli.command import Command, site_argument
+from proofmark.cli.modes import credentials_of
+from proofmark.cli.output import say
+from proofmark.common.errors import bad_input
+from proofmark.machine.preflight import Finding, preflight
+from proofmark.plan.expansion import make_plan
+from proofmark.site.inventory import choose_inventory, load_site
+from proofmark.site.machines import machines_of
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments to `parser`."""
+    site_argument(parser, "the site")
+    parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
+    parser.add_argument("--suite", default="quick", help="whose plan must fit (default: quick)")
+    parser.add_argument("--credentials", metavar="FILE", help="as of modes")
+    parser.add_argument("--window-ends", metavar="TIME", help="2026-12-01T18:00:00Z")
+
+
+def run(options: Namespace) -> int:
+    """Look at everything that has to be right before a machine is touched."""
+    site = load_site(choose_inventory(options.inventory), options.limit)
+    made = make_plan(kit_benchmarks(), options.suite, site, machines_of(site)[0])
+    user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
+    who, end = credentials_of(options.credentials), window_end(options)
+    return print_findings(preflight(site, made, who, end, user), say)
+
+
+def window_end(options: Namespace) -> datetime | None:
+    """Return the end of the maintenance window, if it was told.
+
+    Raises:
+        BadInput: it is no time, or one without its zone.
+    """
+    if not options.window_ends:
+        return None
+    try:
+        end = datetime.fromisoformat(options.window_ends)
+    except ValueError:
+        end = None
+    if end is None or end.tzinfo is None:
+        accepted = "a time with its zone, 2026-12-01T18:00:00Z"
+        raise bad_input("--window-ends", "", repr(options.window_ends), accepted)
+    return end
+
+
+def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
+    """Say each finding in a line; return 1 if one is bad, else 0."""
+    for each in findings:
+        say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
+    return int(any(each.bad for each in findings))
+
+
+COMMANDS = {
+    "preflight": Command(
+        run,
+        "preflight -i inventory/nurion -l knl --suite p1 --window-ends 2026-12-01T18:00:00Z",
+        arguments,
+    )
+}

@@ -1,0 +1,142 @@
+"""The commands that carry out a run, and ``status``."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from proofmark.cli.checkout import kit_folder
+from proofmark.cli.command import Command, run_argument
+from proofmark.cli.output import print_json, say
+from proofmark.common.files import read_json
+from proofmark.jobs import execute as jobs
+from proofmark.jobs import rerun as repeating
+from proofmark.jobs.scripts import repeated_commands, write_steps
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.progress import progress
+from proofmark.runs.run import is_locked, leave_out, open_run, site_of
+from proofmark.software.provision import provide_software
+from proofmark.software.software import Software
+
+
+def _status_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--watch", action="store_true", help="follow it until it ends")
+    parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
+
+
+def status(options: Namespace) -> int:
+    """Print how far a run is; with ``--watch`` until nobody runs it any more."""
+    run = open_run(options.folder)
+    last = ""
+    while True:
+        active = is_locked(run)
+        current = progress(run, active=active)
+        if options.json:
+            print_json(
+                {
+                    "run": run.id,
+                    "active": active,
+                    "done": current.done,
+                    "steps": len(current.steps),
+                    "left_s": current.left_s,
+                    "states": {step.step.id: step.state for step in current.steps},
+                }
+            )
+            return 0
+        line = f"{run.id}: {current.line()}"
+        if line != last:
+            print(line, flush=True)
+            last = line
+        if not (options.watch and active):
+            return 0
+        time.sleep(1)
+
+
+def _rerun_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
+    )
+
+
+def rerun(options: Namespace) -> int:
+    """Run steps of a run once more."""
+    run = open_run(options.folder)
+    repeating.rerun(run, repeating.pick(run, options.steps), say)
+    return 0
+
+
+def _provide_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
+    parser.add_argument(
+        "--node", type=Path, metavar="FILE", help="what probe.sh facts printed there"
+    )
+    parser.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
+    parser.add_argument("--installed", action="store_true", help="by the run's installed.json")
+
+
+def provide(options: Namespace) -> int:
+    """Write ``software.json``."""
+    run = open_run(options.folder)
+    prefixes = dict(item.partition("=")[::2] for item in options.prefix)
+    environments = kit_folder() / "environments"
+    provide_software(
+        run,
+        environments,
+        prefixes,
+        options.probe,
+        by_installed=options.installed,
+        node=options.node,
+    )
+    return 0
+
+
+def stage(options: Namespace) -> int:
+    """Write the step folders."""
+    run = open_run(options.folder)
+    software = read_json(run.folder / "software.json", Software)
+    run = leave_out(run, repeated_commands(run.plan, software))
+    for step, why in run.plan.not_needed.items():
+        say(f"{step}: not needed: {why}")
+    partition = site_of(run).partition
+    write_steps(
+        run.folder,
+        run.plan,
+        software,
+        Path(partition.scratch.path),
+        partition.scheduler,
+        {name: Path(each.path) for name, each in partition.scratches.items()},
+        partition.queue,
+        partition.starting,
+        partition.stand_ins,
+    )
+    return 0
+
+
+def execute(options: Namespace) -> int:
+    """Run the jobs."""
+    run = open_run(options.folder)
+    jobs.execute(run, site_of(run).partition.scheduler, say)
+    print(jobs.summary(run))
+    return 0
+
+
+def collect(options: Namespace) -> int:
+    """Write ``nodes/*.json``."""
+    run = open_run(options.folder)
+    for path in collect_nodes(run):
+        print(path)
+    return 0
+
+
+COMMANDS = {
+    "status": Command(status, "status runs/latest --watch", _status_arguments),
+    "rerun": Command(rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments),
+    "provide": Command(provide, "provide runs/latest --probe hpcc.probe", _provide_arguments),
+    "stage": Command(stage, "stage runs/latest"),
+    "execute": Command(execute, "execute runs/latest"),
+    "collect": Command(collect, "collect runs/latest"),
+}

@@ -1,0 +1,47 @@
+"""The commands ``sign`` and ``verify``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from proofmark.cli.command import Command, run_argument
+from proofmark.runs import manifest as signing
+from proofmark.runs.run import open_run
+
+
+def _sign_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
+
+
+def sign(options: Namespace) -> int:
+    """Write a run's manifest and sign it."""
+    print(signing.sign(open_run(options.folder).folder, options.key))
+    return 0
+
+
+def _verify_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--signers", required=True, type=Path, metavar="FILE", help="who may sign (ssh-keygen(1))"
+    )
+
+
+def verify(options: Namespace) -> int:
+    """Check a run against its signed manifest; 1 if anything is not as it was signed."""
+    folder = options.folder.resolve()
+    found = signing.verify(folder, options.signers)
+    for line in found.wrong:
+        print(line)
+    if found.wrong:
+        print(f"{folder.name}: {len(found.wrong)} not as {found.signer} signed it")
+        return 1
+    print(f"{folder.name}: as {found.signer} signed it")
+    return 0
+
+
+COMMANDS = {
+    "sign": Command(sign, "sign runs/latest --key ~/.ssh/id_ed25519", _sign_arguments),
+    "verify": Command(verify, "verify runs/latest --signers allowed_signers", _verify_arguments),
+}

@@ -1,0 +1,80 @@
+"""Files that are there whole or not at all, and models that are read from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from proofmark.common.errors import bad_input
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_json(path: Path, model: type[Model]) -> Model:
+    """Read one of a run's own files.
+
+    Raises:
+        BadInput: it is missing or does not fit the model.
+    """
+    try:
+        return model.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        raise bad_input(path, "", "no such file", "a complete run") from None
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise bad_input(path, "", f"unreadable: {error}", "a file that proofmark wrote") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all, also when the disk is full.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
+    with _replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[TextIO]:
+    """Open a file for writing as `write_whole` writes it.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
+    with _replacing(path) as new, new.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give the file to write; if that goes well it takes the place of `path`."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        yield new
+        new.rename(path)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        found = f"cannot be written: {error.strerror}"
+        raise bad_input(path, "", found, "a folder that can be written, with room") from None
+
+
+_AT_ONCE = 1 << 16
+
+
+def content_of(path: str) -> bytes:
+    """Read a small file; a run has some hundred thousand of them, and every call counts."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        content = os.read(file, _AT_ONCE)
+        if len(content) == _AT_ONCE:
+            with open(file, "rb", closefd=False) as rest:
+                content += rest.read()
+        return content
+    finally:
+        os.close(file)

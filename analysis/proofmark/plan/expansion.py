@@ -1,0 +1,214 @@
+"""Expands a suite on a site into a plan."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from proofmark.cases.loading import reference_mistakes
+from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
+from proofmark.common.errors import BadInput, Mistake, bad_input
+from proofmark.common.expressions import names_in
+from proofmark.plan.layout import Layouts
+from proofmark.plan.plan import Group, Job, Plan, Totals
+from proofmark.plan.step import Step, labelled, step_of
+from proofmark.plan.sweep import Sweep
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine, Machines
+
+
+def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> Plan:
+    """Expand `suite` on the partition of `site`.
+
+    Raises:
+        BadInput: unknown suite, no case in it, a sweep that expands to nothing, a placement that
+            the machine cannot hold, or a contract limit that can never judge.
+    """
+    if wrong := limit_mistakes(benchmarks, site):
+        raise BadInput(*wrong)
+    repeats = benchmarks.suite(suite).repeats
+    members = benchmarks.members(suite)
+    if not members:
+        raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
+    expansion = _Expansion(benchmarks, suite, site, machines)
+    groups: list[Group] = []
+    numbers = itertools.count(1)
+    current = site.partition.current_mode
+    for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
+        uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
+        steps = [
+            draft.model_copy(
+                update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
+            )
+            for earlier in range(repeats)
+            for often, drafts in uses
+            for repeat in range(earlier * often + 1, (earlier + 1) * often + 1)
+            for draft in drafts
+            for nodes in _chunks(draft, site.partition.nodes_per_job)
+        ]
+        environment = site.partition.environment
+        if steps:
+            groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
+    if not groups:
+        found = f"nothing that {site.partition_name} can run"
+        raise bad_input(benchmarks.folder, suite, found, "; ".join(expansion.left_out) or "steps")
+    digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
+    hardware = site.partition.hardware
+    body = {
+        "site": site.name,
+        "partition": site.partition_name,
+        "suite": suite,
+        "system": site.partition_name,
+        "groups": groups,
+        "totals": _totals(groups),
+        "cases": digests,
+        "current_mode": current,
+        "left_out": list(expansion.left_out),
+        "assumed": {} if hardware == "discovered" else hardware.assumed,
+    }
+    draft_plan = Plan(digest="", **body)
+    # A run keeps its partition's facts, such as the scratch: with others it is another run.
+    decided = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
+    digest = content_digest(decided)
+    return draft_plan.model_copy(update={"digest": digest})
+
+
+def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[Mistake]:
+    """Return what is wrong with the contract limits of `site`: they would judge nothing."""
+    return [
+        mistake
+        for index, limit in enumerate(site.partition.limits)
+        for mistake in reference_mistakes(
+            site.facts, f"partition.limits.{index}", limit, limit.case, benchmarks.cases
+        )
+    ]
+
+
+def content_digest(content: Any) -> str:
+    """Return the SHA-256 of `content` as canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Expansion:
+    """Expands the cases of one suite on one site, mode by mode."""
+
+    def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
+        self.left_out: dict[str, None] = {}
+        self._folder, self._suite, self._site = benchmarks.folder, suite, site
+        self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
+        self._layouts: dict[str, Layouts] = {}
+
+    def uses(self, name: str, case: Case, mode: str) -> list[tuple[int, list[Step]]]:
+        """Return for each use of `case` its repeats and its steps in `mode`.
+
+        The steps have no number yet, and all the nodes.
+        """
+        uses = case.suites[self._suite]
+        return [(use.repeats, self._steps(name, case, use, mode)) for use in uses]
+
+    def _steps(self, name: str, case: Case, use: SuiteUse, mode: str) -> list[Step]:
+        partition = self._site.partition
+        if mode not in _modes(use, partition.modes, partition.current_mode):
+            return []
+        for lacking in (each for each in use.modes if each not in partition.modes):
+            self._leave_out(f"{name}: mode {lacking}: {self._site.partition_name} has no such mode")
+        sweep = self._sweep(name, case, use, mode)
+        if not sweep.wanted():
+            self._leave_out(f"{name}: {use.when} does not hold here")
+            return []
+        points = list(sweep.points())
+        for why, times in sweep.left_out.items():
+            self._leave_out(f"{name}: {why} (mode {mode}, {times} points)")
+        if not points:
+            lacking = "; ".join(sweep.left_out)
+            found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
+            raise bad_input(sweep.file, "where", lacking or found, "at least one point")
+        drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        return [step for draft in drafts for step in self._spread_out(draft, use.scope)]
+
+    def _spread_out(self, step: Step, scope: Scope) -> list[Step]:
+        """Give a step for each node, or for pairs of nodes, all the nodes."""
+        each = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
+        hosts = list(self._site.hosts)
+        if len(step.nodes) != each:
+            found = f"{len(step.nodes)} nodes with scope {scope}"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{each}")
+        most = self._site.partition.nodes_per_job or each
+        if each > most:
+            found = f"{each} nodes together"
+            accepted = f"at most {most}: partition.nodes_per_job"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
+        if scope == "job" or len(hosts) == each:
+            return [step]  # on so many nodes it is an ordinary step
+        pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
+        return [
+            step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
+            for pairing in pairings
+        ]
+
+    def _leave_out(self, why: str) -> None:
+        self.left_out[why] = None
+
+    def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
+        machine = self._machine(mode)
+        partition = self._site.partition
+        symbols = {
+            **machine.symbols,
+            **partition.facts,
+            "file_systems": list(partition.scratches),
+            "fabric_levels": partition.fabric.names,
+        }
+        asked = {**case.sweep, **use.sweep}.get("nodes")
+        most = partition.nodes_per_job
+        if most and most < symbols["nodes"]:
+            # What runs together is one job; what each node does by itself is cut into several.
+            symbols["nodes"] = most
+            if "nodes" in names_in(asked):
+                self._leave_out(f"{name}: more than {most} nodes together: nodes_per_job")
+        layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
+        file = f"{self._folder / name}.yml"
+        return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
+
+
+def _modes(use: SuiteUse, there: Collection[str], current: str) -> list[str]:
+    """Return the modes in which `use` runs on a partition that has those of `there`."""
+    return [mode for mode in use.modes if mode in there] or [current]
+
+
+def _chunks(step: Step, most: int | None) -> list[list[str]]:
+    """Cut the nodes of a step that each runs by itself into as many as a job may have."""
+    if step.scope == "job" or most is None:
+        return [step.nodes]
+    size = most - most % 2 if step.scope == "each-pair" else most
+    turned = [node for nodes in step.instances().values() for node in nodes]
+    return [turned[at : at + size] for at in range(0, len(turned), size)]
+
+
+def _jobs(steps: Sequence[Step], group: int) -> list[Job]:
+    """Put all steps of one set of nodes into one job: the cost in jobs follows the node sets."""
+    by_nodes: dict[tuple[str, ...], list[Step]] = {}
+    for step in steps:
+        by_nodes.setdefault(tuple(step.nodes), []).append(step)
+    return [
+        Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=members)
+        for number, (nodes, members) in enumerate(by_nodes.items(), start=1)
+    ]
+
+
+def _totals(groups: Sequence[Group]) -> Totals:
+    jobs = [job for group in groups for job in group.jobs]
+    steps = [step for job in jobs for step in job.steps]
+    node_seconds = sum(len(job.nodes) * sum(step.seconds for step in job.steps) for job in jobs)
+    sizes = [step.bytes * step.measurements for step in steps]
+    return Totals(
+        jobs=len(jobs),
+        steps=len(steps),
+        node_hours=round(node_seconds / 3600, 4),
+        bytes=sum(sizes),
+        scratch_peak_bytes=max(sizes, default=0),
+        wall_s=round(sum(step.seconds for step in steps), 1),
+    )

@@ -1,0 +1,23 @@
+"""The CPUs of the host on which virtual nodes run a step."""
+
+from __future__ import annotations
+
+from proofmark.plan.layout import Cpus
+from proofmark.plan.plan import Step
+from proofmark.site.execution import StandIns
+
+
+def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
+    """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
+    if stand_ins is None:
+        return list(step.cpus)
+    return [
+        (node, tuple(stand_ins.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
+    ]
+
+
+def real_domains(step: Step, stand_ins: StandIns | None) -> list[int]:
+    """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
+    if stand_ins is None:
+        return step.membind
+    return sorted({stand_ins.domain(virtual) for virtual in step.membind})

@@ -1,0 +1,42 @@
+"""Why an execution of a step does not count: its exit code, a signal, its time limit."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from proofmark.plan.plan import Step
+from proofmark.records.binding import Seating
+from proofmark.runs.attempts import Attempt, last_words
+from proofmark.runs.binding_file import DAMAGED
+from proofmark.site.execution import StandIns
+
+_SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+def step_trouble(
+    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: StandIns | None = None
+) -> str:
+    """Return why no number of this execution counts, or an empty string.
+
+    The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
+    the nodes of an instance, if the step has such.
+    """
+    seating = Seating(step, stand_ins)
+    return end_trouble(step, attempt) or seating.trouble(hosts or step.nodes, attempt.binding)
+
+
+def end_trouble(step: Step, attempt: Attempt) -> str:
+    """Return what the exit code and the watchdog say against it, or an empty string."""
+    if attempt.timed_out:
+        return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
+    if attempt.rc < 0:
+        return DAMAGED
+    if attempt.rc - 128 in _SIGNALS:
+        return f"killed by {_SIGNALS[attempt.rc - 128]}"
+    if attempt.rc:
+        meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
+        what = f" ({step.program} {meaning})" if meaning else ""
+        said = last_words(attempt.folder / "stderr")
+        return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
+    return ""
