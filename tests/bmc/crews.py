@@ -14,11 +14,11 @@ from tests.bmc.server import PASSWORD, USER, Emulator
 from proofmark.machine.bmc.backends import Given, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.drain import drain_of
 from proofmark.machine.modes.rollout import Crew
 from proofmark.machine.modes.transition import Goal, Passage
 from proofmark.machine.modes.verification import Shape, judge
 from proofmark.machine.remote_shell import Reach
+from proofmark.machine.scheduler import draining
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import Layout
 
@@ -145,7 +145,7 @@ class World:
             run=self.run,
             tag="proofmark:test",
             passage=Passage(firmware, back_end(given), shell, every, stop or threading.Event()),
-            drain=drain_of(scheduler),
+            drain=draining(scheduler),
             hosts={node: Host(node, self.emulator.address(node)) for node in self.nodes},
             say=self.said.append,
         )

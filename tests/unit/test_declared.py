@@ -13,7 +13,7 @@ from tests.unit.helpers import ROOT, Kit, make_kit
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.machine.schedulers import names
+from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
 from proofmark.plan.validation import validate
@@ -165,7 +165,7 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     environments = [path.name for path in (ROOT / "environments").iterdir()]
     _, mistakes = validate(
-        inventory, limit, benchmarks, environments=environments, schedulers=names()
+        inventory, limit, benchmarks, environments=environments, schedulers=SCHEDULERS.names()
     )
     return [f"{mistake}" for mistake in mistakes]
 

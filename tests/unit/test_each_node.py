@@ -18,6 +18,7 @@ from proofmark.common.files import read_json
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judged
 from proofmark.machine.scheduler import Refused, Request
+from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.run import Run
@@ -155,7 +156,9 @@ def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
 @pytest.fixture
 def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose scheduler heads jobs of several nodes, as "none" does not."""
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     return run_of(kit)
 
 
@@ -175,7 +178,9 @@ def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
 def test_a_pair_is_not_measured_without_its_other_node(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, absent: str, measures: bool
 ) -> None:
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     planned(kit, "each-pair")
     step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
     assert f"{HERE}+node1" in step.instances()
@@ -190,14 +195,16 @@ def test_a_pair_is_not_measured_without_its_other_node(
 def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     submitted: list[str] = []
 
-    def submit(script: Path, request: Request) -> str:
+    def submit(self: object, script: Path, request: Request) -> str:
         submitted.append(script.read_text())
         raise Refused("enough is known")
 
-    monkeypatch.setattr("proofmark.machine.schedulers.none.submit", submit)
+    monkeypatch.setattr(NoScheduler, "submit", submit)
     nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
     run, said = run_of(kit), list[str]()
@@ -258,7 +265,9 @@ def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
 
 
 def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     planned(kit, "each-pair")
     run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
     for step in run.plan.steps():

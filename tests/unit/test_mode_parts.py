@@ -23,12 +23,15 @@ from proofmark.machine.bmc.backends import Given, back_end, names
 from proofmark.machine.bmc.backends.syscfg import read_shown
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.bmc.model import Host, Offer, Reading, foreign, mistakes
-from proofmark.machine.drain import drain_of, pbs, slurm
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.verification import judge, read_seen, shows
 from proofmark.machine.outcome import Failed, Outcome
 from proofmark.machine.preflight import preflight
 from proofmark.machine.remote_shell import PROBE, Reach
+from proofmark.machine.scheduler import draining
+from proofmark.machine.schedulers import slurm as slurm_module
+from proofmark.machine.schedulers.pbs import Pbs
+from proofmark.machine.schedulers.slurm import Slurm as SlurmScheduler
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.node.smbios import knl_mode, structures
@@ -246,7 +249,7 @@ class TestSchedulers:
         ],
     )
     def test_slurm_lines(self, line: str, out: bool, idle: bool, reason: str) -> None:
-        name, standing = slurm._standing(line)
+        name, standing = slurm_module._node_status(line)
         assert (name, standing.out, standing.idle) == ("n1", out, idle)
         assert standing.reason.startswith(reason)
 
@@ -255,14 +258,14 @@ class TestSchedulers:
         (tmp_path / "pbsnodes").write_text(f'#!/bin/sh\necho "$@" >>"$0.calls"\necho \'{told}\'\n')
         (tmp_path / "pbsnodes").chmod(0o755)
         monkeypatch.setenv("PATH", searched_first(tmp_path))
-        standing = pbs.look(["n1"])["n1"]
+        standing = Pbs().node_status(["n1"])["n1"]
         assert (standing.out, standing.idle, standing.reason) == (True, False, "x")
-        pbs.drain(["n1"], "proofmark:r")
+        Pbs().drain(["n1"], "proofmark:r")
         assert "-o -C proofmark:r n1" in (tmp_path / "pbsnodes.calls").read_text()
 
-    def test_a_scheduler_that_nobody_has_written_is_named(self) -> None:
-        with pytest.raises(BadInput, match="cannot be drained yet"):
-            drain_of("loadleveler")
+    def test_a_scheduler_that_drains_no_nodes_is_named(self) -> None:
+        with pytest.raises(BadInput, match="it drains no nodes; accepted: none, pbs, slurm"):
+            draining("loadleveler")
 
 
 @pytest.fixture
@@ -295,7 +298,29 @@ class TestPreflight:
     def test_all_is_well(self, kit: Kit) -> None:
         end = datetime.now(UTC) + timedelta(hours=1)
         found = self.outcomes(kit, self.site(kit, reach=["sh", "-s"]), end)
+        assert found.pop("scheduler") == ["NOT_NEEDED"]  # the plan changes no mode
         assert set().union(*found.values()) == {"OK"}
+
+    @pytest.mark.parametrize(
+        ("scheduler", "mode", "outcome"),
+        [
+            ("sge", "current", "NOT_NEEDED"),
+            ("loadleveler", "current", "NOT_NEEDED"),
+            ("sge", "other", "CANNOT_DRAIN"),
+            ("none", "other", "OK"),
+        ],
+    )
+    def test_only_a_plan_that_changes_a_mode_needs_to_drain(
+        self, kit: Kit, scheduler: str, mode: str, outcome: str
+    ) -> None:
+        site, plan = self.site(kit, reach=["sh", "-s"]), kit.plan()
+        partition = site.partition.model_copy(update={"scheduler": scheduler})
+        site = site.model_copy(update={"partition": partition})
+        groups = [group.model_copy(update={"mode": mode}) for group in plan.groups]
+        plan = plan.model_copy(update={"groups": groups})
+        findings = preflight(site, plan, Credentials(USER, PASSWORD), None, "root")
+        (found,) = (each for each in findings if each.what.startswith("scheduler:"))
+        assert found.outcome == outcome
 
     @pytest.mark.parametrize(
         ("script", "outcome"),
@@ -328,9 +353,9 @@ def test_the_slurm_of_the_tests_is_slurm_enough(
 ) -> None:
     there = Slurm(tmp_path)
     monkeypatch.setenv("PATH", searched_first(tmp_path))
-    slurm.drain(["n1"], "proofmark:r x")
+    SlurmScheduler().drain(["n1"], "proofmark:r x")
     assert there.drained == {"n1": "proofmark:r x"}
-    assert slurm.look(["n1"])["n1"].reason == "proofmark:r x"
-    assert slurm.rights("n1") == ""
-    slurm.resume(["n1"])
+    assert SlurmScheduler().node_status(["n1"])["n1"].reason == "proofmark:r x"
+    assert SlurmScheduler().missing_permission("n1") == ""
+    SlurmScheduler().resume(["n1"])
     assert there.drained == {}

@@ -17,8 +17,8 @@ from tests.bmc.crews import SHAPES, Slurm, World, searched_first
 from tests.bmc.server import PASSWORD, Emulator, Timing
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.drain import slurm
 from proofmark.machine.modes.rollout import Result, summary
+from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal, journals, proven
 
 BEFORE = ("Quadrant", "Flat")

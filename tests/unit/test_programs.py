@@ -21,11 +21,10 @@ from proofmark.cli.nodes import programs as look_for_programs
 from proofmark.cli.preflight import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs import launchers
-from proofmark.machine import schedulers
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
-from proofmark.machine.scheduler import Request
+from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
@@ -88,9 +87,7 @@ def generated(folder: Path) -> list[str]:
     bound = launch(ALIKE)
     lines = [launchers.lines(name, bound) for name in launchers.names()]
     asked = Request("job", ["n1", "n2"], 60, folder / "log", Queue())
-    fans = [
-        schedulers.scheduler(name).fan_out(asked) for name in schedulers.names() if name != "none"
-    ]
+    fans = [scheduler(name).fan_out(asked) for name in SCHEDULERS.names() if name != "none"]
     return [*steps, *("\n".join(each) for each in [*lines, *fans])]
 
 

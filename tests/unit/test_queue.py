@@ -26,8 +26,8 @@ from proofmark.site.execution import Queue
 class Scripted:
     """A scheduler that says of each job the next of its words; the last one stays."""
 
-    POLL_S = 0.01
-    APART = True
+    poll_s = 0.01
+    isolates_jobs = True
 
     def __init__(self, *words: Report | Exception | None, run: Run | None = None) -> None:
         self.words, self.run = list(words), run
@@ -233,7 +233,9 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
     scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
     site = kit.site(hosts=("n1", "n2", "n3"))
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     watch(kit, scheduler, monkeypatch, run, jobs_at_once=2)
     assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
@@ -245,13 +247,15 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
     site = kit.site(hosts=[f"n{number}" for number in range(20)])
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
-    monkeypatch.setattr("proofmark.machine.schedulers.none.header", lambda request: [])
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     scheduler = Scripted(Report(State.RUNNING), Report(State.CANCELLED))
     watch(kit, scheduler, monkeypatch, run, jobs_at_once=20)
     assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
     jobs = Jobs(run, [], "fake", Queue(), lambda line: None)
-    scheduler.POLL_S = 15.0
+    scheduler.poll_s = 15.0
     jobs._changed -= 100
     assert jobs.pause == pytest.approx(5, abs=0.2)
     jobs._changed -= 10_000

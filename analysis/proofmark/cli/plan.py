@@ -16,7 +16,7 @@ from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
-from proofmark.machine import schedulers
+from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
@@ -159,7 +159,7 @@ def validate(options: Namespace) -> int:
         environments=[
             each.name for each in (kit_folder() / "environments").iterdir() if each.is_dir()
         ],
-        schedulers=schedulers.names(),
+        schedulers=SCHEDULERS.names(),
     )
     if mistakes:
         raise BadInput(*mistakes)

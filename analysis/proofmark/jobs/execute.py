@@ -13,7 +13,7 @@ from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.jobs.watch import Jobs
-from proofmark.machine.schedulers import scheduler
+from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import proven

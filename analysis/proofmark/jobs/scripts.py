@@ -15,7 +15,7 @@ from proofmark.jobs.launchers import Cpus, Launch, starts_children
 from proofmark.jobs.launchers import lines as launcher_lines
 from proofmark.jobs.request import request_of
 from proofmark.machine.scheduler import Request
-from proofmark.machine.schedulers import scheduler as scheduler_called
+from proofmark.machine.scheduler import scheduler as scheduler_called
 from proofmark.plan.host_cpus import real_domains, real_seats
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.site.execution import NOTHING_TOLD, Queue, StandIns, Starting

@@ -13,8 +13,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.jobs.request import request_of
 from proofmark.jobs.scripts import write_job
-from proofmark.machine.scheduler import NoAnswer, Refused, Request
-from proofmark.machine.schedulers import scheduler
+from proofmark.machine.scheduler import NoAnswer, Refused, Request, scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, Ticket, told, unfinished
 from proofmark.runs.job_state import Report, State
@@ -93,7 +92,7 @@ class Jobs:
     def pause(self) -> float:
         """Seconds until the next turn: a twentieth of how long nothing has happened."""
         quiet = time.monotonic() - self._changed
-        return min(self._scheduler.POLL_S, max(0.2, quiet / 20))
+        return min(self._scheduler.poll_s, max(0.2, quiet / 20))
 
     @property
     def line(self) -> str:
@@ -165,7 +164,7 @@ class Jobs:
 
     def _apart(self, job: Job) -> bool:
         """Tell whether `job` cannot disturb one that is submitted already."""
-        if self._queue.exclusive and self._scheduler.APART:
+        if self._queue.exclusive and self._scheduler.isolates_jobs:
             return True
         return not any(set(job.nodes) & set(live.job.nodes) for live in self._live)
 

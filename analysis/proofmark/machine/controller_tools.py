@@ -7,7 +7,7 @@ import subprocess
 from proofmark.machine.outcome import Failed, Outcome
 
 
-def ask(*command: str, timeout_s: float) -> str:
+def ask_tool(*command: str, timeout_s: float) -> str:
     """Run a command and return what it prints.
 
     Raises:

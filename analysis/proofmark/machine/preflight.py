@@ -16,12 +16,12 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.bmc.backends import Given, back_end
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.drain import drain_of
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.outcome import Failed
 from proofmark.machine.programs import SCRIPT as MISSING_COMMANDS
 from proofmark.machine.programs import lacking, plan_programs
 from proofmark.machine.remote_shell import Reach
+from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import resets_s
 from proofmark.site.firmware import Firmware
@@ -36,12 +36,11 @@ SSH_SAYS = {
     "Permission denied": "LOGIN",
     "no such user": "NO_USER",
 }
-STOPS = {"slurm": "scancel", "pbs": "qdel", "sge": "qdel", "lsf": "bkill", "none": "kill"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: ``OK``, ``NOT_TOLD``, or what is wrong."""
+    """One check: ``OK``, ``NOT_NEEDED``, ``NOT_TOLD``, or what is wrong."""
 
     what: str
     outcome: str
@@ -50,7 +49,7 @@ class Finding:
     @property
     def bad(self) -> bool:
         """Whether a run must not start with it."""
-        return self.outcome not in ("OK", "NOT_TOLD")
+        return self.outcome not in ("OK", "NOT_NEEDED", "NOT_TOLD")
 
 
 def preflight(
@@ -62,7 +61,7 @@ def preflight(
     findings = _nodes(site, there, user)
     findings += _programs(site, there, plan_programs(plan))
     findings += _bmcs(site, firmware, who) if firmware else []
-    return [*findings, _rights(site), _window(plan, firmware, end), _stop(site)]
+    return [*findings, _rights(site, plan), _window(plan, firmware, end), _stop(site)]
 
 
 def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
@@ -134,10 +133,12 @@ def _grouped(what: str, words: dict[str, str]) -> list[Finding]:
     ]
 
 
-def _rights(site: Site) -> Finding:
+def _rights(site: Site, plan: Plan) -> Finding:
     what = "scheduler: may we drain?"
+    if all(group.mode == plan.current_mode for group in plan.groups):
+        return Finding(what, "NOT_NEEDED", "the plan changes no mode")
     try:
-        why = drain_of(site.partition.scheduler).rights(site.hosts[0])
+        why = draining(site.partition.scheduler).missing_permission(site.hosts[0])
     except BadInput as error:
         return Finding(what, "CANNOT_DRAIN", str(error))
     return Finding(what, "NO_RIGHTS" if why else "OK", why or site.partition.scheduler)
@@ -154,7 +155,6 @@ def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Find
 
 
 def _stop(site: Site) -> Finding:
-    command = STOPS.get(site.partition.scheduler, "")
-    there = bool(command and shutil.which(command))
-    text = f"Ctrl-C ends jobs by {command or 'nothing known'}; then playbooks/restore.yml"
-    return Finding("stop command", "OK" if there else "NO_STOP", text)
+    command = scheduler(site.partition.scheduler).stop_command
+    text = f"Ctrl-C ends jobs by {command}; then playbooks/restore.yml"
+    return Finding("stop command", "OK" if shutil.which(command) else "NO_STOP", text)

@@ -1,14 +1,18 @@
-"""What all schedulers share: what a job asks for, what may become of it, and how one is asked."""
+"""A scheduler: what a job requests of it, how its commands are called, how nodes are drained."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from proofmark.common.errors import bad_input
+from proofmark.common.plugins import Plugins
+from proofmark.runs.job_state import Report
 from proofmark.site.execution import Queue
 
 _ANSWER_S = 60
@@ -47,6 +51,128 @@ class Request:
         """The time limit as ``HH:MM:SS``."""
         minutes, seconds = divmod(self.seconds, 60)
         return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"
+
+
+class Scheduler(ABC):
+    """A scheduler; all methods but `header` and `fan_out` call its commands.
+
+    These raise `NoAnswer` if it cannot be reached.
+
+    Attributes:
+        poll_s: the longest pause between two polls.
+        isolates_jobs: whether jobs that share a node never run there at the same time.
+        stop_command: the program that ends a job.
+    """
+
+    poll_s: ClassVar[float]
+    isolates_jobs: ClassVar[bool]
+    stop_command: ClassVar[str]
+
+    @abstractmethod
+    def header(self, request: Request) -> list[str]:
+        """Return the first lines of the job script."""
+
+    @abstractmethod
+    def fan_out(self, request: Request) -> list[str]:
+        """Return the shell function ``on_all SCRIPT ARGUMENT…`` of the job script.
+
+        It runs the script by sh on every node of the job, waits for all, and passes TERM on. It is
+        the last command of its shell, so it may ``exec``.
+        """
+
+    @abstractmethod
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script` and return the id of the job.
+
+        Raises:
+            Refused: the scheduler does not take it.
+        """
+
+    @abstractmethod
+    def find(self, name: str) -> str:
+        """Return the id of the job called `name` that has not ended, or nothing."""
+
+    @abstractmethod
+    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+        """Return the state of each job, by one call; unknown jobs are left out."""
+
+    @abstractmethod
+    def ended(self, job: str) -> Report | None:
+        """Return how a job ended that `states` has no longer; None if that is unknown."""
+
+    @abstractmethod
+    def cancel(self, ids: Sequence[str]) -> None:
+        """End the jobs; it need not wait."""
+
+    @abstractmethod
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return ``idle``, ``busy`` or ``down …`` of each node whose state is known."""
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """What a scheduler reports of a node.
+
+    Attributes:
+        out: whether it takes no new jobs.
+        idle: whether no job is on it.
+        reason: why it is out.
+    """
+
+    out: bool
+    idle: bool
+    reason: str = ""
+
+
+class DrainingScheduler(Scheduler):
+    """A scheduler that takes nodes out of service and returns them.
+
+    Its methods raise `Failed` if the scheduler refuses.
+    """
+
+    @abstractmethod
+    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+        """Return the status of each node."""
+
+    @abstractmethod
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """Let the nodes take no further job."""
+
+    @abstractmethod
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Let the nodes take jobs again."""
+
+    @abstractmethod
+    def missing_permission(self, node: str) -> str:
+        """Return why this user may not drain `node`; empty if they may."""
+
+
+SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")
+"""All schedulers; a site's own are entry points of this group."""
+
+
+def scheduler(name: str) -> Scheduler:
+    """Return the scheduler `name`.
+
+    Raises:
+        BadInput: there is no such scheduler.
+    """
+    return SCHEDULERS.get(name)()
+
+
+def draining(name: str) -> DrainingScheduler:
+    """Return the scheduler `name`, which can drain nodes.
+
+    Raises:
+        BadInput: there is no such scheduler, or the kit cannot drain its nodes.
+    """
+    found = scheduler(name)
+    if isinstance(found, DrainingScheduler):
+        return found
+    able = (
+        each for each in SCHEDULERS.names() if issubclass(SCHEDULERS.get(each), DrainingScheduler)
+    )
+    raise bad_input("partition", "scheduler", f"{name!r}: it drains no nodes", ", ".join(able))
 
 
 def ask(

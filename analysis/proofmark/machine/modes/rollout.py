@@ -10,11 +10,11 @@ from time import monotonic
 from proofmark.common.errors import BadInput, Mistake
 from proofmark.common.nodesets import folded
 from proofmark.machine.bmc.model import Host, Reading, differing, mistakes
-from proofmark.machine.drain import Drain, Standing
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.transition import Goal, Passage, goal_of_return
 from proofmark.machine.modes.verification import Seen
 from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.journal import History, Journal
 
 Goals = Callable[[History], Goal]
@@ -49,7 +49,7 @@ class Crew:
     run: Path
     tag: str
     passage: Passage
-    drain: Drain
+    drain: DrainingScheduler
     hosts: Mapping[str, Host]
     say: Callable[[str], None]
 
@@ -77,7 +77,7 @@ class Crew:
         """
         if not nodes:
             return {}, {}
-        standing = self.drain.look(nodes) if self._drains else {}
+        standing = self.drain.node_status(nodes) if self._drains else {}
 
         def one(node: str) -> Checked:
             past = Journal(self.run, node).history()
@@ -132,7 +132,7 @@ class Crew:
     def _files(self) -> list[Path]:
         return sorted((self.run / "journal").glob("*.jsonl"))
 
-    def _held_by(self, standing: Standing, past: History) -> str:
+    def _held_by(self, standing: NodeStatus, past: History) -> str:
         """Return who else has taken a node out of service, if anybody."""
         if not standing.out or standing.reason.startswith(self.tag):
             return ""
@@ -214,7 +214,9 @@ class Crew:
             Journal(self.run, node).result("drain", address=address, tag=self.tag)
         firmware = self.passage.firmware
         until = monotonic() + firmware.drain_limit_s
-        while busy := [n for n, each in self.drain.look(list(batch)).items() if not each.idle]:
+        while busy := [
+            n for n, each in self.drain.node_status(list(batch)).items() if not each.idle
+        ]:
             if monotonic() > until or self.passage.stop.wait(min(firmware.poll_s, 5)):
                 break
         text = f"jobs still run after {firmware.drain_limit_s:.0f} s"
@@ -228,7 +230,7 @@ class Crew:
         for node in every:
             Journal(self.run, node).intent(last)
         if every and self._drains:
-            standing = self.drain.look(every)
+            standing = self.drain.node_status(every)
             ours = [node for node in every if standing[node].reason.startswith(self.tag)]
             if ours:
                 self.drain.resume(ours)

@@ -11,11 +11,11 @@ from proofmark.common.expressions import render
 from proofmark.machine.bmc.backends import Given, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.drain import drain_of
 from proofmark.machine.modes.rollout import Crew
 from proofmark.machine.modes.transition import Goal, Passage
 from proofmark.machine.modes.verification import Shape, judge
 from proofmark.machine.remote_shell import Reach
+from proofmark.machine.scheduler import draining
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware, Scalar, wanted
 from proofmark.site.inventory import Site
@@ -40,7 +40,7 @@ def crew_of(opened: Run, site: Site, who: Credentials, say: Say, stop: threading
         run=opened.folder,
         tag=f"proofmark:{opened.id}",
         passage=Passage(firmware, back_end(Given(firmware, who, shell)), shell, every, stop),
-        drain=drain_of(site.partition.scheduler),
+        drain=draining(site.partition.scheduler),
         hosts=hosts_of(site, firmware),
         say=say,
     )

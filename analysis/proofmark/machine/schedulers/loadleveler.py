@@ -6,13 +6,11 @@ import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.machine.scheduler import Refused, Request, ask, ssh_to
+from proofmark.machine.scheduler import Refused, Request, Scheduler, ask, ssh_to
 from proofmark.runs.job_state import Report, State
 
-POLL_S = 30.0
-APART = True
-
 _SILENT = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
+
 _NOTHING = "There is currently no job status to report"
 
 _STATES = {
@@ -44,52 +42,71 @@ _STATES = {
 """LoadLeveler: Using and Administering, "LoadLeveler job states"; the short form of llq."""
 
 
-def header(request: Request) -> list[str]:
-    """Return the lines of ``# @``."""
-    queue = request.queue
-    machines = " ".join(f'"{node}"' for node in request.nodes)
-    chosen = {
-        "job_name": request.name,
-        "job_type": "parallel" if len(request.nodes) > 1 else "serial",
-        "node": str(len(request.nodes)) if len(request.nodes) > 1 else "",
-        "tasks_per_node": "1" if len(request.nodes) > 1 else "",
-        "requirements": f"(Machine == {{{machines}}})",
-        "node_usage": "not_shared" if queue.exclusive else "shared",
-        "wall_clock_limit": request.clock,
-        "output": str(request.log),
-        "error": str(request.log),
-        "restart": "no",  # a job that is run again is a new attempt, which we start
-        "class": queue.name,
-        "account_no": queue.account,
-        "ll_res_id": queue.reservation,
-    }
-    lines = [f"{name} = {value}" for name, value in chosen.items() if value]
-    return [f"# @ {line}" for line in [*lines, *queue.options, "queue"]]
+class LoadLeveler(Scheduler):
+    """LoadLeveler (3 and later)."""
 
+    poll_s = 30.0
+    isolates_jobs = True
+    stop_command = "llcancel"
 
-def fan_out(request: Request) -> list[str]:
-    """Start it by ssh: nothing of LoadLeveler's starts a plain command on every node."""
-    return ssh_to(request.nodes)
+    def header(self, request: Request) -> list[str]:
+        """Return the lines of ``# @``."""
+        queue = request.queue
+        machines = " ".join(f'"{node}"' for node in request.nodes)
+        chosen = {
+            "job_name": request.name,
+            "job_type": "parallel" if len(request.nodes) > 1 else "serial",
+            "node": str(len(request.nodes)) if len(request.nodes) > 1 else "",
+            "tasks_per_node": "1" if len(request.nodes) > 1 else "",
+            "requirements": f"(Machine == {{{machines}}})",
+            "node_usage": "not_shared" if queue.exclusive else "shared",
+            "wall_clock_limit": request.clock,
+            "output": str(request.log),
+            "error": str(request.log),
+            "restart": "no",  # a job that is run again is a new attempt, which we start
+            "class": queue.name,
+            "account_no": queue.account,
+            "ll_res_id": queue.reservation,
+        }
+        lines = [f"{name} = {value}" for name, value in chosen.items() if value]
+        return [f"# @ {line}" for line in [*lines, *queue.options, "queue"]]
 
+    def fan_out(self, request: Request) -> list[str]:
+        """Start it by ssh: nothing of LoadLeveler's starts a plain command on every node."""
+        return ssh_to(request.nodes)
 
-def submit(script: Path, request: Request) -> str:
-    """Submit `script`; filters of the site may talk before the answer."""
-    said = ask("llsubmit", str(script), silent=_SILENT)
-    for line in said.splitlines():
-        if line.startswith("llsubmit: The job ") and line.count('"') == 2:
-            return line.split('"')[1]
-    raise Refused(f"llsubmit: {said.strip()[-200:]}")
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script`; filters of the site may talk before the answer."""
+        said = ask("llsubmit", str(script), silent=_SILENT)
+        for line in said.splitlines():
+            if line.startswith("llsubmit: The job ") and line.count('"') == 2:
+                return line.split('"')[1]
+        raise Refused(f"llsubmit: {said.strip()[-200:]}")
 
+    def find(self, name: str) -> str:
+        """Return the job that is called `name`."""
+        return next((job for job, _, called in _queue() if called == name), "")
 
-def find(name: str) -> str:
-    """Return the job that is called `name`."""
-    return next((job for job, _, called in _queue() if called == name), "")
+    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+        """Ask llq once for all jobs of this user."""
+        found = {job: _state(word) for job, word, _ in _queue()}
+        return {job: found[job] for job in ids if job in found}
 
+    def ended(self, job: str) -> Report | None:
+        """Return nothing: the history is the administrators'."""
+        return None
 
-def states(ids: Sequence[str]) -> Mapping[str, Report]:
-    """Ask llq once for all jobs of this user."""
-    found = {job: _state(word) for job, word, _ in _queue()}
-    return {job: found[job] for job in ids if job in found}
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Cancel the jobs."""
+        ask("llcancel", *ids, silent=_SILENT)
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Ask llstatus once."""
+        said = ask("llstatus", "-r", "%n", "%sta", silent=_SILENT)
+        told = dict(line.split("!", 1) for line in said.splitlines() if line.count("!") == 1)
+        short = {name.partition(".")[0]: state for name, state in told.items()}
+        found = {name: told.get(name, short.get(name, "")) for name in names}
+        return {name: _node(state) for name, state in found.items() if state}
 
 
 def _queue() -> list[tuple[str, str, str]]:
@@ -103,25 +120,6 @@ def _queue() -> list[tuple[str, str, str]]:
 
 def _state(word: str) -> Report:
     return Report(_STATES.get(word, State.UNKNOWN), word)
-
-
-def ended(job: str) -> Report | None:
-    """Return nothing: the history is the administrators'."""
-    return None
-
-
-def cancel(ids: Sequence[str]) -> None:
-    """Cancel the jobs."""
-    ask("llcancel", *ids, silent=_SILENT)
-
-
-def nodes(names: Sequence[str]) -> Mapping[str, str]:
-    """Ask llstatus once."""
-    said = ask("llstatus", "-r", "%n", "%sta", silent=_SILENT)
-    told = dict(line.split("!", 1) for line in said.splitlines() if line.count("!") == 1)
-    short = {name.partition(".")[0]: state for name, state in told.items()}
-    found = {name: told.get(name, short.get(name, "")) for name in names}
-    return {name: _node(state) for name, state in found.items() if state}
 
 
 def _node(state: str) -> str:

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.machine.scheduler import NoAnswer, Request, ask
+from proofmark.machine.controller_tools import ask_tool
+from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.scheduler import DrainingScheduler, NoAnswer, NodeStatus, Request, ask
 from proofmark.runs.job_state import Report, State
 
-POLL_S = 15.0
-APART = True
-
 _SILENT = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
+
 _UNKNOWN_JOB = 153
+
 _FINISHED_JOB = 35
 
 _STATES = {
@@ -52,55 +53,120 @@ _EXITS = {
 
 _TERMINATED, _LIMIT = 91, 93  # substates of F
 
+_DOWN = ("down", "offline", "unresolvable", "stale", "maintenance", "Stale", "unknown", "sleep")
 
-def header(request: Request) -> list[str]:
-    """Return the lines of ``#PBS``."""
-    queue = request.queue
-    place = "scatter:excl" if queue.exclusive else "scatter"
-    chosen = {
-        "-N": request.name,
-        "-l select=": "+".join(f"1:host={node}" for node in request.nodes),
-        "-l place=": place,
-        "-l walltime=": request.clock,
-        "-j": "oe",
-        "-o": shlex.quote(f"{request.log}"),
-        "-r": "n",  # a job that is run again is a new attempt, which we start
-        "-q": queue.reservation or queue.name,  # a reservation is a queue of that name
-        "-A": queue.account,
-    }
-    lines = [
-        f"{flag}{value}" if flag.endswith("=") else f"{flag} {value}"
-        for flag, value in chosen.items()
-        if value
-    ]
-    return [f"#PBS {line}" for line in [*lines, *queue.options]]
+TIMEOUT_S = 60
+
+AT_ONCE = 500
+"""Names on one command line."""
+
+OUT = {"offline", "down", "stale", "provisioning", "maintenance"}
 
 
-def fan_out(request: Request) -> list[str]:
-    """Start it by pbsdsh, once on every virtual node that the job was given: one a host."""
-    return ["on_all() {", 'exec pbsdsh -- sh "$@"', "}"]
+class Pbs(DrainingScheduler):
+    """PBS Pro and OpenPBS (12 and later, which answer in JSON)."""
 
+    poll_s = 15.0
+    isolates_jobs = True
+    stop_command = "qdel"
 
-def submit(script: Path, request: Request) -> str:
-    """Submit `script`."""
-    return ask("qsub", str(script), silent=_SILENT).split()[-1]
+    def header(self, request: Request) -> list[str]:
+        """Return the lines of ``#PBS``."""
+        queue = request.queue
+        place = "scatter:excl" if queue.exclusive else "scatter"
+        chosen = {
+            "-N": request.name,
+            "-l select=": "+".join(f"1:host={node}" for node in request.nodes),
+            "-l place=": place,
+            "-l walltime=": request.clock,
+            "-j": "oe",
+            "-o": shlex.quote(f"{request.log}"),
+            "-r": "n",  # a job that is run again is a new attempt, which we start
+            "-q": queue.reservation or queue.name,  # a reservation is a queue of that name
+            "-A": queue.account,
+        }
+        lines = [
+            f"{flag}{value}" if flag.endswith("=") else f"{flag} {value}"
+            for flag, value in chosen.items()
+            if value
+        ]
+        return [f"#PBS {line}" for line in [*lines, *queue.options]]
 
+    def fan_out(self, request: Request) -> list[str]:
+        """Start it by pbsdsh, once on every virtual node that the job was given: one a host."""
+        return ["on_all() {", 'exec pbsdsh -- sh "$@"', "}"]
 
-def find(name: str) -> str:
-    """Return the job that is called `name`."""
-    found = ask("qselect", "-N", name, silent=_SILENT).split()
-    return found[0] if found else ""
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script`."""
+        return ask("qsub", str(script), silent=_SILENT).split()[-1]
 
+    def find(self, name: str) -> str:
+        """Return the job that is called `name`."""
+        found = ask("qselect", "-N", name, silent=_SILENT).split()
+        return found[0] if found else ""
 
-def states(ids: Sequence[str]) -> Mapping[str, Report]:
-    """Ask qstat once, for ended ones too."""
-    codes = (0, _UNKNOWN_JOB, _FINISHED_JOB)
-    said = ask("qstat", "-x", "-f", "-F", "json", *ids, silent=_SILENT, good=codes)
-    try:
-        jobs: dict[str, dict[str, Any]] = json.loads(said).get("Jobs", {}) if said.strip() else {}
-    except ValueError:
-        raise NoAnswer(f"qstat: no JSON but {said[-100:]!r}") from None
-    return {job: _state(told) for job, told in jobs.items() if job in ids}
+    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+        """Ask qstat once, for ended ones too."""
+        codes = (0, _UNKNOWN_JOB, _FINISHED_JOB)
+        said = ask("qstat", "-x", "-f", "-F", "json", *ids, silent=_SILENT, good=codes)
+        try:
+            jobs: dict[str, dict[str, Any]] = (
+                json.loads(said).get("Jobs", {}) if said.strip() else {}
+            )
+        except ValueError:
+            raise NoAnswer(f"qstat: no JSON but {said[-100:]!r}") from None
+        return {job: _state(told) for job, told in jobs.items() if job in ids}
+
+    def ended(self, job: str) -> Report | None:
+        """Return nothing: `states` asks the history already, where the server keeps one."""
+        return None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Delete the jobs; one that has ended is none to complain about."""
+        ask("qdel", *ids, silent=_SILENT, good=(0, _UNKNOWN_JOB, _FINISHED_JOB))
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Ask pbsnodes once."""
+        said = json.loads(ask("pbsnodes", "-a", "-F", "json", silent=_SILENT))
+        told: dict[str, dict[str, Any]] = said.get("nodes", {})
+        wanted = set(names)
+        return {
+            name: _node(str(node.get("state", "")), str(node.get("comment", "")))
+            for name, node in told.items()
+            if name in wanted
+        }
+
+    def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
+        """Read state, jobs and comment of each node."""
+        found: dict[str, NodeStatus] = {}
+        for some in _parts(nodes):
+            told = json.loads(_pbsnodes("-v", "-F", "json", *some)).get("nodes", {})
+            for name, each in told.items():
+                states = set(str(each.get("state", "")).split(","))
+                found[name] = NodeStatus(
+                    bool(states & OUT), not each.get("jobs"), str(each.get("comment", ""))
+                )
+        if missing := sorted(set(nodes) - found.keys()):
+            raise Failed(Outcome.UNEXPECTED, f"pbsnodes does not know {', '.join(missing[:5])}")
+        return found
+
+    def drain(self, nodes: Sequence[str], reason: str) -> None:
+        """Let the nodes take no further job."""
+        for some in _parts(nodes):
+            _pbsnodes("-o", "-C", reason, *some)
+
+    def resume(self, nodes: Sequence[str]) -> None:
+        """Let the nodes take jobs again, and take our comment from them."""
+        for some in _parts(nodes):
+            _pbsnodes("-r", "-C", "", *some)
+
+    def missing_permission(self, node: str) -> str:
+        """Return why we may not drain, or nothing: its comment is set to what it is."""
+        try:
+            _pbsnodes("-C", self.node_status([node])[node].reason, node)
+        except Failed as failed:
+            return failed.text
+        return ""
 
 
 def _state(told: Mapping[str, Any]) -> Report:
@@ -118,32 +184,15 @@ def _state(told: Mapping[str, Any]) -> Report:
     return Report(state, " ".join(filter(None, (letter, comment))))
 
 
-def ended(job: str) -> Report | None:
-    """Return nothing: `states` asks the history already, where the server keeps one."""
-    return None
-
-
-def cancel(ids: Sequence[str]) -> None:
-    """Delete the jobs; one that has ended is none to complain about."""
-    ask("qdel", *ids, silent=_SILENT, good=(0, _UNKNOWN_JOB, _FINISHED_JOB))
-
-
-_DOWN = ("down", "offline", "unresolvable", "stale", "maintenance", "Stale", "unknown", "sleep")
-
-
-def nodes(names: Sequence[str]) -> Mapping[str, str]:
-    """Ask pbsnodes once."""
-    said = json.loads(ask("pbsnodes", "-a", "-F", "json", silent=_SILENT))
-    told: dict[str, dict[str, Any]] = said.get("nodes", {})
-    wanted = set(names)
-    return {
-        name: _node(str(node.get("state", "")), str(node.get("comment", "")))
-        for name, node in told.items()
-        if name in wanted
-    }
-
-
 def _node(state: str, comment: str) -> str:
     if any(word.startswith(_DOWN) for word in state.replace(",", " ").split()):
         return " ".join(filter(None, ("down", state, comment)))
     return "idle" if state == "free" else "busy"
+
+
+def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
+    return [nodes[at : at + AT_ONCE] for at in range(0, len(nodes), AT_ONCE)]
+
+
+def _pbsnodes(*arguments: str) -> str:
+    return ask_tool("pbsnodes", *arguments, timeout_s=TIMEOUT_S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from proofmark.machine.bmc.backends import BackEnd, Given, only
 from proofmark.machine.bmc.model import Host, Offer, Reading
-from proofmark.machine.controller_tools import ask
+from proofmark.machine.controller_tools import ask_tool
 from proofmark.site.firmware import Settings
 
 
@@ -47,7 +47,7 @@ class KnlGeneric:
         return self.read(host, wanted).current
 
     def _run(self, *command: str) -> str:
-        return ask(*command, timeout_s=self._timeout_s)
+        return ask_tool(*command, timeout_s=self._timeout_s)
 
 
 def _features(text: str) -> list[str]:
