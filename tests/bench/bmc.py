@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.processes import running
 
-from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host, Reading
 from proofmark.machine.fanout import fan_out, split
@@ -91,7 +91,7 @@ def by_the_kit(told: Mapping[str, Any], at_once: int) -> Cost:
     facts = {"back_end": "redfish", "port": told["port"], "ca": told["ca"], "timeout_s": 60}
     firmware = Firmware.model_validate(facts)
     who = Credentials(told["user"], told["password"])
-    end = back_end(Given(firmware, who, Reach(["false"], 1)))
+    end = back_end(BackEndContext(firmware, who, Reach(["false"], 1)))
     hosts = [Host(node, address) for node, address in told["addresses"].items()]
     start, before = time.monotonic(), _cpu_s(resource.RUSAGE_SELF)
     readings, bad = split(fan_out(hosts, lambda host: end.read(host, WANTED), at_once))

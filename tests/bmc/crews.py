@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.bmc.server import PASSWORD, USER, Emulator
 
-from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.modes.rollout import Crew
@@ -140,7 +140,7 @@ class World:
         firmware = self.firmware(**changes)
         shell = Reach(firmware.reach, firmware.timeout_s)
         every = {**wanted(firmware, SHAPES["quadrant-hybrid25"].settings)} if ATTRIBUTES else {}
-        given = Given(firmware, Credentials(USER, PASSWORD), shell)
+        given = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return Crew(
             run=self.run,
             tag="proofmark:test",

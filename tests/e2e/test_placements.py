@@ -13,7 +13,7 @@ from tests.vcluster.cluster import Cluster
 from tests.vcluster.slurm import Slurm
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.jobs.scripts import step_script
+from proofmark.jobs.step_script import step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.validity import step_trouble

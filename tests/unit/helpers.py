@@ -15,7 +15,8 @@ from hypothesis import settings
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
-from proofmark.jobs.scripts import repeated_commands, write_steps
+from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.step_script import repeated_commands
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run, leave_out, start_or_continue

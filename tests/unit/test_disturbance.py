@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
-from proofmark.jobs.launchers import starts_children
+from proofmark.jobs.launcher import launcher as launcher_called
 from proofmark.judge.judging import judged
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
@@ -180,7 +180,7 @@ class TestShares:
     ("launcher", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
 )
 def test_ranks_of_a_daemon_are_no_processes_of_the_step(launcher: str, known: bool) -> None:
-    assert starts_children(launcher) is known
+    assert launcher_called(launcher).starts_children is known
 
 
 def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:

@@ -14,8 +14,8 @@ import pytest
 from tests.vcluster.cluster import SAFE_PATH
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs import launchers
-from proofmark.jobs.launchers import Cpus, Launch, mask
+from proofmark.jobs.launcher import LAUNCHERS, Cpus, Launch, mask
+from proofmark.jobs.launcher import launcher as launcher_called
 from proofmark.site.execution import Starting
 
 Ranks = Sequence[tuple[int, Cpus]]
@@ -51,7 +51,7 @@ def launch(
 
 
 def text(launcher: str, what: Launch) -> str:
-    return "\n".join(launchers.lines(launcher, what))
+    return "\n".join(launcher_called(launcher).lines(what))
 
 
 def here(document: str, script: str) -> list[str]:
@@ -66,7 +66,7 @@ def command(script: str) -> list[str]:
     return shlex.split(str(last))
 
 
-@pytest.mark.parametrize("launcher", launchers.names())
+@pytest.mark.parametrize("launcher", LAUNCHERS.names())
 def test_every_launcher_writes_posix_sh(launcher: str, tmp_path: Path) -> None:
     places = [ALIKE, UNEVEN, DIFFERENT, [(0, (0, 1))], [(0, (0,)), (0, (0,))]]
     for mpi, (number, cpus) in product(MPIS, enumerate(places)):
@@ -266,4 +266,4 @@ def test_ranks_that_share_a_cpu_do_not_spin(launcher: str, mpi: str, settings: s
 
 def test_an_unknown_launcher_is_refused_with_the_names_of_all() -> None:
     with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
-        launchers.lines("openmpy", launch(ALIKE))
+        launcher_called("openmpy")

@@ -19,7 +19,7 @@ from tests.bmc.server import PASSWORD, USER, Emulator
 from tests.unit.helpers import Kit, make_kit
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.backends import Given, back_end, names
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
 from proofmark.machine.bmc.backends.syscfg import read_shown
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.bmc.model import Host, Offer, Reading, foreign, mistakes
@@ -110,6 +110,11 @@ class TestProof:
             judge(type(node)("b", layout, node.settings, "", 0), "quadrant-cache", SHAPES, "knl")
 
 
+def _back_end(name: str) -> BackEnd:
+    context = BackEndContext(Firmware(back_end=name), Credentials(), Reach(["true"], 1))
+    return back_end(context)
+
+
 class TestPieces:
     def test_fan_out_keeps_order_failures_and_its_bound(self) -> None:
         busy, most, guard = [0], [0], threading.Lock()
@@ -159,10 +164,10 @@ class TestPieces:
         assert "hush" not in str(error.value)
 
     def test_an_unknown_back_end_is_named(self) -> None:
-        assert names() == ["knl_generic", "record", "redfish", "syscfg"]
+        assert BACK_ENDS.names() == ["knl_generic", "record", "redfish", "syscfg"]
         firmware = Firmware(back_end="redfsh")
         with pytest.raises(BadInput, match="did you mean 'redfish'"):
-            back_end(Given(firmware, Credentials(), Reach(["true"], 1)))
+            back_end(BackEndContext(firmware, Credentials(), Reach(["true"], 1)))
 
     def test_modes_without_attributes_are_refused(self, tmp_path: Path) -> None:
         facts: dict[str, Any] = {
@@ -199,7 +204,7 @@ class TestBackEnds:
         (tmp_path / "cluster").write_text("Quadrant\n")
         monkeypatch.setenv("PATH", searched_first(tmp_path))
         firmware = Firmware(back_end="syscfg", reach=["sh", "-s"])
-        end = back_end(Given(firmware, Credentials(), Reach(firmware.reach, 10)))
+        end = back_end(BackEndContext(firmware, Credentials(), Reach(firmware.reach, 10)))
         host, asked = Host("n1", ""), {"Cluster Mode": "SNC-4"}
         reading = end.read(host, asked)
         assert reading.current == {"Cluster Mode": "Quadrant"}
@@ -217,7 +222,7 @@ class TestBackEnds:
         assert shown["C"].numbers == {"q": "1"}
 
     def test_record_never_sets(self) -> None:
-        end = back_end(Given(Firmware(back_end="record"), Credentials(), Reach(["true"], 1)))
+        end = _back_end("record")
         with pytest.raises(Failed, match="set it at the machine: smt=off"):
             end.stage(Host("n1", ""), Reading({}), {"smt": "off"})
 
@@ -229,7 +234,7 @@ class TestBackEnds:
             (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
             (tmp_path / name).chmod(0o755)
         monkeypatch.setenv("PATH", searched_first(tmp_path))
-        end = back_end(Given(Firmware(back_end="knl_generic"), Credentials(), Reach(["true"], 1)))
+        end = _back_end("knl_generic")
         host, asked = Host("n1", ""), {"snc4": True, "flat": True}
         reading = end.read(host, {**asked, "quad": True})
         assert reading.current == {"quad": True, "flat": True}

@@ -20,7 +20,7 @@ from tests.unit.test_launchers import ALIKE, launch
 from proofmark.cli.nodes import programs as look_for_programs
 from proofmark.cli.preflight import print_findings
 from proofmark.common.errors import BadInput
-from proofmark.jobs import launchers
+from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
@@ -85,7 +85,7 @@ def generated(folder: Path) -> list[str]:
     run = kit.run().folder
     steps = [path.read_text() for path in run.glob("steps/*/run.sh")]
     bound = launch(ALIKE)
-    lines = [launchers.lines(name, bound) for name in launchers.names()]
+    lines = [launcher(name).lines(bound) for name in LAUNCHERS.names()]
     asked = Request("job", ["n1", "n2"], 60, folder / "log", Queue())
     fans = [scheduler(name).fan_out(asked) for name in SCHEDULERS.names() if name != "none"]
     return [*steps, *("\n".join(each) for each in [*lines, *fans])]

@@ -86,7 +86,7 @@ def watch(
     run = run or kit.run()
     scheduler.run = run
     monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.scripts.scheduler_called", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.job_script.scheduler_called", lambda name: scheduler)
     said: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     follow(Jobs(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None)

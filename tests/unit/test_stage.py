@@ -14,7 +14,8 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import step_script, write_steps
+from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.step_script import step_script
 from proofmark.judge.judging import conclude, judged
 from proofmark.runs import run as runs
 from proofmark.runs.run import Run, leave_out, open_run

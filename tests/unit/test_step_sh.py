@@ -17,7 +17,7 @@ import pytest
 from tests.processes import running
 from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, until
 
-from proofmark.jobs.scripts import step_script
+from proofmark.jobs.step_script import step_script
 from proofmark.site.node.cpu import cpu_list
 
 DAEMON = "A=1 setsid env B=2 sh -c 'trap \"\" TERM; while :; do sleep 300; done' &"

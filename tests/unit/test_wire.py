@@ -13,7 +13,7 @@ from tests.bmc.certificates import Authority
 from tests.bmc.server import PASSWORD, USER, Emulator
 
 from proofmark.machine.bmc import https as wire
-from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.client import Line, Lines, tls_context
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import Nonsense, Wire
@@ -156,7 +156,7 @@ def test_one_line_for_all_verbs(tmp_path: Path) -> None:
         with Emulator(["n1"], tmp_path / auth) as emulator:
             facts = {"back_end": "redfish", "port": emulator.port, "ca": f"{emulator.ca}"}
             firmware = Firmware.model_validate({**facts, "auth": auth})
-            given = Given(firmware, Credentials(USER, PASSWORD), Reach(["false"], 1))
+            given = BackEndContext(firmware, Credentials(USER, PASSWORD), Reach(["false"], 1))
             end, host = back_end(given), Host("n1", emulator.address("n1"))
             reading = end.read(host, wanted)
             end.stage(host, reading, wanted)

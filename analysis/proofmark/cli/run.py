@@ -12,7 +12,8 @@ from proofmark.cli.output import print_json, say
 from proofmark.common.files import read_json
 from proofmark.jobs import execute as jobs
 from proofmark.jobs import rerun as repeating
-from proofmark.jobs.scripts import repeated_commands, write_steps
+from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
 from proofmark.runs.run import is_locked, leave_out, open_run, site_of

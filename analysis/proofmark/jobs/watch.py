@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
+from proofmark.jobs.job_script import write_job
 from proofmark.jobs.request import request_of
-from proofmark.jobs.scripts import write_job
 from proofmark.machine.scheduler import NoAnswer, Refused, Request, scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, Ticket, told, unfinished

@@ -14,7 +14,7 @@ from importlib.resources import files
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.outcome import Failed
@@ -111,7 +111,7 @@ def _said(failed: Failed) -> str:
 def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
     from proofmark.machine.modes.stage import hosts_of
 
-    end = back_end(Given(firmware, who, Reach(firmware.reach, firmware.timeout_s)))
+    end = back_end(BackEndContext(firmware, who, Reach(firmware.reach, firmware.timeout_s)))
     hosts = hosts_of(site, firmware)
 
     def one(node: str) -> str:

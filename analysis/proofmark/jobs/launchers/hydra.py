@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from proofmark.jobs.launchers import Launch, mask
+from proofmark.jobs.launcher import Launch, Launcher, mask
 
 REACH = r"""#!/bin/sh
 # ssh for hydra: the shell there splits the command at blanks, unless each word is quoted.
@@ -24,37 +24,40 @@ exec ssh "$@"
 """
 
 
-def lines(launch: Launch) -> list[str]:
-    """Name the hosts in the order of the ranks, and pin the ranks.
+class Hydra(Launcher):
+    """MPICH, MVAPICH2 and Intel MPI."""
 
-    Intel MPI pins by a list of masks that holds for every node (Developer Reference, "Process
-    Pinning"). Where nodes differ, and with the other two, the wrapper binds.
-    """
-    masks = launch.local if launch.mpi == "intel" else []
-    settings = launch.unpinned()
-    if masks:
-        pinned = ",".join(map(mask, masks))
-        settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
-    settings |= launch.patient()
-    ranks = ["-n", str(len(launch.cpus))]
-    # In a job of many nodes hydra would take the job's first, not the one that this is run on.
-    options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
-    before: list[str] = []
-    reach = ""
-    if len(launch.by_host) > 1:
-        before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
-        options = ["-machinefile", "hostfile", *ranks]
-        if launch.mpi == "intel":
-            # Else the scheduler's own distribution comes before the file's.
-            settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
-        if launch.starting.bootstrap:
-            options = ["-bootstrap", launch.starting.bootstrap, *options]
-        if shlex.quote(launch.prefix) != launch.prefix and launch.starting.bootstrap == "ssh":
-            before += [f"cat >reach <<'END'\n{REACH}END", "chmod 755 reach"]
-            reach = '-bootstrap-exec "$PWD/reach" '
-    mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
-    return [
-        *launch.exports(settings),
-        *before,
-        f"exec {mpiexec} {shlex.join(options)} {reach}{launch.ranked(bind=not masks)}",
-    ]
+    def lines(self, launch: Launch) -> list[str]:
+        """Name the hosts in the order of the ranks, and pin the ranks.
+
+        Intel MPI pins by a list of masks that holds for every node (Developer Reference, "Process
+        Pinning"). Where nodes differ, and with the other two, the wrapper binds.
+        """
+        masks = launch.local if launch.mpi == "intel" else []
+        settings = launch.unpinned()
+        if masks:
+            pinned = ",".join(map(mask, masks))
+            settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
+        settings |= launch.patient()
+        ranks = ["-n", str(len(launch.cpus))]
+        # In a job of many nodes hydra would take the job's first, not the one that this is run on.
+        options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
+        before: list[str] = []
+        reach = ""
+        if len(launch.by_host) > 1:
+            before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
+            options = ["-machinefile", "hostfile", *ranks]
+            if launch.mpi == "intel":
+                # Else the scheduler's own distribution comes before the file's.
+                settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
+            if launch.starting.bootstrap:
+                options = ["-bootstrap", launch.starting.bootstrap, *options]
+            if shlex.quote(launch.prefix) != launch.prefix and launch.starting.bootstrap == "ssh":
+                before += [f"cat >reach <<'END'\n{REACH}END", "chmod 755 reach"]
+                reach = '-bootstrap-exec "$PWD/reach" '
+        mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
+        return [
+            *launch.exports(settings),
+            *before,
+            f"exec {mpiexec} {shlex.join(options)} {reach}{launch.ranked(bind=not masks)}",
+        ]

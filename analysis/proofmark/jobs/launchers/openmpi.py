@@ -5,51 +5,54 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from proofmark.jobs.launchers import Launch
+from proofmark.jobs.launcher import Launch, Launcher
 
 
-def lines(launch: Launch) -> list[str]:
-    """Write the rankfile beside the output, then start one rank per entry.
+class OpenMpi(Launcher):
+    """Open MPI's mpirun."""
 
-    A rankfile gives no CPU to two ranks. Where that is asked for, the hosts are named rank by
-    rank and the wrapper binds.
-    """
-    by_wrapper = launch.shared or launch.starting.binds == "wrapper"
-    mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
-    if by_wrapper:
-        names = [host for host, ranks in launch.by_host for _ in ranks]
-        before = [launch.hostfile(names)]
-        options = ["--hostfile", "hostfile", "--map-by", "seq", "--bind-to", "none"]
-        settings: dict[str, str] = {}
-    else:
-        ranks = [
-            f"rank {rank}={launch.hosts[node]} slot={','.join(map(str, cpus))}\n"
-            for rank, (node, cpus) in enumerate(launch.cpus)
-        ]
-        before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
-        options = ["--rankfile", "rankfile"]
-        settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
+    def lines(self, launch: Launch) -> list[str]:
+        """Write the rankfile beside the output, then start one rank per entry.
+
+        A rankfile gives no CPU to two ranks. Where that is asked for, the hosts are named rank by
+        rank and the wrapper binds.
+        """
+        by_wrapper = launch.shared or launch.starting.binds == "wrapper"
+        mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
+        if by_wrapper:
+            names = [host for host, ranks in launch.by_host for _ in ranks]
+            before = [launch.hostfile(names)]
+            options = ["--hostfile", "hostfile", "--map-by", "seq", "--bind-to", "none"]
+            settings: dict[str, str] = {}
+        else:
+            ranks = [
+                f"rank {rank}={launch.hosts[node]} slot={','.join(map(str, cpus))}\n"
+                for rank, (node, cpus) in enumerate(launch.cpus)
+            ]
+            before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
+            options = ["--rankfile", "rankfile"]
+            settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
+            if len(launch.by_host) > 1:
+                # A rankfile may only name hosts that mpirun has heard of.
+                slots = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
+                before.append(launch.hostfile(slots))
+                options = ["--hostfile", "hostfile", *options]
+        settings |= replace(launch, mpi="openmpi").patient()
+        if launch.starting.bootstrap:
+            manager = launch.starting.bootstrap
+            settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
         if len(launch.by_host) > 1:
-            # A rankfile may only name hosts that mpirun has heard of.
-            slots = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
-            before.append(launch.hostfile(slots))
-            options = ["--hostfile", "hostfile", *options]
-    settings |= replace(launch, mpi="openmpi").patient()
-    if launch.starting.bootstrap:
-        manager = launch.starting.bootstrap
-        settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
-    if len(launch.by_host) > 1:
-        # mpirun takes along to other nodes only what it is told to.
-        wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.together else [])]
-        told = [*wrapper, *{**settings, **launch.environment}]
-        options += [word for name in told for word in ("-x", name)]
-    return [
-        *launch.exports(settings),
-        # mpirun refuses root unless told twice; an acceptance run of bare nodes often is root.
-        'if [ "$(id -u)" = 0 ]; then',
-        "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-        "fi",
-        *before,
-        f"exec {mpirun} -np {len(launch.cpus)} {shlex.join(options)} "
-        f"{launch.ranked(bind=by_wrapper)}",
-    ]
+            # mpirun takes along to other nodes only what it is told to.
+            wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.together else [])]
+            told = [*wrapper, *{**settings, **launch.environment}]
+            options += [word for name in told for word in ("-x", name)]
+        return [
+            *launch.exports(settings),
+            # mpirun refuses root unless told twice; an acceptance run of bare nodes often is root.
+            'if [ "$(id -u)" = 0 ]; then',
+            "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+            "fi",
+            *before,
+            f"exec {mpirun} -np {len(launch.cpus)} {shlex.join(options)} "
+            f"{launch.ranked(bind=by_wrapper)}",
+        ]

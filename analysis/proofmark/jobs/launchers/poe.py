@@ -7,35 +7,37 @@ from __future__ import annotations
 
 import shlex
 
-from proofmark.jobs.launchers import Launch
-
-CHILDREN = False
-"""A daemon of the site starts the ranks."""
+from proofmark.jobs.launcher import Launch, Launcher
 
 
-def lines(launch: Launch) -> list[str]:
-    """Name the host of every rank; bind each to as many CPUs as it has threads.
+class Poe(Launcher):
+    """IBM's Parallel Operating Environment."""
 
-    POE counts the CPUs of a task (MP_TASK_AFFINITY) and takes no list of them: the wrapper binds
-    each rank to its own.
-    """
-    names = [host for host, ranks in launch.by_host for _ in ranks]
-    threads = max((len(cpus) for _, cpus in launch.cpus), default=1)
-    settings = {
-        "MP_PROCS": str(len(launch.cpus)),
-        "MP_NODES": str(len(launch.by_host)),
-        "MP_HOSTFILE": "hostfile",
-        # The scheduler has chosen the nodes; the file says which rank goes where.
-        "MP_RESD": "no",
-        "MP_EUILIB": launch.starting.mpi or "us",
-        "MP_SHARED_MEMORY": "yes",
-        "MP_TASK_AFFINITY": f"CPU:{threads}",
-        "MP_LABELIO": "no",
-        "MP_STDOUTMODE": "unordered",
-    }
-    poe = shlex.quote(f"{launch.prefix}/bin/poe")
-    return [
-        *launch.exports(settings),
-        launch.hostfile(names),
-        f"exec {poe} {launch.ranked(bind=True)}",
-    ]
+    starts_children = False
+
+    def lines(self, launch: Launch) -> list[str]:
+        """Name the host of every rank; bind each to as many CPUs as it has threads.
+
+        POE takes the number of CPUs of a task (MP_TASK_AFFINITY), but no list of them: the wrapper
+        binds each rank to its own.
+        """
+        names = [host for host, ranks in launch.by_host for _ in ranks]
+        threads = max((len(cpus) for _, cpus in launch.cpus), default=1)
+        settings = {
+            "MP_PROCS": str(len(launch.cpus)),
+            "MP_NODES": str(len(launch.by_host)),
+            "MP_HOSTFILE": "hostfile",
+            # The scheduler has chosen the nodes; the file says which rank goes where.
+            "MP_RESD": "no",
+            "MP_EUILIB": launch.starting.mpi or "us",
+            "MP_SHARED_MEMORY": "yes",
+            "MP_TASK_AFFINITY": f"CPU:{threads}",
+            "MP_LABELIO": "no",
+            "MP_STDOUTMODE": "unordered",
+        }
+        poe = shlex.quote(f"{launch.prefix}/bin/poe")
+        return [
+            *launch.exports(settings),
+            launch.hostfile(names),
+            f"exec {poe} {launch.ranked(bind=True)}",
+        ]

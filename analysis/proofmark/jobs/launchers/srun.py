@@ -5,49 +5,51 @@ from __future__ import annotations
 import shlex
 
 from proofmark.common.nodesets import fold
-from proofmark.jobs.launchers import Launch, mask
-
-CHILDREN = False
-"""A daemon of the site starts the ranks."""
+from proofmark.jobs.launcher import Launch, Launcher, mask
 
 
-def lines(launch: Launch) -> list[str]:
-    """Give every rank its node and its CPUs (srun(1), --distribution and --cpu-bind).
+class Srun(Launcher):
+    """Slurm's srun."""
 
-    ``map_cpu`` and ``mask_cpu`` hold for every node alike; where nodes differ the wrapper binds.
-    A site whose Slurm has no task/affinity says ``binds: wrapper``: srun would ignore the masks.
-    """
-    settings = launch.unpinned() | launch.patient()
-    if launch.mpi == "intel" and launch.starting.pmi_library:
-        settings["I_MPI_PMI_LIBRARY"] = launch.starting.pmi_library
-    # Copies of a program, and the step that fans out per-node steps, hold the same CPUs.
-    options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
-    if launch.starting.mpi:
-        options.append(f"--mpi={launch.starting.mpi}")
-    options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
-    before: list[str] = []
-    if _regular(launch):
-        (hosts,) = fold(launch.hosts)
-        each = len(launch.by_host[0][1])
-        options += [f"--nodelist={hosts}", "--distribution=block", f"--ntasks-per-node={each}"]
-    else:
-        names = [host for host, ranks in launch.by_host for _ in ranks]
-        before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
-        options.append("--distribution=arbitrary")
-    if launch.shared:
-        options.append("--overcommit")
-    local = launch.local
-    if local and all(len(cpus) == 1 for cpus in local):
-        options.append("--cpu-bind=map_cpu:" + ",".join(str(cpu) for (cpu,) in local))
-    elif local:
-        options.append("--cpu-bind=mask_cpu:" + ",".join(map(mask, local)))
-    else:
-        options.append("--cpu-bind=none")
-    return [
-        *launch.exports(settings),
-        *before,
-        f"exec srun {shlex.join(options)} {launch.ranked(bind=not local)}",
-    ]
+    starts_children = False
+
+    def lines(self, launch: Launch) -> list[str]:
+        """Give every rank its node and its CPUs (srun(1), --distribution and --cpu-bind).
+
+        ``map_cpu`` and ``mask_cpu`` apply to all nodes alike; where nodes differ the wrapper binds.
+        A site whose Slurm has no task/affinity sets ``binds: wrapper``: srun ignores the masks.
+        """
+        settings = launch.unpinned() | launch.patient()
+        if launch.mpi == "intel" and launch.starting.pmi_library:
+            settings["I_MPI_PMI_LIBRARY"] = launch.starting.pmi_library
+        # Copies of a program, and the step that fans out per-node steps, hold the same CPUs.
+        options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
+        if launch.starting.mpi:
+            options.append(f"--mpi={launch.starting.mpi}")
+        options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
+        before: list[str] = []
+        if _regular(launch):
+            (hosts,) = fold(launch.hosts)
+            each = len(launch.by_host[0][1])
+            options += [f"--nodelist={hosts}", "--distribution=block", f"--ntasks-per-node={each}"]
+        else:
+            names = [host for host, ranks in launch.by_host for _ in ranks]
+            before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
+            options.append("--distribution=arbitrary")
+        if launch.shared:
+            options.append("--overcommit")
+        local = launch.local
+        if local and all(len(cpus) == 1 for cpus in local):
+            options.append("--cpu-bind=map_cpu:" + ",".join(str(cpu) for (cpu,) in local))
+        elif local:
+            options.append("--cpu-bind=mask_cpu:" + ",".join(map(mask, local)))
+        else:
+            options.append("--cpu-bind=none")
+        return [
+            *launch.exports(settings),
+            *before,
+            f"exec srun {shlex.join(options)} {launch.ranked(bind=not local)}",
+        ]
 
 
 def _regular(launch: Launch) -> bool:

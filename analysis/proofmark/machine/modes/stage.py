@@ -8,7 +8,7 @@ from functools import partial
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import render
-from proofmark.machine.bmc.backends import Given, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.modes.rollout import Crew
@@ -33,13 +33,14 @@ def crew_of(opened: Run, site: Site, who: Credentials, say: Say, stop: threading
     """
     firmware = firmware_of(site)
     shell = Reach(firmware.reach, firmware.timeout_s)
+    context = BackEndContext(firmware, who, shell)
     every: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():
         every |= wanted(firmware, mode.settings)
     return Crew(
         run=opened.folder,
         tag=f"proofmark:{opened.id}",
-        passage=Passage(firmware, back_end(Given(firmware, who, shell)), shell, every, stop),
+        passage=Passage(firmware, back_end(context), shell, every, stop),
         drain=draining(site.partition.scheduler),
         hosts=hosts_of(site, firmware),
         say=say,

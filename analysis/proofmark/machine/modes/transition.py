@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.backends import BackEnd, Shell
+from proofmark.machine.bmc.back_end import BackEnd, Shell
 from proofmark.machine.bmc.model import Host, Reading, differing, foreign
 from proofmark.machine.modes.verification import Seen, read_seen
 from proofmark.machine.outcome import Failed, Outcome
@@ -91,7 +91,7 @@ class Passage:
         """Tell whether a node is where it shall be, with nothing waiting."""
         if seen is None or past.in_flight or reading.pending:
             return False
-        set_so = not self.back_end.knows_now or not differing(reading, goal.attributes)
+        set_so = not self.back_end.reads_current_values or not differing(reading, goal.attributes)
         return set_so and goal.shown_by(seen)
 
     def go(self, host: Host, goal: Goal, log: Journal) -> Seen:
@@ -116,7 +116,7 @@ class Passage:
             log.intent("stage", attributes=dict(goal.attributes), before=before)
             self.back_end.stage(host, reading, goal.attributes)
             log.result("stage")
-        if changes or not (self.back_end.knows_now or goal.shown_by(seen)):
+        if changes or not (self.back_end.reads_current_values or goal.shown_by(seen)):
             earlier, seen = seen, self._restart(host, reading, goal, log, seen.boot_id)
             self._prove(host, goal, seen, before, earlier)
         else:

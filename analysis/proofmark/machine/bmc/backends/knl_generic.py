@@ -7,21 +7,21 @@ resets, and the node is not drained.
 
 from __future__ import annotations
 
-from proofmark.machine.bmc.backends import BackEnd, Given, only
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
 from proofmark.machine.bmc.model import Host, Offer, Reading
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.site.firmware import Settings
 
 
-class KnlGeneric:
+class KnlGeneric(BackEnd):
     """The verbs by scontrol and sbatch on the controller."""
 
     sets = True
     drains = False
-    knows_now = True
+    reads_current_values = True
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+    def __init__(self, context: BackEndContext) -> None:
+        self._timeout_s = context.firmware.timeout_s
 
     def read(self, host: Host, wanted: Settings) -> Reading:
         """Read the active and the available features."""
@@ -52,8 +52,3 @@ class KnlGeneric:
 
 def _features(text: str) -> list[str]:
     return [] if text in ("", "(null)") else text.split(",")
-
-
-def open_back_end(given: Given) -> BackEnd:
-    """Return the back end."""
-    return KnlGeneric(given.firmware.timeout_s)

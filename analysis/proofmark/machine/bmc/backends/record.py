@@ -5,18 +5,21 @@ The operating system still has to prove the mode; where it is another, a person 
 
 from __future__ import annotations
 
-from proofmark.machine.bmc.backends import BackEnd, Given
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.model import Host, Reading
 from proofmark.machine.outcome import Failed, Outcome
 from proofmark.site.firmware import Settings
 
 
-class Record:
+class Record(BackEnd):
     """Sets nothing, ever."""
 
     sets = False
     drains = True
-    knows_now = False
+    reads_current_values = False
+
+    def __init__(self, context: BackEndContext) -> None:
+        """Keep nothing."""
 
     def read(self, host: Host, wanted: Settings) -> Reading:
         """Know nothing of the firmware."""
@@ -34,8 +37,3 @@ class Record:
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Leave it to the operating system."""
         return None
-
-
-def open_back_end(given: Given) -> BackEnd:
-    """Return the back end; it needs nothing."""
-    return Record()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.common.errors import nearest
-from proofmark.machine.bmc.backends import BackEnd, Given, only
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
 from proofmark.machine.bmc.client import Bmc, Line, Lines, tls_context
 from proofmark.machine.bmc.model import Host, Offer, Reading, foreign
 from proofmark.machine.outcome import Failed, Outcome
@@ -29,21 +29,21 @@ APPLY_TIME = {
 }
 
 
-class Redfish:
+class Redfish(BackEnd):
     """The verbs over kept lines; registries are read once for all machines that name the same."""
 
     sets = True
     drains = True
-    knows_now = True
+    reads_current_values = True
 
-    def __init__(self, given: Given) -> None:
-        firmware = given.firmware
+    def __init__(self, context: BackEndContext) -> None:
+        firmware = context.firmware
         self._system, self._reset_type = firmware.system, firmware.reset_type
         self._lines = Lines(
             Line(
                 tls_context(firmware.ca, verify=firmware.verify_tls),
                 firmware.port,
-                given.credentials,
+                context.credentials,
                 firmware.timeout_s,
                 firmware.tries,
                 session=firmware.auth == "session",
@@ -159,15 +159,6 @@ class Redfish:
             if name not in self._registries:
                 self._registries[name] = _registry(bmc, name)
         return self._registries[name]
-
-
-def open_back_end(given: Given) -> BackEnd:
-    """Return the back end.
-
-    Raises:
-        BadInput: the file of certificates cannot be read.
-    """
-    return Redfish(given)
 
 
 def _registry(bmc: Bmc, name: str) -> dict[str, Offer]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.machine.bmc.backends import BackEnd, Given, Shell
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.model import Host, Offer, Reading
 from proofmark.machine.outcome import Failed, Outcome
 from proofmark.site.firmware import Settings
@@ -37,15 +37,15 @@ class Shown:
     numbers: Mapping[str, str]
 
 
-class Syscfg:
+class Syscfg(BackEnd):
     """The verbs by `shell`."""
 
     sets = True
     drains = True
-    knows_now = False
+    reads_current_values = False
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, context: BackEndContext) -> None:
+        self._shell = context.shell
 
     def read(self, host: Host, wanted: Settings) -> Reading:
         """Ask for the wanted settings; what acts now is known only if nothing waits."""
@@ -96,8 +96,3 @@ def read_shown(text: str) -> dict[str, Shown]:
         elif title in found and (match := POSSIBLE.fullmatch(line)):
             numbers[match[1]] = match[2]
     return found
-
-
-def open_back_end(given: Given) -> BackEnd:
-    """Return the back end."""
-    return Syscfg(given.shell)

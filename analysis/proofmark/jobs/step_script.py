@@ -1,0 +1,262 @@
+"""The script of a step: it starts the program by its launcher, and records how it ran."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+from proofmark.common.errors import bad_input, nearest
+from proofmark.jobs.launcher import Cpus, Launch, Launcher, launcher
+from proofmark.plan.host_cpus import real_domains, real_seats
+from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.site.execution import NOTHING_TOLD, StandIns, Starting
+from proofmark.software.program import Program
+from proofmark.software.software import Package, Software
+from proofmark.software.target import needs
+
+SHELL = files("proofmark.jobs") / "shell"
+
+
+GRACE_S = 60
+"""How much longer than on one node a step may take on many, before the job stops waiting."""
+
+
+NODE = "@NODE@"
+"""In the script of a step that nodes measure by themselves: each node puts its own name in."""
+
+
+PEER = "@PEER@"
+"""Likewise for the other node of a pair."""
+
+
+FOLDER = "@FOLDER@"
+"""Likewise for the folder of the node's output."""
+
+
+def repeated_commands(plan: Plan, software: Software) -> dict[str, str]:
+    """Return the steps whose command another step of the same job has, each with the reason.
+
+    Two choices of a variant may stand for the same environment: where a BLAS already takes the
+    right kernel, "right" is "as-installed".
+    """
+    firsts: dict[tuple[str, ...], Step] = {}
+    found: dict[str, str] = {}
+    for group in plan.groups:
+        for job in group.jobs:
+            for step in (step for step in job.steps if step.variants):
+                first = firsts.setdefault((job.id, *_command(step, software)), step)
+                if first is not step:
+                    found[step.id] = f"runs the command of {first.id}: " + ", ".join(
+                        f"{variant} {choice} is {first.variants[variant]}"
+                        for variant, choice in step.variants.items()
+                        if choice != first.variants[variant]
+                    )
+    return found
+
+
+def _command(step: Step, software: Software) -> tuple[str, str]:
+    """Return the step without its number and its variants, and the environment of these."""
+    parameters = {
+        name: value for name, value in step.parameters.items() if name not in step.variants
+    }
+    plain = step.model_copy(update={"id": "", "variants": {}, "parameters": parameters})
+    environment = _environment(step, _package(step, software))
+    return plain.model_dump_json(), json.dumps(environment, sort_keys=True)
+
+
+def each_script(step: Step) -> str:
+    """Return the ``run.sh`` of a step that nodes measure by themselves: it makes theirs."""
+    head = [
+        "#!/bin/sh",
+        f"# {step.case}: {_describe(step)}",
+        f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"STAGGER={step.stagger} # seconds",
+        "",
+    ]
+    return "\n".join(head) + (SHELL / "each.sh").read_text()
+
+
+def step_script(
+    step: Step,
+    software: Software,
+    scratch: str,
+    starting: Starting = NOTHING_TOLD,
+    stand_ins: StandIns | None = None,
+) -> str:
+    """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
+
+    Raises:
+        BadInput: as `write_steps`.
+    """
+    package = _package(step, software)
+    texts = [*step.arguments, *step.environment.values(), *step.inputs.values()]
+    folder = scratch if step.bytes or any(SCRATCH in text for text in texts) else ""
+
+    def placed(value: str) -> str:
+        return value.replace(SCRATCH, scratch)
+
+    program = _program(step, package)
+    cpus, membind = real_seats(step, stand_ins), real_domains(step, stand_ins)
+    launch = Launch(
+        program=program.path,
+        arguments=[placed(argument) for argument in step.arguments],
+        environment={name: placed(value) for name, value in _environment(step, package).items()},
+        hosts=step.nodes if step.scope == "job" else [NODE, PEER],
+        cpus=cpus,
+        prefix=package.prefix,
+        membind=membind,
+        mpi=program.mpi.family or "" if program.mpi else "",
+        starting=starting,
+        together=step.copies > 1,
+        one_machine=stand_ins is not None,
+    )
+    chosen = launcher(_launcher(step, package, starting))
+    children = "yes" if len(launch.by_host) < 2 and chosen.starts_children else ""
+    lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
+    made = "" if step.output in ("stdout", "stderr") else step.output
+    name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
+    head = [
+        "#!/bin/sh",
+        f"# {step.case}: {_describe(step)}",
+        f"STEP={shlex.quote(name)}",
+        f"TIMEOUT={step.timeout} # seconds",
+        f"CHILDREN={children} # are the program's processes children of the launcher?",
+        f"SCRATCH={shlex.quote(folder)}",
+        f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"MADE={shlex.quote(made)}",
+        "launch() {",
+        *lines,
+        "}",
+        *_seats([rank for _, rank in cpus], stand_ins),
+        "",
+    ]
+    return "\n".join(head) + (SHELL / "step.sh").read_text()
+
+
+def _seats(ranks: Sequence[Cpus], stand_ins: StandIns | None) -> list[str]:
+    """Return the sh function that knows the CPUs of each rank, in the order of its threads.
+
+    Like nodes follow each other, so the number of a rank on its node is often enough.
+    """
+    seats = [tuple(cpus) for cpus in ranks]
+    count = len(seats)
+    period = next((n for n in range(1, count) if count % n == 0 and _repeats(seats, n)), count)
+    by_cpus: dict[tuple[int, ...], list[str]] = {}
+    for rank, cpus in enumerate(seats[:period]):
+        by_cpus.setdefault(cpus, []).append(str(rank))
+    told = [f"# CPU n of node m: {stand_ins.cpus}[n + m] of this machine"] if stand_ins else []
+    return [
+        *told,
+        "seat() { # the CPUs of a rank",
+        f"case $(($1 % {period or 1})) in",
+        *(f"{'|'.join(own)}) CPUS={','.join(map(str, cpus))} ;;" for cpus, own in by_cpus.items()),
+        "*) CPUS= ;;",
+        "esac",
+        "}",
+    ]
+
+
+def _repeats(seats: Sequence[Cpus], period: int) -> bool:
+    return seats[period:] == seats[:-period]
+
+
+def _launcher(step: Step, package: Package, starting: Starting) -> str:
+    return (starting.launcher or package.launcher) if step.launch == "mpi" else "plain"
+
+
+def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
+    """Start every copy at once, in a folder of its own; then print one output after the other.
+
+    After the first comment, a title, stands whose output it is: readers forget what came before.
+    """
+    copies, lines = step.copies, []
+    for copy in range(copies):
+        own = replace(launch, cpus=launch.cpus[copy::copies])
+        lines += [
+            "(",
+            "read -r start _ </proc/uptime",
+            "(",
+            f"mkdir -p copy-{copy + 1} && cd copy-{copy + 1} || exit 74",
+            f"export FIRST_RANK={copy} RANK_STRIDE={copies}",
+            *chosen.lines(own),
+            ")",
+            "code=$?",
+            "read -r end _ </proc/uptime",
+            f'echo "{{\\"copy\\": {copy + 1}, \\"start\\": $start, \\"end\\": $end}}" '
+            f">copy-{copy + 1}.when",
+            'exit "$code"',
+            f") >copy-{copy + 1}.out &",
+            f"COPY_{copy + 1}=$!",
+        ]
+    numbers = range(1, copies + 1)
+    after_first_comment = "'1; /^#/ && !told++ { print copy }'"
+    return [
+        *lines,
+        "FAILED=0",
+        *(f'wait "$COPY_{number}" || FAILED=$?' for number in numbers),
+        f"for copy in {' '.join(map(str, numbers))}; do",
+        f'awk -v copy="# copy $copy of {copies}" {after_first_comment} "copy-$copy.out"',
+        "done",
+        f"for copy in {' '.join(map(str, numbers))}; do",
+        'cat "copy-$copy.when"',
+        "done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >copies.json",
+        'exit "$FAILED"',
+    ]
+
+
+def processor_needs(job: Job, software: Software) -> str:
+    """Return what the processors of `job`'s nodes must have: a line for each target of a program.
+
+    Raises:
+        BadInput: a package was built for a target that archspec does not know.
+    """
+    targets = {_package(step, software).target for step in job.steps} - {""}
+    return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
+
+
+def _describe(step: Step) -> str:
+    facts: Mapping[str, object] = {
+        "repeat": step.repeat,
+        "ranks": step.ranks,
+        "threads": step.threads,
+        "placement": step.placement or "none",
+        **step.parameters,
+        **({"scope": step.scope} if step.scope != "job" else {}),
+    }
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
+def _package(step: Step, software: Software) -> Package:
+    if step.package not in software.packages:
+        hint = nearest(step.package, software.packages)
+        found = f"no package {step.package!r}{hint}"
+        raise bad_input("software.json", step.id, found, ", ".join(software.packages) or "packages")
+    return software.packages[step.package]
+
+
+def _program(step: Step, package: Package) -> Program:
+    if step.program not in package.programs:
+        hint = nearest(step.program, package.programs)
+        found = f"no program {step.program!r} in {step.package}{hint}"
+        raise bad_input("software.json", step.id, found, ", ".join(package.programs))
+    return package.programs[step.program]
+
+
+def _environment(step: Step, package: Package) -> dict[str, str]:
+    """Merge what the package, the chosen variants and the case ask for; the case has the last word.
+
+    Raises:
+        BadInput: the package knows no such variant.
+    """
+    merged = dict(package.environment)
+    for variant, choice in step.variants.items():
+        known = package.variants.get(variant, {})
+        if choice not in known:
+            hint = nearest(choice, known)
+            found = f"{variant} {choice!r}{hint}"
+            raise bad_input("software.json", step.id, found, ", ".join(known) or "no variants")
+        merged |= known[choice]
+    return merged | step.environment

@@ -1,0 +1,75 @@
+"""Plug-ins: those of the kit, and those that a site installs beside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark.common.errors import BadInput
+from proofmark.common.plugins import Plugins
+from proofmark.jobs.launcher import LAUNCHERS, launcher
+from proofmark.machine.bmc.back_end import BACK_ENDS
+from proofmark.machine.scheduler import SCHEDULERS
+
+LAUNCHER = """
+from proofmark.jobs.launcher import Launcher
+
+class Own(Launcher):
+    def lines(self, launch):
+        return ["exec own-launcher"]
+
+class Unfinished(Launcher):
+    pass
+
+def function():
+    return None
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Install a package of a site, with its entry points."""
+    (tmp_path / "site_launcher.py").write_text(LAUNCHER)
+    info = tmp_path / "site_launcher-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-launcher\nVersion: 1.0\n")
+    words = {"own": "Own", "unfinished": "Unfinished", "function": "function", "plain": "Own"}
+    lines = [f"{name} = site_launcher:{target}" for name, target in words.items()]
+    text = "\n".join(["[proofmark.jobs.launchers]", *lines]) + "\n"
+    (info / "entry_points.txt").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "site_launcher", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", [SCHEDULERS, LAUNCHERS, BACK_ENDS], ids=lambda kind: kind.package)
+def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
+    classes = [kind.get(name) for name in kind.names()]
+    assert len(set(classes)) == len(classes) > 3
+    assert all(issubclass(each, kind.base) for each in classes)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_site_adds_its_own_launcher_without_a_change_of_the_kit() -> None:
+    assert "own" in LAUNCHERS.names()
+    assert type(launcher("own")).__name__ == "Own"
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_kits_own_plug_in_is_not_replaced() -> None:
+    assert launcher("plain").__class__.__module__ == "proofmark.jobs.launchers.plain"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", ["unfinished", "function"])
+def test_a_plug_in_that_is_no_launcher_is_refused(name: str) -> None:
+    with pytest.raises(BadInput, match="no concrete subclass; accepted: a subclass of Launcher"):
+        launcher(name)
+
+
+def test_without_the_package_there_is_no_such_launcher() -> None:
+    """The control: the name comes from the entry points alone."""
+    with pytest.raises(BadInput, match="'own'"):
+        launcher("own")
