@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 
 from proofmark.judge.verdict import Result
 from proofmark.records.read import Record
-from proofmark.report.plots import KINDS, blas_kernel, collectives, file_size, point_to_point
-from proofmark.report.plots.charts import COLOURS, MARKERS, STYLE, Drawing
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.series import Point, lines_of, parameter, points_of
-from proofmark.report.plots.svg import inline, standalone
-from proofmark.report.plots.ticks import byte_ticks, log_ticks, megabytes_per_second
+from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
+from proofmark.report.drawing.series import Point, lines_of, parameter, points_of
+from proofmark.report.drawing.svg import inline, standalone
+from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
+from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plots.blas_kernel import BlasKernels
+from proofmark.report.plots.collectives import Collectives
+from proofmark.report.plots.file_size import FileSize, file_bytes
+from proofmark.report.plots.point_to_point import PointToPoint
 from proofmark.report.plots_section import data
 
 NOTHING = Context(peak_gflops=None, chosen={})
@@ -67,7 +70,7 @@ def messages(benchmark: str, sizes: list[int]) -> list[Point]:
     ]
 
 
-def drawn(kind: Kind, points: list[Point], context: Context = NOTHING) -> list[Drawing]:
+def drawn(kind: Plot, points: list[Point], context: Context = NOTHING) -> list[Drawing]:
     assert all(kind.wants(each.record) for each in points)
     with matplotlib.rc_context(STYLE):
         return kind.draw(points, context)
@@ -114,7 +117,7 @@ def test_a_line_for_each_layout_named_by_what_tells_them_apart() -> None:
         for layout, value in (("shared", 1000.0), ("per process", 2000.0))
         for size in (2**20, 2**21)
     ]
-    lines = lines_of(points, file_size.file_bytes, {"block_bytes"}, megabytes_per_second)
+    lines = lines_of(points, file_bytes, {"block_bytes"}, megabytes_per_second)
     assert [line.label for line in lines] == ["shared", "per process"]
     assert [spot.x for spot in lines[0].spots] == [2**22, 2**23]
     assert lines[0].spots[0].y == pytest.approx(1.024)
@@ -122,7 +125,7 @@ def test_a_line_for_each_layout_named_by_what_tells_them_apart() -> None:
 
 def test_like_nodes_are_one_line_with_their_range() -> None:
     points = [written(2**20, "shared", 100.0 * n, node=f"n{n}") for n in (1, 2, 3)]
-    (line,) = lines_of(points, file_size.file_bytes, {"block_bytes"}, lambda _: 1.0)
+    (line,) = lines_of(points, file_bytes, {"block_bytes"}, lambda _: 1.0)
     (spot,) = line.spots
     assert [spot.y, spot.low, spot.high] == pytest.approx([200.0, 90.0, 330.0])
     assert line.label == ""
@@ -133,14 +136,14 @@ def test_placement_and_build_part_lines() -> None:
         written(2**20, "shared", 1.0, placement="BD", environment_hash="aaaaaaaaaaaa"),
         written(2**20, "shared", 1.0, placement="BA", environment_hash="bbbbbbbbbbbb"),
     ]
-    lines = lines_of(points, file_size.file_bytes, {"block_bytes"}, lambda _: 1.0)
+    lines = lines_of(points, file_bytes, {"block_bytes"}, lambda _: 1.0)
     assert [line.label for line in lines] == ["BD, aaaaaaaa", "BA, bbbbbbbb"]
 
 
 def test_file_size_draws_writing_and_reading_in_one_unit() -> None:
     write = written(2**20, "shared", 1000.0)
     read = Point(replace(write.record, metric="read"), 4000.0, 4000.0, 4000.0)
-    both = drawn(file_size.KIND, [write, read])
+    both = drawn(FileSize(), [write, read])
     assert [each.name for each in both] == ["file-size-write", "file-size-read"]
     assert "Bandwidth in MB/s – 1.02." in both[0].text
     found = texts(svg_of(both[0]))
@@ -153,14 +156,14 @@ def test_pairs_and_collectives_do_not_mix() -> None:
     operations = [*messages("Allreduce", [0, 4]), *messages("Non-blocking All-to-All Latency", [4])]
     bandwidth = point("bandwidth", 5.0, "Mbytes/sec", benchmark="PingPong", parameters={"bytes": 8})
     empty = replace(bandwidth.record, parameters={"bytes": 0})
-    assert all(point_to_point.KIND.wants(each.record) for each in pairs)
-    assert not any(collectives.KIND.wants(each.record) for each in pairs)
-    assert all(collectives.KIND.wants(each.record) for each in operations)
-    assert not any(point_to_point.KIND.wants(each.record) for each in operations)
-    assert not point_to_point.KIND.wants(empty), "a message without content has no bandwidth"
-    names = [each.name for each in drawn(point_to_point.KIND, [*pairs, bandwidth])]
+    assert all(PointToPoint().wants(each.record) for each in pairs)
+    assert not any(Collectives().wants(each.record) for each in pairs)
+    assert all(Collectives().wants(each.record) for each in operations)
+    assert not any(PointToPoint().wants(each.record) for each in operations)
+    assert not PointToPoint().wants(empty), "a message without content has no bandwidth"
+    names = [each.name for each in drawn(PointToPoint(), [*pairs, bandwidth])]
     assert names == ["point-to-point-time", "point-to-point-bandwidth"]
-    (drawing,) = drawn(collectives.KIND, operations)
+    (drawing,) = drawn(Collectives(), operations)
     found = texts(svg_of(drawing))
     assert {"Allreduce", "Non-blocking All-to-All Latency", "0"} <= set(found)
 
@@ -168,7 +171,7 @@ def test_pairs_and_collectives_do_not_mix() -> None:
 def test_more_lines_than_can_be_told_apart_are_counted() -> None:
     names = [f"Reduce{index}" for index in range(len(COLOURS) + 3)]
     points = [each for name in names for each in messages(name, [1, 2])]
-    (drawing,) = drawn(collectives.KIND, points)
+    (drawing,) = drawn(Collectives(), points)
     assert "3 more lines in the data only." in drawing.text
     assert len(list(csv.reader(StringIO(data(drawing))))) == 1 + len(points)
 
@@ -180,7 +183,7 @@ def test_lines_differ_in_more_than_colour() -> None:
 @pytest.mark.parametrize("name", ["Reduce_local", "Put_local", "Stencil2D", "Init", "HPCC", ""])
 def test_what_is_no_communication_between_ranks(name: str) -> None:
     (alone,) = messages(name, [8])
-    assert not any(kind.wants(alone.record) for kind in (point_to_point.KIND, collectives.KIND))
+    assert not any(kind.wants(alone.record) for kind in (PointToPoint(), Collectives()))
 
 
 def hpcc(metric: str, choice: str, value: float) -> Point:
@@ -196,22 +199,22 @@ def test_hpl_beside_dgemm_by_kernel() -> None:
         hpcc("dgemm_star", "right", 96.0),
     ]
     context = Context(peak_gflops=250.5, chosen={("blas_kernel", "right"): "SKYLAKEX"})
-    (drawing,) = drawn(blas_kernel.KIND, points, context)
+    (drawing,) = drawn(BlasKernels(), points, context)
     found = texts(svg_of(drawing))
     assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(found)
     assert any("Rpeak nominal 250.5" in each for each in found)
     assert "right, SKYLAKEX: HPL 148.6 GFlop/s, DGEMM × ranks 192" in drawing.text
-    (plain,) = drawn(blas_kernel.KIND, points)
+    (plain,) = drawn(BlasKernels(), points)
     assert not any("Rpeak" in each for each in texts(svg_of(plain)))
 
 
 def test_only_one_of_the_two_rates() -> None:
-    (drawing,) = drawn(blas_kernel.KIND, [hpcc("hpl_rmax", "right", 148.6)])
+    (drawing,) = drawn(BlasKernels(), [hpcc("hpl_rmax", "right", 148.6)])
     assert "DGEMM × ranks – GFlop/s" in drawing.text
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.title)
-def test_no_figure_wants_what_it_cannot_draw(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", plots(), ids=lambda kind: kind.title)
+def test_no_figure_wants_what_it_cannot_draw(kind: Plot) -> None:
     for metric in ("write", "t_avg", "bandwidth", "hpl_rmax", "dgemm_star"):
         assert not kind.wants(record(metric, 1.0, "parsecs", parameters={"bytes": 1}))
         assert not kind.wants(record(metric, 1.0, "MB/s", parameters={"bytes": "many"}))
@@ -220,14 +223,14 @@ def test_no_figure_wants_what_it_cannot_draw(kind: Kind) -> None:
 @pytest.mark.parametrize("values", [[0.0], [0.0, 0.0], [5.0], [1e-9, 1e15]])
 def test_odd_values_make_no_trouble(values: list[float]) -> None:
     points = [written(2**20 << index, "shared", value) for index, value in enumerate(values)]
-    drawings = drawn(file_size.KIND, points)
+    drawings = drawn(FileSize(), points)
     assert len(drawings) == (1 if any(values) else 0)
     for drawing in drawings:
         svg_of(drawing)
 
 
 def test_zeros_that_are_not_drawn_are_counted() -> None:
-    (drawing,) = drawn(file_size.KIND, [written(2**20, "a", 1.0), written(2**21, "a", 0.0)])
+    (drawing,) = drawn(FileSize(), [written(2**20, "a", 1.0), written(2**21, "a", 0.0)])
     assert drawing.text.endswith("1 value of 0 not drawn.")
 
 
@@ -236,7 +239,7 @@ HOSTILE = "</desc><script>alert('x')</script>$\\frac{1}{0}$ _a ]]> \x1b[31m\u202
 
 def test_hostile_names_are_text() -> None:
     points = [*messages(f"Bcast{HOSTILE}", [1, 2]), *messages("Reduce", [1, 2])]
-    (drawing,) = drawn(collectives.KIND, points)
+    (drawing,) = drawn(Collectives(), points)
     svg = svg_of(drawing)
     page = inline(drawing, svg)
     for text in (svg, page):
@@ -248,7 +251,7 @@ def test_hostile_names_are_text() -> None:
 
 def test_inline_figures_share_no_id_and_are_described() -> None:
     points = [written(2**20, "shared", 1.0)]
-    (one,) = drawn(file_size.KIND, points)
+    (one,) = drawn(FileSize(), points)
     other = replace(one, name="other")
     roots = [ElementTree.fromstring(inline(each, svg_of(each))) for each in (one, other)]
     ids = [[each.get("id") for each in root.iter() if each.get("id")] for root in roots]

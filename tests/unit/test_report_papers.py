@@ -25,11 +25,11 @@ from proofmark.judge.judging import conclude
 from proofmark.judge.verdict import Result
 from proofmark.records.read import Record
 from proofmark.report import write_report
-from proofmark.report.plots import KINDS, p5_placements
-from proofmark.report.plots.charts import STYLE, Drawing
-from proofmark.report.plots.kind import Context
-from proofmark.report.plots.series import Point
-from proofmark.report.plots.svg import raster, standalone
+from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.series import Point
+from proofmark.report.drawing.svg import raster, standalone
+from proofmark.report.plot import Context, plots
+from proofmark.report.plots import p5_placements
 from proofmark.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -53,7 +53,7 @@ def drawn(system: str, given: Sequence[Point]) -> dict[str, Drawing]:
     """Draw all that the papers' figures find."""
     context = Context(None, {}, PAPERS[system], {"stream": (4, 408)})
     drawings: list[Drawing] = []
-    for kind in (each for each in KINDS if each.suite):
+    for kind in (each for each in plots() if each.suite):
         own = [point for point in given if kind.wants(point.record)]
         with matplotlib.rc_context(STYLE):
             drawings += kind.draw(own, context) if own else []

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from proofmark.judge.verdict import Result
+from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import Block, Cell, Column, table
-from proofmark.report.plots.ticks import gigaflops
 from proofmark.report.results import name
 from proofmark.report.run_data import Material
 from proofmark.report.text import number, pairs

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from proofmark.judge.references.derived import flop_per_cycle, peak
+from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
 from proofmark.report.plots.blas_kernel import HPL
-from proofmark.report.plots.ticks import gigaflops
 from proofmark.report.results import figure
 from proofmark.report.run_data import Material
 from proofmark.report.text import number

@@ -14,12 +14,12 @@ from proofmark.judge.claims.of_runs import machine_of
 from proofmark.records.columns import Record
 from proofmark.report import blas_kernels as kernels
 from proofmark.report import peak as information
+from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.series import Point, points_of
+from proofmark.report.drawing.svg import inline, raster, standalone
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
-from proofmark.report.plots import KINDS, p5_placements
-from proofmark.report.plots.charts import STYLE, Drawing
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.series import Point, points_of
-from proofmark.report.plots.svg import inline, raster, standalone
+from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plots import p5_placements
 from proofmark.report.run_data import Material
 from proofmark.report.text import count
 from proofmark.software.software import BLAS_KERNEL
@@ -41,15 +41,15 @@ def section(material: Material) -> tuple[Section, Files]:
         lacking=_lacking(material),
     )
     points = points_of(
-        material.verdict.results, lambda record: any(kind.wants(record) for kind in KINDS)
+        material.verdict.results, lambda record: any(plot.wants(record) for plot in plots())
     )
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
-    for kind in KINDS:
-        drawn = list(_drawings(kind, points, context))
-        if not drawn and kind.suite in ("", material.run.plan.suite):
-            missing.append(kind.title)
+    for plot in plots():
+        drawn = list(_drawings(plot, points, context))
+        if not drawn and plot.suite in ("", material.run.plan.suite):
+            missing.append(plot.title)
         for drawing in drawn:
             pictures.append(_picture(drawing, files))
     blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
@@ -60,15 +60,15 @@ def section(material: Material) -> tuple[Section, Files]:
 
 
 def _drawn(record: Record) -> bool:
-    return any(kind.wants(record) for kind in KINDS)
+    return any(plot.wants(record) for plot in plots())
 
 
-def _drawings(kind: Kind, points: list[Point], context: Context) -> Iterator[Drawing]:
-    """Yield the drawings of `kind`; what was measured and what was not never share one."""
-    wanted = [point for point in points if kind.wants(point.record)]
+def _drawings(plot: Plot, points: list[Point], context: Context) -> Iterator[Drawing]:
+    """Yield the drawings of `plot`; what was measured and what was not never share one."""
+    wanted = [point for point in points if plot.wants(point.record)]
     for origin in dict.fromkeys(point.record.origin for point in wanted):
         with matplotlib.rc_context(STYLE):
-            yield from kind.draw([each for each in wanted if each.record.origin == origin], context)
+            yield from plot.draw([each for each in wanted if each.record.origin == origin], context)
 
 
 def _picture(drawing: Drawing, files: Files) -> Picture:
@@ -78,8 +78,8 @@ def _picture(drawing: Drawing, files: Files) -> Picture:
     files[f"{drawing.name}.svg"] = svg.encode()
     files[f"{drawing.name}.csv"] = data(drawing).encode()
     links = tuple(
-        Link(f"{FOLDER}/{drawing.name}.{kind}", words)
-        for kind, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
+        Link(f"{FOLDER}/{drawing.name}.{plot}", words)
+        for plot, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
     return Picture(drawing.title, drawing.text, inline(drawing, svg), links, "wide" if wide else "")
@@ -100,7 +100,8 @@ def data(drawing: Drawing) -> str:
 
 def _table_2(points: list[Point], files: Files) -> list[Block]:
     """Return table 2 of P5 for each origin, and keep it as CSV."""
-    wanted = [point for point in points if p5_placements.wants(point.record)]
+    plot = p5_placements.CollectivesByPlacement()
+    wanted = [point for point in points if plot.wants(point.record)]
     blocks = []
     for origin in dict.fromkeys(point.record.origin for point in wanted):
         rows = p5_placements.table_2([each for each in wanted if each.record.origin == origin])
@@ -144,7 +145,7 @@ def _left_out(material: Material) -> tuple[str, ...]:
 def keep(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files of the figures; those of an earlier report that are none of them go."""
     folder.mkdir(exist_ok=True)
-    for path in [each for kind in KEPT for each in folder.glob(f"*.{kind}")]:
+    for path in [each for plot in KEPT for each in folder.glob(f"*.{plot}")]:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.plots.charts import Drawing
+from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.labels import layout_name, memory_name
+from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.series import Point, lines_by
+from proofmark.report.drawing.ticks import megabytes_per_second
+from proofmark.report.plot import Context, Plot
 from proofmark.report.plots.file_size import METRICS, file_bytes
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.names import layout_name, memory_name
-from proofmark.report.plots.panels import Axis, Chart, Panel, panels
-from proofmark.report.plots.series import Point, lines_by
-from proofmark.report.plots.ticks import megabytes_per_second
-
-
-def wants(record: Record) -> bool:
-    """IOR's bandwidths as the paper measured them, whatever the cache gives."""
-    as_paper = record.parameters.get("cache") == "as-the-paper"
-    known = bool(file_bytes(record)) and megabytes_per_second(record) is not None
-    return record.case == "ior" and record.metric in METRICS and as_paper and known
 
 
 def label(record: Record) -> str:
@@ -26,24 +19,37 @@ def label(record: Record) -> str:
     return f"{record.metric}, {layout_name(record.parameters.get('layout'))}"
 
 
-def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
-    """Draw a panel for each memory that the processes were bound to."""
-    knl = points[0].record.system == "knl"
-    memories = list(dict.fromkeys(point.record.parameters.get("memory", "") for point in points))
-    content = []
-    for letter, memory in zip("abcdef", memories, strict=False):
-        own = [point for point in points if point.record.parameters.get("memory", "") == memory]
-        name = f"({letter}) {memory_name(memory)}" if len(memories) > 1 else ""
-        content.append(Panel(name, lines_by(own, label, file_bytes, megabytes_per_second)))
-    chart = Chart(
-        name="p1-ior-knl" if knl else "p1-ior",
-        title=f"P1, figure {10 if knl else 11}: IOR over file size on {points[0].record.system}",
-        x=Axis("size of all files together", "bytes"),
-        y=Axis("bandwidth in MB/s", "log"),
-        unit="MB/s",
-        cases=("ior",),
-    )
-    return panels(chart, content, points, context)
+class IorOverFileSize(Plot):
+    """IOR over the size of all files (P1, figures 10 and 11): where the cache ends, it falls."""
 
+    title = "P1, figures 10 and 11: IOR over file size"
+    suite = "p1"
+    position = 12
 
-KIND = Kind("P1, figures 10 and 11: IOR over file size", wants, draw, "p1")
+    def wants(self, record: Record) -> bool:
+        """IOR's bandwidths as the paper measured them, whatever the cache gives."""
+        as_paper = record.parameters.get("cache") == "as-the-paper"
+        known = bool(file_bytes(record)) and megabytes_per_second(record) is not None
+        return record.case == "ior" and record.metric in METRICS and as_paper and known
+
+    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+        """Draw a panel for each memory that the processes were bound to."""
+        knl = points[0].record.system == "knl"
+        memories = list(
+            dict.fromkeys(point.record.parameters.get("memory", "") for point in points)
+        )
+        content = []
+        for letter, memory in zip("abcdef", memories, strict=False):
+            own = [point for point in points if point.record.parameters.get("memory", "") == memory]
+            name = f"({letter}) {memory_name(memory)}" if len(memories) > 1 else ""
+            content.append(Panel(name, lines_by(own, label, file_bytes, megabytes_per_second)))
+        system = points[0].record.system
+        chart = Chart(
+            name="p1-ior-knl" if knl else "p1-ior",
+            title=f"P1, figure {10 if knl else 11}: IOR over file size on {system}",
+            x=Axis("size of all files together", "bytes"),
+            y=Axis("bandwidth in MB/s", "log"),
+            unit="MB/s",
+            cases=("ior",),
+        )
+        return panels(chart, content, points, context)

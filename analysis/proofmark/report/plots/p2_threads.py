@@ -5,51 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.plots.charts import Drawing
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.names import memory_name
+from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.labels import memory_name
+from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
+from proofmark.report.drawing.series import Point, lines_by
+from proofmark.report.drawing.ticks import megabytes_per_second
+from proofmark.report.plot import Context, Plot
 from proofmark.report.plots.p1_stream import is_stream, threads_of
-from proofmark.report.plots.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.plots.series import Point, lines_by
-from proofmark.report.plots.ticks import megabytes_per_second
 
 KERNELS = ("copy", "scale", "add", "triad")
 PLACEMENTS = ("close", "spread")
-
-
-def wants(record: Record) -> bool:
-    """The four kernels by threads, in a placement that the paper compares."""
-    return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
-
-
-def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
-    """Draw a figure for each kernel, and one of all over twice the cores; close must be there."""
-    close = [point for point in points if point.record.placement == "close"]
-    machine = context.machine
-    cores = machine.cores if machine else None
-    tiles = machine.tiles if machine else 0
-    modes = {point.record.mode for point in close}
-    points = [point for point in points if point.record.mode in modes]
-    drawings: list[Drawing] = []
-    for number, kernel in enumerate(KERNELS, start=1):
-        own = [
-            point
-            for point in points
-            if point.record.metric == kernel
-            and (cores is None or (threads_of(point.record) or 0) <= cores)
-        ]
-        if {point.record.placement for point in own} != set(PLACEMENTS):
-            continue
-        level = (f"{tiles} tiles", tiles + 0.5) if tiles else None
-        title = f"P2, figure {number}: STREAM {kernel.title()}, close against spread"
-        chart = _chart(f"p2-{kernel}", title)
-        drawings += panels(chart, _panels(own, lambda r: r.placement, level), own, context)
-    if cores and any((threads_of(point.record) or 0) > cores for point in close):
-        level = (f"{cores} cores", cores + 0.5)
-        chart = _chart("p2-threads", "P2, figure 5: STREAM with up to two threads a core, close")
-        content = _panels(close, lambda r: r.metric.title(), level)
-        drawings += panels(chart, content, close, context)
-    return drawings
 
 
 def _chart(name: str, title: str) -> Chart:
@@ -76,4 +41,44 @@ def _panels(
     return content
 
 
-KIND = Kind("P2, figures 1 to 5: STREAM by placement of threads", wants, draw, "p2")
+class PlacementOfThreads(Plot):
+    """STREAM over threads, close against spread (P2, figures 1 to 5)."""
+
+    title = "P2, figures 1 to 5: STREAM by placement of threads"
+    suite = "p2"
+    position = 20
+
+    def wants(self, record: Record) -> bool:
+        """The four kernels by threads, in a placement that the paper compares."""
+        return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
+
+    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+        """Draw a plot for each kernel, and one of all over twice the cores, if close was measured."""
+        close = [point for point in points if point.record.placement == "close"]
+        machine = context.machine
+        cores = machine.cores if machine else None
+        tiles = machine.tiles if machine else 0
+        modes = {point.record.mode for point in close}
+        points = [point for point in points if point.record.mode in modes]
+        drawings: list[Drawing] = []
+        for number, kernel in enumerate(KERNELS, start=1):
+            own = [
+                point
+                for point in points
+                if point.record.metric == kernel
+                and (cores is None or (threads_of(point.record) or 0) <= cores)
+            ]
+            if {point.record.placement for point in own} != set(PLACEMENTS):
+                continue
+            level = (f"{tiles} tiles", tiles + 0.5) if tiles else None
+            title = f"P2, figure {number}: STREAM {kernel.title()}, close against spread"
+            chart = _chart(f"p2-{kernel}", title)
+            drawings += panels(chart, _panels(own, lambda r: r.placement, level), own, context)
+        if cores and any((threads_of(point.record) or 0) > cores for point in close):
+            level = (f"{cores} cores", cores + 0.5)
+            chart = _chart(
+                "p2-threads", "P2, figure 5: STREAM with up to two threads a core, close"
+            )
+            content = _panels(close, lambda r: r.metric.title(), level)
+            drawings += panels(chart, content, close, context)
+        return drawings

@@ -9,12 +9,12 @@ from proofmark.judge.claims.model import Values
 from proofmark.judge.claims.p5 import COLLECTIVES, PLACEMENTS, relative_differences
 from proofmark.judge.claims.p5 import RATIOS as RATIOS
 from proofmark.records.read import Record
-from proofmark.report.plots.charts import Drawing
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.panels import Axis, Chart, Panel, panels
-from proofmark.report.plots.point_to_point import message_bytes
-from proofmark.report.plots.series import Line, Point, Spot, lines_by, parameter
-from proofmark.report.plots.ticks import microseconds
+from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.messages import message_bytes
+from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.series import Line, Point, Spot, lines_by, parameter
+from proofmark.report.drawing.ticks import microseconds
+from proofmark.report.plot import Context, Plot
 from proofmark.report.text import count
 
 TIME = "t_avg"
@@ -22,20 +22,8 @@ FIGURE_1 = "Alltoall"
 FIGURE_2 = ("Bcast", "Alltoall")
 
 
-def wants(record: Record) -> bool:
-    """Average times of the collectives in a placement that the paper compares."""
-    known = message_bytes(record) is not None and parameter(record, "ranks") is not None
-    named = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
-    return named and known and record.metric == TIME and microseconds(record) is not None
-
-
 def _label(record: Record) -> str:
     return count(round(parameter(record, "ranks") or 0), "process", "processes")
-
-
-def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
-    """Draw the time of Alltoall, and the relative differences of Bcast and Alltoall."""
-    return [*_figure_1(points, context), *_figure_2(points, context)]
 
 
 def _figure_1(points: Sequence[Point], context: Context) -> list[Drawing]:
@@ -125,4 +113,19 @@ def table_2(points: Sequence[Point]) -> list[tuple[str, str, list[float]]]:
     return rows
 
 
-KIND = Kind("P5, figures 1 and 2: collectives by placement", wants, draw, "p5")
+class CollectivesByPlacement(Plot):
+    """Collective operations over placements (P5, figures 1 and 2, and table 2)."""
+
+    title = "P5, figures 1 and 2: collectives by placement"
+    suite = "p5"
+    position = 50
+
+    def wants(self, record: Record) -> bool:
+        """Average times of the collectives in a placement that the paper compares."""
+        known = message_bytes(record) is not None and parameter(record, "ranks") is not None
+        named = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
+        return named and known and record.metric == TIME and microseconds(record) is not None
+
+    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+        """Draw the time of Alltoall, and the relative differences of Bcast and Alltoall."""
+        return [*_figure_1(points, context), *_figure_2(points, context)]

@@ -5,49 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.plots.charts import Drawing, Words, over_bytes
-from proofmark.report.plots.families import is_point_to_point
-from proofmark.report.plots.kind import Context, Kind
-from proofmark.report.plots.series import Point, lines_of, parameter
-from proofmark.report.plots.ticks import megabytes_per_second, microseconds
+from proofmark.report.drawing.charts import Drawing, Words, over_bytes
+from proofmark.report.drawing.labels import is_point_to_point
+from proofmark.report.drawing.messages import is_bandwidth, is_time, message_bytes
+from proofmark.report.drawing.series import Point, lines_of
+from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
+from proofmark.report.plot import Context, Plot
 
 
-def message_bytes(record: Record) -> float | None:
-    """Return the size of a message."""
-    return parameter(record, "bytes")
+class PointToPoint(Plot):
+    """Messages between ranks over their size (P3, figures 3 and 4): time and bandwidth."""
 
+    title = "Point-to-point messages: time and bandwidth over message size"
+    position = 62
 
-def is_time(record: Record) -> bool:
-    """Tell whether the record is the time that a message took on average."""
-    return record.metric in ("t_avg", "latency") and microseconds(record) is not None
+    def wants(self, record: Record) -> bool:
+        """Times and bandwidths of messages between pairs."""
+        talks = is_point_to_point(record.benchmark) and message_bytes(record) is not None
+        theirs = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
+        return talks and not theirs and (is_time(record) or is_bandwidth(record))
 
-
-def is_bandwidth(record: Record) -> bool:
-    """Tell whether the record is a bandwidth; messages without content have none."""
-    carried = record.metric == "bandwidth" and megabytes_per_second(record) is not None
-    return carried and bool(message_bytes(record))
-
-
-def wants(record: Record) -> bool:
-    """Times and bandwidths of messages between pairs."""
-    talks = is_point_to_point(record.benchmark) and message_bytes(record) is not None
-    theirs = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
-    return talks and not theirs and (is_time(record) or is_bandwidth(record))
-
-
-def draw(points: Sequence[Point], context: Context) -> list[Drawing]:
-    """Draw the time and the bandwidth, a line a benchmark and placement."""
-    parts = (
-        ("time", "time in µs", is_time, microseconds),
-        ("bandwidth", "bandwidth in MB/s", is_bandwidth, megabytes_per_second),
-    )
-    drawings: list[Drawing] = []
-    for name, y_label, chosen_by, factor in parts:
-        chosen = [point for point in points if chosen_by(point.record)]
-        lines = lines_of(chosen, message_bytes, {"bytes"}, factor)
-        words = Words(f"Point-to-point messages: {name} over message size", "message size", y_label)
-        drawings += over_bytes(f"point-to-point-{name}", words, lines, chosen)
-    return drawings
-
-
-KIND = Kind("Point-to-point messages: time and bandwidth over message size", wants, draw)
+    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+        """Draw the time and the bandwidth, a line a benchmark and placement."""
+        parts = (
+            ("time", "time in µs", is_time, microseconds),
+            ("bandwidth", "bandwidth in MB/s", is_bandwidth, megabytes_per_second),
+        )
+        drawings: list[Drawing] = []
+        for name, y_label, chosen_by, factor in parts:
+            chosen = [point for point in points if chosen_by(point.record)]
+            lines = lines_of(chosen, message_bytes, {"bytes"}, factor)
+            words = Words(
+                f"Point-to-point messages: {name} over message size", "message size", y_label
+            )
+            drawings += over_bytes(f"point-to-point-{name}", words, lines, chosen)
+        return drawings

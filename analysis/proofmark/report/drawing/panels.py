@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from proofmark.report.plots.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
-from proofmark.report.plots.kind import Context
-from proofmark.report.plots.series import Line, Point
-from proofmark.report.plots.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
+from proofmark.report.drawing.series import Line, Point
+from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.plot import Context
 from proofmark.report.text import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]

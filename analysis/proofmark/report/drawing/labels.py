@@ -1,7 +1,16 @@
-"""What modes, memories and layouts are called in figures."""
+"""The names of modes, memories and layouts in plots, and the kinds of benchmarks by their names."""
 
 from __future__ import annotations
 
+import re
+
+_COLLECTIVE = re.compile(
+    r"bcast|broadcast|reduce|gather|scatter|all-?to-?all|scan|barrier", re.IGNORECASE
+)
+_LOCAL = re.compile(r"local", re.IGNORECASE)
+_PAIRS = re.compile(
+    r"PingPong|PingPing|Uniband|Biband|Sendrecv|Exchange|(Uni|Bi|Co)random|Bandwidth|Latency"
+)
 _MODES = {
     "a2a": "All2All",
     "quadrant": "Quadrant",
@@ -42,3 +51,14 @@ def block_name(size: object) -> str:
     return {524288: "512 KB blocks", 1048576: "1 MB blocks"}.get(
         size if isinstance(size, int) else 0, f"blocks of {size} B"
     )
+
+
+def is_collective(benchmark: str) -> bool:
+    """Tell whether all ranks take part in one operation."""
+    found = _COLLECTIVE.search(benchmark) is not None
+    return found and _LOCAL.search(benchmark) is None
+
+
+def is_point_to_point(benchmark: str) -> bool:
+    """Tell whether ranks exchange messages in pairs or with their neighbours."""
+    return _PAIRS.search(benchmark) is not None and _COLLECTIVE.search(benchmark) is None

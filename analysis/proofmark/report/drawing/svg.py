@@ -6,7 +6,7 @@ import re
 from io import BytesIO, StringIO
 from xml.etree import ElementTree
 
-from proofmark.report.plots.charts import INK, PAPER, Drawing
+from proofmark.report.drawing.charts import INK, PAPER, Drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"

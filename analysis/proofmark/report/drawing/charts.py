@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from proofmark.report.plots.series import Line, Point, Spot
-from proofmark.report.plots.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.drawing.series import Line, Point, Spot
+from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.text import count, number
 
 INK = "#101010"

@@ -1,0 +1,63 @@
+"""What the plots of P3 share: which records are bandwidths of pairs, and the chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from proofmark.records.read import Record
+from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.messages import is_bandwidth, message_bytes
+from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.series import Point, lines_by, parameter
+from proofmark.report.plot import Context
+
+DISTANCES = {
+    "same-tile": "same tile",
+    "same-socket": "same socket",
+    "other-socket": "other socket",
+    "2-hop": "other socket, 2 hops",
+}
+LEVELS = {"chip": "same chip", "line-card": "same line card", "switch": "across the switch"}
+SHOWN_PAIRS = (1, 2, 4, 8, 16, 32, 64)
+"""Numbers of pairs that are drawn; the data has every one."""
+
+
+def is_osu(record: Record) -> bool:
+    """Tell whether the record is the bandwidth of one pair by osu_bw."""
+    return record.benchmark == "Bandwidth" and is_bandwidth(record)
+
+
+def pairs_of(record: Record) -> float | None:
+    """Return how many pairs exchanged messages at the same time."""
+    return parameter(record, "pairs") if record.case == "osu-contention" else None
+
+
+def _one(record: Record) -> float:
+    return 1.0
+
+
+def drawn(
+    name: str,
+    title: str,
+    label: Callable[[Record], str],
+    points: Sequence[Point],
+    context: Context,
+    *,
+    ordered: bool = False,
+    y: str = "bandwidth in MB/s",
+) -> list[Drawing]:
+    """Draw a line for each label."""
+    shown = [
+        point for point in points if not ordered or (pairs_of(point.record) or 0) in SHOWN_PAIRS
+    ]
+    case = "osu-contention" if ordered else "osu-bw"
+    chart = Chart(
+        name=name,
+        title=f"{title} on {points[0].record.system}",
+        x=Axis("message size", "bytes"),
+        y=Axis(y, "log" if ordered else "linear"),
+        unit="MB/s",
+        ordered=ordered,
+        cases=(case,),
+    )
+    return panels(chart, [Panel("", lines_by(shown, label, message_bytes, _one))], points, context)
