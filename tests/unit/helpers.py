@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 from hypothesis import settings
 
@@ -17,8 +18,12 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.jobs.scripts import write_steps
 from proofmark.jobs.step_script import repeated_commands
+from proofmark.judge.aggregate import standing
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.results import WORDS, Result, Results
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
+from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, leave_out, start_or_continue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -241,3 +246,25 @@ def until(what: Callable[[], bool], seconds: float = 300) -> None:
     while not what():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+def results_of(records: Sequence[Record]) -> Results:
+    """Return results of `records`, none of which a reference judges."""
+    figures = standing(Records.of(records))
+    unjudged = np.full(len(figures), WORDS.index("UNJUDGED"))
+    alone = Fleet(of=np.full(len(figures), -1))
+    return Results(figures, unjudged, {}, alone)
+
+
+class GivenResults(Results):
+    """Results that a test states one by one, for what only shows them."""
+
+    def __init__(self, given: Sequence[Result]) -> None:
+        empty = results_of([each.record for each in given])
+        super().__init__(empty.standing, empty.verdict, empty.answers, empty.fleet)
+        object.__setattr__(self, "given", tuple(given))
+
+    given: tuple[Result, ...]
+
+    def of(self, words: Collection[str]) -> Iterator[Result]:
+        return (each for each in self.given if each.verdict in words)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.unit.helpers import GivenResults
 
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.ending import LONGEST, MEANING, ending
@@ -37,7 +38,7 @@ def figure(word: str, value: float | None = 100.0, **changes: Any) -> Result:
 def verdict(*results: Result, **covered: Any) -> Verdict:
     counts = Counter(result.verdict for result in results)
     coverage = Coverage(**{"expected": 4, "measured": 4, "duplicate": 0, "missing": (), **covered})
-    return Verdict("r", {word: counts[word] for word in WORDS}, coverage, results)
+    return Verdict("r", {word: counts[word] for word in WORDS}, coverage, GivenResults(results))
 
 
 def lines(found: Verdict, *, strict: bool = False) -> tuple[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from tests.unit.helpers import SOUND, Kit, described, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
+from proofmark.records.columns import Records
 from proofmark.records.read import SCHEMA, Record, read_run, table
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
@@ -32,7 +32,7 @@ def carry_out(kit: Kit, run: Run | None = None) -> Run:
     return run
 
 
-def records(kit: Kit, run: Run) -> Sequence[Record]:
+def records(kit: Kit, run: Run) -> Records:
     return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
 
 
@@ -233,7 +233,7 @@ class TestTable:
         assert found["parameters"].to_list() == ['{"size": 1}', '{"size": 2}']
 
     def test_no_figure_is_an_empty_table(self) -> None:
-        assert table([]).shape == (0, len(SCHEMA))
+        assert table(Records.of([])).shape == (0, len(SCHEMA))
 
     @pytest.mark.parametrize(("asked", "same"), [(1, True), (1.0, True), (2, False), ("1", True)])
     def test_what_was_asked_is_compared_as_a_number(

@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.unit.helpers import results_of
 from tests.unit.report_runs import (
     SIZES,
     Outputs,
@@ -234,7 +235,7 @@ def test_nothing_to_look_at_is_said(tmp_path: Path) -> None:
     verdict = conclude(run)
     others = [each for each in verdict.results if each.record.case != "hpcc"]
     material = replace(
-        gather(run, replace(verdict, results=tuple(others))),
+        gather(run, replace(verdict, results=results_of([each.record for each in others]))),
         software=provided.model_copy(update={"packages": {"hpcc": calm}}),
     )
     (attention, *_) = view(material).sections
@@ -407,7 +408,7 @@ def test_like_nodes_stand_together(good: tuple[Run, Verdict, str]) -> None:
 
 def verdict_of(**counts: int) -> Verdict:
     whole = {word: counts.get(word, 0) for word in WORDS}
-    return Verdict("run", whole, Coverage(4, 4, 0, ()), ())
+    return Verdict("run", whole, Coverage(4, 4, 0, ()), results_of([]))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.helpers import results_of
 
-from proofmark.judge.verdict import Result
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
 from proofmark.report.drawing.series import Point, lines_of, parameter, points_of
@@ -104,10 +104,9 @@ def test_ticks_of_bytes_are_few_and_inside(one: int, other: int) -> None:
 
 
 def test_invalid_results_are_not_drawn() -> None:
-    good = Result(record("write", 2.0, "KiB/s"), (1.0, 2.0, 3.0), "UNJUDGED", "", ())
-    bad = replace(good, verdict="INVALID")
-    empty = replace(good, record=replace(good.record, value=None))
-    points = points_of([good, bad, empty])
+    good = [record("write", value, "KiB/s", repeat=n) for n, value in enumerate((1.0, 2.0, 3.0))]
+    bad = replace(good[0], metric="read", valid=False, reason="exit code 9")
+    points = points_of(results_of([*good, bad]))
     assert [(each.value, each.low, each.high) for each in points] == [(2.0, 1.0, 3.0)]
 
 

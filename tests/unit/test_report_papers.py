@@ -17,12 +17,12 @@ import matplotlib
 import pytest
 from tests.unit import claims_data as data
 from tests.unit.claims_data import Machine, Sheet
+from tests.unit.helpers import results_of
 from tests.unit.report_runs import made_run
 
 from proofmark.cli.main import main
 from proofmark.judge.claims.model import PAPERS
 from proofmark.judge.judging import conclude
-from proofmark.judge.verdict import Result
 from proofmark.records.read import Record
 from proofmark.report import write_report
 from proofmark.report.drawing.charts import STYLE, Drawing
@@ -173,14 +173,10 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
         assert raster(one) == raster(two)
 
 
-def result(record: Record) -> Result:
-    return Result(record, (record.value or 0.0,), "UNJUDGED", "no reference applies", ())
-
-
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     """Write the report of a run whose results are those of `sheets`."""
     run = made_run(folder)
-    verdict = replace(conclude(run), results=tuple(map(result, records(*sheets))))
+    verdict = replace(conclude(run), results=results_of(records(*sheets)))
     return run, write_report(run, verdict).read_text(encoding="utf-8")
 
 

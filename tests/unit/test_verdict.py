@@ -14,13 +14,14 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.helpers import make_kit
+from tests.unit.helpers import make_kit, results_of
 
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.files import write_junit
 from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
 from proofmark.plan.plan import Plan
+from proofmark.records.columns import Records
 from proofmark.records.read import Record
 from proofmark.site.partition import Limit
 
@@ -79,7 +80,11 @@ def judged(
     plan, benchmarks = known
     case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
     return judge(
-        "r", plan, records, benchmarks.model_copy(update={"cases": {"fake": case}}), limits
+        "r",
+        plan,
+        Records.of(records),
+        benchmarks.model_copy(update={"cases": {"fake": case}}),
+        limits,
     )
 
 
@@ -301,7 +306,7 @@ class TestWhole:
     ) -> None:
         counts = {word: words.count(word) for word in WORDS}
         coverage = Coverage(4, 4 - (hole == 1), int(hole == 2), ())
-        code = Verdict("r", counts, coverage, ()).exit_code(strict=strict)
+        code = Verdict("r", counts, coverage, results_of([])).exit_code(strict=strict)
         if "INVALID" in words or hole:
             assert code == 2
         elif "FAIL" in words:

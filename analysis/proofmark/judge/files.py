@@ -35,10 +35,7 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
     file.write("\n ]\n}\n")
 
 
-def _json_lines(results: Sequence[Result]) -> Iterator[str]:
-    if not isinstance(results, Results):
-        yield from (json.dumps(result_json(result)) for result in results)
-        return
+def _json_lines(results: Results) -> Iterator[str]:
     made = _Made(results)
     for figure, plain in enumerate(results.plain.tolist()):
         yield made.line(figure) if plain else json.dumps(result_json(results[figure]))
@@ -116,10 +113,7 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     file.write("</testsuite>\n")
 
 
-def _junit_lines(results: Sequence[Result]) -> Iterator[str]:
-    if not isinstance(results, Results):
-        yield from map(_testcase, results)
-        return
+def _junit_lines(results: Results) -> Iterator[str]:
     standing = results.standing
     nodes = [_text(node) for node in standing.records.nodes]
     heads: dict[int, tuple[str, str]] = {}

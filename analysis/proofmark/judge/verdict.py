@@ -37,7 +37,7 @@ class Verdict:
     run: str
     counts: Mapping[str, int]
     coverage: Coverage
-    results: Sequence[Result]
+    results: Results
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
 
@@ -54,36 +54,25 @@ class Verdict:
         return 0
 
     def of(self, *words: str) -> Iterator[Result]:
-        """Yield the results with these verdicts; of a large run no others are made."""
-        if isinstance(self.results, Results):
-            return self.results.of(words)
-        return (result for result in self.results if result.verdict in words)
+        """Yield the results with these verdicts; no others are made."""
+        return self.results.of(words)
 
     def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
         """Yield the results that are wanted, by what they are: not by their node or value."""
-        if isinstance(self.results, Results):
-            return self.results.about(wanted)
-        return (result for result in self.results if wanted(result.record))
+        return self.results.about(wanted)
 
     def measured(self) -> set[str]:
         """Return the nodes and pairs of nodes that there are results of, as records have them."""
-        if isinstance(self.results, Results):
-            standing = self.results.standing
-            return {standing.records.nodes[node] for node in set(standing.node.tolist())}
-        return {result.record.node for result in self.results}
+        standing = self.results.standing
+        return {standing.records.nodes[node] for node in set(standing.node.tolist())}
 
     def judgements(self) -> int:
         """Return how many answers of references there are."""
-        if isinstance(self.results, Results):
-            return self.results.judgements()
-        return sum(len(result.references) for result in self.results)
+        return self.results.judgements()
 
     def sound_steps(self) -> set[str]:
         """Return the steps that gave a valid figure, on whatever node."""
-        if isinstance(self.results, Results):
-            names = self.results.standing.sound_steps()
-        else:
-            names = {result.record.step for result in self.results if result.values}
+        names = self.results.standing.sound_steps()
         return {name.partition("/")[0] for name in names}
 
     def retest(self) -> tuple[str, ...]:
@@ -114,7 +103,7 @@ class Verdict:
 def judge(
     run: str,
     plan: Plan,
-    records: Sequence[Record],
+    records: Records,
     benchmarks: Benchmarks,
     limits: Sequence[Limit],
     nodes: Nodes | None = None,
@@ -136,13 +125,12 @@ def judge(
         stopped: jobs that ended before their steps had, with the reason; listed in the coverage.
     """
     there = nodes or {}
-    columns = Records.of(records, run)
-    figures = standing(columns)
+    figures = standing(records)
     answers = _held(figures, _references(benchmarks, limits), there)
     fleet = measure_fleet(figures, benchmarks, there, family_level)
     words = _words(figures, answers, fleet)
     counts = {word: int((words == place).sum()) for place, word in enumerate(WORDS)}
-    seen = {execution.step for execution in columns.executions}
+    seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
     return Verdict(run, counts, covered, Results(figures, words, answers, fleet), fleet)
 

@@ -199,8 +199,6 @@ class Records(Sequence[Record]):
     @classmethod
     def of(cls, records: Sequence[Record], run: str = "") -> Records:
         """Return `records` in columns."""
-        if isinstance(records, Records):
-            return records
         draft = Draft()
         executions: dict[Execution, int] = {}
         for record in records:

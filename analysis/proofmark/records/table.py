@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from proofmark.records.columns import Measurand, Numbers, Record, Records
+from proofmark.records.columns import Measurand, Numbers, Records
 
 SCHEMA: Mapping[str, Any] = {
     "run": pl.String,
@@ -33,25 +33,24 @@ SCHEMA: Mapping[str, Any] = {
 """Columns of records.parquet; ``parameters`` is JSON with sorted keys."""
 
 
-def table(records: Sequence[Record]) -> pl.DataFrame:
+def table(records: Records) -> pl.DataFrame:
     """Return the records as one tidy table (`SCHEMA`)."""
-    there = Records.of(records)
 
     def taken(values: Sequence[Any], kind: Any, numbers: Numbers) -> pl.Series:
         return pl.Series(values, dtype=kind).gather(numbers)
 
     columns: dict[str, Any] = {
-        "run": pl.Series([there.run], dtype=pl.String).new_from_index(0, len(there)),
-        "node": taken(there.nodes, pl.String, there.node),
-        "value": pl.Series(there.value).fill_nan(None),
-        "valid": there.valid,
-        "reason": taken(["", *there.reasons], pl.String, there.reason + 1),
+        "run": pl.Series([records.run], dtype=pl.String).new_from_index(0, len(records)),
+        "node": taken(records.nodes, pl.String, records.node),
+        "value": pl.Series(records.value).fill_nan(None),
+        "valid": records.valid,
+        "reason": taken(["", *records.reasons], pl.String, records.reason + 1),
     }
     for name in ("step", "attempt", "repeat"):
-        own = [getattr(each, name) for each in there.executions]
-        columns[name] = taken(own, SCHEMA[name], there.execution)
+        own = [getattr(each, name) for each in records.executions]
+        columns[name] = taken(own, SCHEMA[name], records.execution)
     for place, name in enumerate(Measurand._fields):
         columns[name] = taken(
-            [each[place] for each in there.measurands], pl.String, there.measurand
+            [each[place] for each in records.measurands], pl.String, records.measurand
         )
     return pl.DataFrame({name: columns[name] for name in SCHEMA}, schema=dict(SCHEMA))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from proofmark.common.files import whole
 from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
-from proofmark.records.read import Record, table
+from proofmark.records.columns import Records
+from proofmark.records.table import table
 from proofmark.runs.run import Run
-
-Records = Sequence[Record]
 
 
 def export(kind: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:

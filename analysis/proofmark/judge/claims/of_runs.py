@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import polars as pl
 
 from proofmark.common.errors import BadInput
 from proofmark.judge.claims import answers
 from proofmark.judge.claims.model import PAPERS, Answer, Machine
-from proofmark.judge.verdict import Result, Results, Verdict
-from proofmark.records.table import table
+from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run, site_of
 from proofmark.site.machines import declared
 
@@ -20,17 +19,10 @@ def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
     tables: list[pl.DataFrame] = []
     machines: dict[str, Machine] = {}
     for run, verdict in runs:
-        tables.append(table_of(verdict.results))
+        tables.append(verdict.results.standing.table())
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     return answers(pl.concat(tables), machines)
-
-
-def table_of(results: Sequence[Result]) -> pl.DataFrame:
-    """Return figures, each the median of its repeats, as a table for `answers`."""
-    if isinstance(results, Results):
-        return results.standing.table()
-    return table([result.record for result in results if result.verdict != "INVALID"])
 
 
 def machine_of(run: Run) -> Machine | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -69,7 +69,7 @@ class Counterpart:
 class Figures:
     """The valid figures of a run, found again by what they are."""
 
-    def __init__(self, figures: Standing | Sequence[Record]) -> None:
+    def __init__(self, figures: Standing) -> None:
         self._figures = figures
         self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
 
@@ -78,16 +78,11 @@ class Figures:
         key = (case, metric)
         if key not in self._by_metric:
             found: dict[tuple[str, str], list[Record]] = {}
-            for record in self._records(case, metric):
+            for record in self._figures.measuring(case, metric):
                 if record.valid and record.value is not None:
                     found.setdefault((record.node, record.mode), []).append(record)
             self._by_metric[key] = found
         return self._by_metric[key]
-
-    def _records(self, case: str, metric: str) -> Iterable[Record]:
-        if isinstance(self._figures, Standing):
-            return self._figures.measuring(case, metric)
-        return [each for each in self._figures if (each.case, each.metric) == (case, metric)]
 
     def counterpart(self, of: Record, against: Against) -> Counterpart | None:
         """Return the figure that `against` names, for the node and mode of `of`.

@@ -10,7 +10,7 @@ import numpy as np
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Standing
-from proofmark.judge.verdict import Result, Results
+from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
 from proofmark.report.text import visible
 
@@ -49,17 +49,9 @@ MANY = 64
 """Nodes of which each is a point of its own; more of them are one point with their range."""
 
 
-def points_of(
-    results: Sequence[Result], wanted: Callable[[Record], bool] = lambda _: True
-) -> list[Point]:
+def points_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Point]:
     """Return what can be drawn: INVALID measures something else than it claims."""
-    if isinstance(results, Results):
-        return list(_points(results.standing, wanted))
-    return [
-        Point(result.record, result.record.value, min(result.values), max(result.values))
-        for result in results
-        if result.verdict != "INVALID" and result.record.value is not None and result.values
-    ]
+    return list(_points(results.standing, wanted))
 
 
 def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Point]:

@@ -53,7 +53,7 @@ class PlacementOfThreads(Plot):
         return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
 
     def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
-        """Draw a plot for each kernel, and one of all over twice the cores, if close was measured."""
+        """Draw a plot for each kernel, and one of all over twice the cores; close is required."""
         close = [point for point in points if point.record.placement == "close"]
         machine = context.machine
         cores = machine.cores if machine else None
