@@ -91,6 +91,7 @@ lint-types:
 lint-rest:
 	ruff check .
 	ruff format --check .
+	lint-imports --no-cache
 	yamllint --strict .
 	@echo shellcheck
 	@{ git ls-files -co --exclude-standard '*.sh'; git ls-files -coz --exclude-standard | \

@@ -9,13 +9,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from ansible.errors import AnsibleFilterError
 
-from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import unfold
-from proofmark.common.text import duration, size
-from proofmark.machine.programs import called, step_programs
-from proofmark.site.node.facts import parse_probe
-from proofmark.software.blas import candidate_kernels
-from proofmark.software.provision import system_needs
+from proofmark.api import (
+    BadInput,
+    called,
+    candidate_kernels,
+    duration,
+    parse_probe,
+    size,
+    step_programs,
+    system_needs,
+    unfold,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")

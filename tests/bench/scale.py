@@ -218,7 +218,7 @@ def lap(what):
     last, spent = now, cpu
 
 from proofmark.judge.judging import keep, read_and_judge
-from proofmark.report import write_report
+from proofmark.report.write import write_report
 lap("start")
 run = open_run(Path(sys.argv[1]))
 records, verdict = read_and_judge(run)

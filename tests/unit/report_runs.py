@@ -15,7 +15,7 @@ from proofmark.judge.judging import conclude
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Step, Totals
-from proofmark.report import write_report
+from proofmark.report.write import write_report
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import Run, start_or_continue
 from proofmark.site.inventory import Site

@@ -19,7 +19,7 @@ from proofmark.judge.diagnosis.rma import as_csv
 from proofmark.judge.fleet.critical_values import FEW, critical_value
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one, yardstick
 from proofmark.judge.judging import conclude, judged
-from proofmark.report import write_report
+from proofmark.report.write import write_report
 
 Rates = dict[str, float | list[float]]
 MICROCODE = {"microcode\t: 0x2006a08": "microcode\t: 0x2000050"}

@@ -134,7 +134,7 @@ class TestAttempts:
         write(tmp_path / "again-1")
         (tmp_path / "again-1" / "rc").unlink()
         found = attempts(tmp_path)
-        assert [(each.number, each.folder.name) for each in found[1:]] == [
+        assert [(each.number, each.files.folder.name) for each in found[1:]] == [
             (3, "again-2"),
             (11, "again-10"),
         ]

@@ -28,10 +28,10 @@ from tests.unit.report_runs import (
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import conclude, judged
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
-from proofmark.report import write_report
 from proofmark.report.run_data import gather
 from proofmark.report.summary import headline, overall
 from proofmark.report.view import view
+from proofmark.report.write import write_report
 from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 

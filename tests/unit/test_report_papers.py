@@ -24,12 +24,12 @@ from proofmark.cli.main import main
 from proofmark.judge.claims.model import PAPERS
 from proofmark.judge.judging import conclude
 from proofmark.records.read import Record
-from proofmark.report import write_report
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Point
 from proofmark.report.drawing.svg import raster, standalone
 from proofmark.report.plot import Context, plots
 from proofmark.report.plots import p5_placements
+from proofmark.report.write import write_report
 from proofmark.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"

@@ -19,7 +19,6 @@ from tests.unit.helpers import make_kit, until
 from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
 from proofmark.machine import node_scripts as nodes
-from proofmark.machine.scratch import stage as scratch
 from proofmark.runs.journal import Journal, proven
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware
@@ -127,7 +126,7 @@ def test_proven_on_all_nodes_and_left_empty(
     assert act("prove", run, capsys) == ["n1"], "the first node makes it for all"
     assert list((world.folder / "scratch").iterdir()) == []
     assert act("prove", run, capsys) == []
-    text = (run.folder / scratch.PROBES).read_text()
+    text = run.files.scratch_probe.read_text()
     assert [f"| hostname: {node}" in text for node in NODES] == [True] * 3
 
 
@@ -258,7 +257,7 @@ def test_lustre_mounted_striped_and_taken_away(
     assert tables(world) == [False, False, True]
     assert act("prove", run, capsys) == ["n[1-2]"]
     assert tables(world) == [True] * 3
-    told = (run.folder / scratch.PROBES).read_text()
+    told = run.files.scratch_probe.read_text()
     assert told.count("| stripe_count: 8 stripe_size: 1M") == 3
     assert act("prove", run, capsys) == []
     assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 somebody else had mounted it"
@@ -351,7 +350,7 @@ def test_two_block_sizes_of_gpfs_are_two_file_systems(
     assert told == {1048576, 524288}
     if real == 524288:
         assert act("prove", run, capsys) == ["n[1-3]"]
-        assert (run.folder / scratch.PROBES).read_text().count("-B 1048576") == 3
+        assert run.files.scratch_probe.read_text().count("-B 1048576") == 3
         assert act("unmount", run, capsys) == ["n[1-3]"], "the other one is the site's"
     else:
         text = refusal(run, capsys)
@@ -421,7 +420,7 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
     run = gluster.run(gluster_demand(gluster, "pfs"))
     assert act("look", run, capsys) == ["n[1-3]"]
     assert act("prove", run, capsys) == ["n[1-3]"]
-    told = (run.folder / scratch.PROBES).read_text()
+    told = run.files.scratch_probe.read_text()
     assert told.count("fuse.glusterfs") == 3 and told.count("=== layout") == 3
     assert act("prove", run, capsys) == []
     assert act("unmount", run, capsys) == ["n[1-3]"]

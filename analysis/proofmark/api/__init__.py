@@ -1,4 +1,67 @@
-"""The documented functions for plug-ins of Ansible and for a site's own programs.
+"""The functions and classes for plug-ins of Ansible and for a site's own programs.
 
-May import: every room but cli. What is not named here may change without notice.
+What is listed here keeps its name and its meaning until the next major version. All other modules
+may change without notice. Each name is loaded when it is used first. May import: every room but
+cli.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proofmark.common.errors import BadInput as BadInput
+    from proofmark.common.nodesets import unfold as unfold
+    from proofmark.common.text import duration as duration
+    from proofmark.common.text import size as size
+    from proofmark.jobs.launcher import Launch as Launch
+    from proofmark.jobs.launcher import Launcher as Launcher
+    from proofmark.judge.judging import judged as judged
+    from proofmark.judge.verdict import Verdict as Verdict
+    from proofmark.machine.bmc.back_end import BackEnd as BackEnd
+    from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
+    from proofmark.machine.programs import called as called
+    from proofmark.machine.programs import step_programs as step_programs
+    from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
+    from proofmark.machine.scheduler import Request as Request
+    from proofmark.machine.scheduler import Scheduler as Scheduler
+    from proofmark.runs.run import Run as Run
+    from proofmark.runs.run import open_run as open_run
+    from proofmark.site.node.facts import parse_probe as parse_probe
+    from proofmark.software.blas import candidate_kernels as candidate_kernels
+    from proofmark.software.provision import system_needs as system_needs
+
+MODULES = {
+    "BackEnd": "proofmark.machine.bmc.back_end",
+    "BackEndContext": "proofmark.machine.bmc.back_end",
+    "BadInput": "proofmark.common.errors",
+    "DrainingScheduler": "proofmark.machine.scheduler",
+    "Launch": "proofmark.jobs.launcher",
+    "Launcher": "proofmark.jobs.launcher",
+    "Request": "proofmark.machine.scheduler",
+    "Run": "proofmark.runs.run",
+    "Scheduler": "proofmark.machine.scheduler",
+    "Verdict": "proofmark.judge.verdict",
+    "called": "proofmark.machine.programs",
+    "candidate_kernels": "proofmark.software.blas",
+    "duration": "proofmark.common.text",
+    "judged": "proofmark.judge.judging",
+    "open_run": "proofmark.runs.run",
+    "parse_probe": "proofmark.site.node.facts",
+    "size": "proofmark.common.text",
+    "step_programs": "proofmark.machine.programs",
+    "system_needs": "proofmark.software.provision",
+    "unfold": "proofmark.common.nodesets",
+}
+"""The module of each name."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(MODULES)

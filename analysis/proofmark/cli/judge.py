@@ -12,6 +12,7 @@ from proofmark.cli.command import Command, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_table, say
 from proofmark.common.errors import bad_input, nearest
 from proofmark.runs import manifest as signing
+from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
 INVALID = 2
@@ -39,7 +40,7 @@ def verdict(options: Namespace) -> int:
     run = open_run(options.folder)
     answer = judged(run)
     if options.json and options.brief:
-        lines = ending(answer, f"{options.folder / 'report.html'}", strict=options.strict)
+        lines = ending(answer, f"{RunFiles(options.folder).report}", strict=options.strict)
         meaning = MEANING[answer.exit_code(strict=options.strict)]
         print_json({**answer.head(), "meaning": meaning, "lines": lines})
         for line in lines:  # a playbook prints what comes on stderr
@@ -91,7 +92,7 @@ def claims(options: Namespace) -> int:
 def report(options: Namespace) -> int:
     """Write records, verdict and report of a run."""
     from proofmark.judge.judging import conclude
-    from proofmark.report import write_report
+    from proofmark.report.write import write_report
 
     run = open_run(options.folder)
     answer = conclude(run)

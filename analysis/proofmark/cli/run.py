@@ -98,7 +98,7 @@ def provide(options: Namespace) -> int:
 def stage(options: Namespace) -> int:
     """Write the step folders."""
     run = open_run(options.folder)
-    software = read_json(run.folder / "software.json", Software)
+    software = read_json(run.files.software, Software)
     run = leave_out(run, repeated_commands(run.plan, software))
     for step, why in run.plan.not_needed.items():
         say(f"{step}: not needed: {why}")

@@ -108,7 +108,7 @@ def install(options: Namespace) -> int:
         if options.origin == "preinstalled":
             named = site_of(run).partition.preinstalled
             told["modules"] = {n: list(named[n].modules) for n in installed.packages}
-        target = run.folder / "installed.json"
+        target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
         if not options.check and not (target.exists() and target.read_text() == text):
             write_whole(target, text)

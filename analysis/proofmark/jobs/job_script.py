@@ -14,6 +14,7 @@ from proofmark.jobs.step_script import (
 from proofmark.machine.scheduler import Request
 from proofmark.machine.scheduler import scheduler as scheduler_called
 from proofmark.plan.plan import Job, Step
+from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
 
 
@@ -23,8 +24,8 @@ def write_job(run: Path, job: Job, scheduler: str, queue: Queue, *, again: bool 
     A pair that has a node which `job` does not is not measured. With `again` it runs those that
     have a result once more.
     """
-    folder = run / "jobs" / job.id
-    folder.mkdir(parents=True, exist_ok=True)
+    script = RunFiles(run).job(job.id).script
+    script.parent.mkdir(parents=True, exist_ok=True)
     asked = request_of(run, job, queue)
     chosen = scheduler_called(scheduler)
     head = [
@@ -41,7 +42,7 @@ def write_job(run: Path, job: Job, scheduler: str, queue: Queue, *, again: bool 
         "'",
         "",
     ]
-    write_whole(folder / "job.sh", "\n".join(head) + (SHELL / "job.sh").read_text())
+    write_whole(script, "\n".join(head) + (SHELL / "job.sh").read_text())
     return asked
 
 

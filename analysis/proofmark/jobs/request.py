@@ -7,6 +7,7 @@ from pathlib import Path
 
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
+from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
 
 
@@ -33,4 +34,4 @@ def request_of(run: Path, job: Job, queue: Queue) -> Request:
     """Return what `job` of the run in the folder `run` asks the scheduler for."""
     digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
     name = f"p{digest[:6]}-{job.id}"  # as long a name as old PBS takes
-    return request(job, name, run.resolve() / "jobs" / job.id / "messages", queue)
+    return request(job, name, RunFiles(run.resolve()).job(job.id).messages, queue)

@@ -35,7 +35,7 @@ class Execution:
     def attempts(self, run: Run) -> list[Attempt]:
         """Return all that has been measured of it."""
         folders = [self.folder] if self.instance else self.step.folders()
-        return [each for name in folders for each in attempts(run.folder / "steps" / name)]
+        return [each for name in folders for each in attempts(run.files.step(name).folder)]
 
 
 def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
@@ -60,7 +60,7 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
             hint = nearest(instance, there)
             raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures it by itself")
         execution = Execution(steps[name], instance)
-        over = (run.folder / "steps" / folder / "rc" for folder in (name, execution.folder))
+        over = (run.files.step(folder).exit_code for folder in (name, execution.folder))
         if not any(path.exists() for path in over):
             raise bad_input("STEP", "", f"{execution.folder}: not finished yet", "a finished step")
         found.append(execution)
@@ -131,6 +131,6 @@ def _tell(
         said = last_words(folder.log) or last_state(folder) or "no message"
         raise bad_input(each.folder, "", f"no result: {said}", "a result that can be written")
     if each.instance or each.step.scope == "job":
-        say(f"{each.folder}: exit code {found[-1].rc}, in {found[-1].folder.name}")
+        say(f"{each.folder}: exit code {found[-1].rc}, in {found[-1].files.folder.name}")
     else:
         say(f"{each.folder}: {len(found) - earlier} of {each.step.measurements} measured again")

@@ -16,6 +16,7 @@ from proofmark.jobs.step_script import (
     step_script,
 )
 from proofmark.plan.plan import SCRATCH, Plan
+from proofmark.runs.files import RunFiles
 from proofmark.site.execution import NOTHING_TOLD, Queue, StandIns, Starting
 from proofmark.software.software import Software
 
@@ -42,12 +43,14 @@ def write_steps(
     Raises:
         BadInput: a package or program of the plan was not provided.
     """
-    write_whole(run / "probe.sh", PROBE.read_text())
-    write_whole(run / "fit.awk", (SHELL / "fit.awk").read_text())
+    run_files = RunFiles(run)
+    write_whole(run_files.probe_script, PROBE.read_text())
+    write_whole(run_files.processor_check, (SHELL / "fit.awk").read_text())
     groups = plan.needed()
     for step in (step for group in groups for job in group.jobs for step in job.steps):
-        folder = run / "steps" / step.id
-        if (folder / "run.sh").exists():
+        own_files = run_files.step(step.id)
+        folder = own_files.folder
+        if own_files.script.exists():
             continue
         base = (file_systems or {}).get(step.file_system, scratch)
         own = f"/{FOLDER}" if step.scope != "job" else ""
@@ -58,13 +61,13 @@ def write_steps(
             (folder / name).write_text(content.replace(SCRATCH, own_scratch))
         if step.scope != "job":
             lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
-            (folder / "instances").write_text("".join(lines))
-            write_whole(folder / "node.sh", text)
+            own_files.instances.write_text("".join(lines))
+            write_whole(own_files.node_script, text)
             text = each_script(step)
-        write_whole(folder / "run.sh", text)
+        write_whole(own_files.script, text)
     for group in groups:
         for job in group.jobs:
-            folder = run / "jobs" / job.id
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / "needs", processor_needs(job, software))
+            needs = run_files.job(job.id).needs
+            needs.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(needs, processor_needs(job, software))
             write_job(run, job, scheduler, queue or Queue())

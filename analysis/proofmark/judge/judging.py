@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TextIO
 
 from proofmark.common.files import read_json, whole
@@ -44,20 +45,20 @@ def keep(run: Run, records: Records, verdict: Verdict) -> None:
 
 def _keep(run: Run, records: Records, verdict: Verdict) -> None:
     claims = answers_of([(run, verdict)])
-    files: dict[str, Callable[[TextIO], None]] = {
-        "verdict.json": lambda file: write_verdict(file, verdict, claims),
-        "junit.xml": lambda file: write_junit(file, verdict),
+    files: dict[Path, Callable[[TextIO], None]] = {
+        run.files.verdict: lambda file: write_verdict(file, verdict, claims),
+        run.files.junit: lambda file: write_junit(file, verdict),
     }
 
-    def write(name: str) -> None:
-        with whole(run.folder / name) as file:
-            files[name](file)
+    def write(path: Path) -> None:
+        with whole(path) as file:
+            files[path](file)
 
     for _ in shared_out(write, files, large=len(verdict.results) > MANY):
         pass
-    table(records).write_parquet(run.folder / "records.parquet")
+    table(records).write_parquet(run.files.records)
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
-    (run.folder / "rma.csv").write_text(as_csv(rma(verdict.bad.nodes, facts)))
+    run.files.vendor_list.write_text(as_csv(rma(verdict.bad.nodes, facts)))
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:
@@ -68,7 +69,7 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
-    software = read_json(run.folder / "software.json", Software)
+    software = read_json(run.files.software, Software)
     nodes = nodes_of(run)
     records = read_run(run, benchmarks, site, software, nodes)
     partition = site.partition

@@ -13,7 +13,7 @@ from proofmark.common.errors import BadInput
 from proofmark.plan.plan import SCRATCH, Step
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import JobOnNode, Node
-from proofmark.runs.run import INVENTORY, Run
+from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
@@ -28,7 +28,7 @@ class Conditions:
         self._nodes = nodes
         self._partition = site.partition
         # The inventory itself may be on another machine: the run has what it needs of it.
-        self._site = site.model_copy(update={"inventory": run.folder / INVENTORY})
+        self._site = site.model_copy(update={"inventory": run.files.inventory})
         self._boots = {each.node: _proven(each) for each in journals(run.folder)}
         self._layout = cache(self._expected)
         self._found: dict[tuple[str, int, str, str], str] = {}

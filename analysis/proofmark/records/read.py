@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -92,7 +91,7 @@ class _Reader:
         """Return what all executions of a step give in these folders."""
         mode, step, instances = task
         reader = _StepReader(self, mode, step)
-        where = os.path.join(self.run.folder, "steps", step.id)  # noqa: PTH118 (as content_of)
+        where = str(self.run.files.step(step.id).folder)
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
             for attempt in attempts(f"{where}/{folder}" if folder else where):
@@ -128,7 +127,7 @@ class _StepReader:
         trouble = self._trouble(hosts, there, attempt)
         if case.together and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
-            trouble = trouble or apart(step, case.together, attempt.folder, readings, file)
+            trouble = trouble or apart(step, case.together, attempt.files.folder, readings, file)
             readings = [*readings, *spread(case.together, readings)]
         several = _named(tuple(there)) if len(there) > 1 else ""
         draft.executions.append(

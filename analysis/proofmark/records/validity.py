@@ -37,6 +37,6 @@ def end_trouble(step: Step, attempt: Attempt) -> str:
     if attempt.rc:
         meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
         what = f" ({step.program} {meaning})" if meaning else ""
-        said = last_words(attempt.folder / "stderr")
+        said = last_words(attempt.files.stderr)
         return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
     return ""

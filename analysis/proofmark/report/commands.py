@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from pathlib import Path
 
 from proofmark.common.text import duration
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, Material
 from proofmark.report.text import count
+from proofmark.runs.files import StepFiles
 from proofmark.runs.progress import StepState
 
 FILES = ("run.sh", "stdout", "stderr", "binding.json")
@@ -48,25 +48,28 @@ def _case(material: Material, case: str, states: list[StepState]) -> Block:
 
 def _fold(material: Material, state: StepState) -> Fold:
     step = state.step
-    folder = material.run.folder / "steps" / step.id
+    files = material.run.files
+    own = files.step(step.id)
     command = material.commands.get(step.id)
-    files = (*FILES, *([step.output] if step.output not in FILES else []), *step.inputs)
+    names = (*FILES, *([step.output] if step.output not in FILES else []), *step.inputs)
     return Fold(
         f"{step.id} – {_what_happened(state)}",
         Block(
             codes=(command,) if command else (),
-            items=_digests(folder, step.output) if command else (),
+            items=_digests(own, step.output) if command else (),
             links=tuple(
-                Link(f"steps/{step.id}/{name}", name) for name in files if (folder / name).is_file()
+                Link(files.link(own.folder / name), name)
+                for name in names
+                if (own.folder / name).is_file()
             ),
         ),
         "command",
     )
 
 
-def _digests(folder: Path, output: str) -> tuple[str, ...]:
+def _digests(files: StepFiles, output: str) -> tuple[str, ...]:
     """Return the SHA-256 of what the program printed, so that a copy can be held against it."""
-    paths = [folder / name for name in dict.fromkeys(("stdout", "stderr", output))]
+    paths = dict.fromkeys((files.stdout, files.stderr, files.folder / output))
     return tuple(
         f"{path.name}: SHA-256 {sha256(path.read_bytes()).hexdigest()}"
         for path in paths

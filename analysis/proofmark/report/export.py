@@ -32,13 +32,13 @@ def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Pat
 
 
 def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    path = folder / "records.parquet"
+    path = folder / run.files.records.name
     table(records).write_parquet(path)
     return [path]
 
 
 def _junit(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    path = folder / "junit.xml"
+    path = folder / run.files.junit.name
     with whole(path) as file:
         write_junit(file, verdict)
     return [path]
@@ -102,26 +102,23 @@ def _text(value: float | None) -> str:
     return "null" if value is None else f"{value:g}"
 
 
-SUBMITTED = ("HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json")
-
-
 def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     """Copy what a submission asks for of every step that has an ``HPL.dat``, valid ones only."""
     valid = {record.step for record in records if record.valid}
     written: list[Path] = []
     for step in sorted({record.step for record in records} & valid):
-        source = run.folder / "steps" / step
-        if not (source / "HPL.dat").is_file():
+        files = run.files.step(step)
+        settings = files.folder / "HPL.dat"
+        if not settings.is_file():
             continue
         target = folder / step
         target.mkdir(parents=True, exist_ok=True)
-        for name in SUBMITTED:
-            if (source / name).is_file():
-                written.append(Path(shutil.copyfile(source / name, target / name)))
+        for path in (settings, *files.submitted):
+            if path.is_file():
+                written.append(Path(shutil.copyfile(path, target / path.name)))
     if written:
-        written.append(
-            Path(shutil.copyfile(run.folder / "software.json", folder / "software.json"))
-        )
+        software = run.files.software
+        written.append(Path(shutil.copyfile(software, folder / software.name)))
     return written
 
 

@@ -104,11 +104,10 @@ def _some(names: Iterable[str], most: int = 8) -> str:
 
 
 def _files(material: Material, step: str) -> tuple[Link, ...]:
-    folder = material.run.folder / "steps" / step
+    files = material.run.files
+    own = files.step(step)
     return tuple(
-        Link(f"steps/{step}/{file}", file)
-        for file in ("stdout", "stderr")
-        if (folder / file).is_file()
+        Link(files.link(path), path.name) for path in (own.stdout, own.stderr) if path.is_file()
     )
 
 

@@ -24,7 +24,6 @@ from proofmark.report.run_data import Material
 from proofmark.report.text import count
 from proofmark.software.software import BLAS_KERNEL
 
-FOLDER = "figures"
 ONE_PANEL = 5.0
 """Inches; a wider figure has several panels, and takes the width of the page."""
 KEPT = ("svg", "png", "csv")
@@ -43,6 +42,7 @@ def section(material: Material) -> tuple[Section, Files]:
     points = points_of(
         material.verdict.results, lambda record: any(plot.wants(record) for plot in plots())
     )
+    folder = material.run.files.plots.name
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
@@ -51,9 +51,9 @@ def section(material: Material) -> tuple[Section, Files]:
         if not drawn and plot.suite in ("", material.run.plan.suite):
             missing.append(plot.title)
         for drawing in drawn:
-            pictures.append(_picture(drawing, files))
+            pictures.append(_picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
-    blocks += _table_2(points, files)
+    blocks += _table_2(points, files, folder)
     if missing:
         blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
     return Section("plots", "Plots", tuple(blocks)), files
@@ -71,15 +71,15 @@ def _drawings(plot: Plot, points: list[Point], context: Context) -> Iterator[Dra
             yield from plot.draw([each for each in wanted if each.record.origin == origin], context)
 
 
-def _picture(drawing: Drawing, files: Files) -> Picture:
+def _picture(drawing: Drawing, files: Files, folder: str) -> Picture:
     with matplotlib.rc_context(STYLE):
         svg = standalone(drawing)
         files[f"{drawing.name}.png"] = raster(drawing)
     files[f"{drawing.name}.svg"] = svg.encode()
     files[f"{drawing.name}.csv"] = data(drawing).encode()
     links = tuple(
-        Link(f"{FOLDER}/{drawing.name}.{plot}", words)
-        for plot, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
+        Link(f"{folder}/{drawing.name}.{ending}", words)
+        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
     return Picture(drawing.title, drawing.text, inline(drawing, svg), links, "wide" if wide else "")
@@ -98,7 +98,7 @@ def data(drawing: Drawing) -> str:
     return file.getvalue()
 
 
-def _table_2(points: list[Point], files: Files) -> list[Block]:
+def _table_2(points: list[Point], files: Files, folder: str) -> list[Block]:
     """Return table 2 of P5 for each origin, and keep it as CSV."""
     plot = p5_placements.CollectivesByPlacement()
     wanted = [point for point in points if plot.wants(point.record)]
@@ -120,7 +120,7 @@ def _table_2(points: list[Point], files: Files) -> list[Block]:
             *(Column(head, "number") for head in heads),
         ]
         cells = [(name, word, *(f"{each:.4f}" for each in own)) for name, word, own in rows]
-        link = Link(f"{FOLDER}/p5-table-2.csv", "data as CSV")
+        link = Link(f"{folder}/p5-table-2.csv", "data as CSV")
         made = table(f"{title}, {origin}", columns, cells, kind="dense")
         blocks.append(Block(titles=(title,), tables=(made,), links=(link,)))
     return blocks
@@ -145,7 +145,7 @@ def _left_out(material: Material) -> tuple[str, ...]:
 def keep(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write the files of the figures; those of an earlier report that are none of them go."""
     folder.mkdir(exist_ok=True)
-    for path in [each for plot in KEPT for each in folder.glob(f"*.{plot}")]:
+    for path in [each for ending in KEPT for each in folder.glob(f"*.{ending}")]:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():

@@ -9,13 +9,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.files import read_json
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.verdict import Verdict
+from proofmark.runs.files import StepFiles
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
 from proofmark.runs.run import Run, benchmarks_of, is_locked, site_of
@@ -76,8 +76,8 @@ def gather(run: Run, verdict: Verdict) -> Material:
         BadInput: one of the run's own files is damaged.
     """
     states = progress(run, active=is_locked(run)).steps
-    times = [each for state in states for each in _times(run.folder / "steps" / state.step.id)]
-    provided = run.folder / "software.json"
+    times = [each for state in states for each in _times(run.files.step(state.step.id))]
+    provided = run.files.software
     software = read_json(provided, Software) if provided.exists() else None
     return Material(
         run=run,
@@ -101,10 +101,10 @@ def _now() -> datetime:
     return datetime.fromtimestamp(int(epoch) if epoch else int(time.time()), UTC)
 
 
-def _times(folder: Path) -> list[datetime]:
+def _times(files: StepFiles) -> list[datetime]:
     """Return start and end of a step; none of one that did not end or whose file is damaged."""
     try:
-        when = json.loads((folder / "when.json").read_text())
+        when = json.loads(files.when.read_text())
         return [datetime.fromisoformat(when[key]) for key in ("start", "end")]
     except (OSError, ValueError, KeyError, TypeError):
         return []
@@ -113,7 +113,7 @@ def _times(folder: Path) -> list[datetime]:
 def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
     commands = {}
     for state in states[:MOST_COMMANDS]:
-        script = run.folder / "steps" / state.step.id / "run.sh"
+        script = run.files.step(state.step.id).script
         text = script.read_text(errors="replace") if script.exists() else ""
         launch = _LAUNCH.search(text)
         if launch:
@@ -132,8 +132,8 @@ def _kernels(
         program = package.programs.get(step.program) if package else None
         if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
             continue
-        for name in ("stdout", "stderr"):
-            path = run.folder / "steps" / step.id / name
+        files = run.files.step(step.id)
+        for path in (files.stdout, files.stderr):
             output = path.read_text(errors="replace") if path.exists() else ""
             found = reported_kernels(program.blas.family, output)
             said.setdefault(step.variants[BLAS_KERNEL], set()).update(found)

@@ -14,6 +14,7 @@ from typing import Any
 
 from proofmark.common.files import content_of
 from proofmark.runs.binding_file import UNREADABLE, Bound, Thread, read_binding
+from proofmark.runs.files import StepFiles
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Attempt:
     others: float = math.nan
 
     @property
-    def folder(self) -> Path:
-        """Return its folder."""
-        return Path(self.path)
+    def files(self) -> StepFiles:
+        """Return its files."""
+        return StepFiles(Path(self.path))
 
     @property
     def ranks(self) -> Sequence[Bound]:

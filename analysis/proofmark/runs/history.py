@@ -15,6 +15,7 @@ from statistics import median
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.attempts import attempts
+from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
 
@@ -54,7 +55,7 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
             if (identity := _identity(mode, step)) not in wanted:
                 continue
             for name in step.folders():
-                for attempt in attempts(folder / "steps" / name):
+                for attempt in attempts(RunFiles(folder).step(name).folder):
                     if attempt.rc == 0:
                         took.setdefault(identity, []).append(attempt.seconds)
                         used.add(folder.name)

@@ -11,7 +11,6 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Job
@@ -38,13 +37,13 @@ class JobFolder:
     """``jobs/<id>/`` of a run."""
 
     def __init__(self, run: Run, job: Job) -> None:
-        self.path = run.folder / "jobs" / job.id
-        self.script, self.log = self.path / "job.sh", self.path / "messages"
-        self._ticket, self._history = self.path / "ticket.json", self.path / "history.jsonl"
+        self.files = run.files.job(job.id)
+        self.script, self.log = self.files.script, self.files.messages
+        self._ticket, self._history = self.files.ticket, self.files.history
 
     def open(self, scheduler: str, name: str) -> Ticket:
         """Write down that the job is about to be submitted."""
-        ticket = Ticket(scheduler, name, "", len(self._attempts()), _now())
+        ticket = Ticket(scheduler, name, "", len(self.files.attempts()), _now())
         self.keep(ticket)
         return ticket
 
@@ -93,17 +92,13 @@ class JobFolder:
 
     def exit_code(self, ticket: Ticket) -> int | None:
         """Return what the script said at the end of its last attempt, if it came to it."""
-        attempts = self._attempts()
+        attempts = self.files.attempts()
         if len(attempts) <= ticket.attempts:
             return None
         try:
             return int((attempts[-1] / "exit").read_text())
         except (FileNotFoundError, ValueError):
             return None
-
-    def _attempts(self) -> list[Path]:
-        found = self.path.glob("attempt-*")
-        return sorted(found, key=lambda path: int(path.name.removeprefix("attempt-")))
 
 
 def complete(run: Run, job: Job) -> bool:
@@ -113,7 +108,7 @@ def complete(run: Run, job: Job) -> bool:
 
 def unfinished(run: Run, job: Job) -> int:
     """Return how many steps of `job` have no result."""
-    return sum(not (run.folder / "steps" / step.id / "rc").exists() for step in job.steps)
+    return sum(not run.files.step(step.id).exit_code.exists() for step in job.steps)
 
 
 def stopped_jobs(run: Run) -> list[str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.runs.files import RunFiles
 from proofmark.site.firmware import Scalar
 
-FOLDER = "journal"
 INTENT, RESULT = "intent", "result"
 
 
@@ -61,7 +61,7 @@ class Journal:
 
     def __init__(self, run: Path, node: str) -> None:
         self.node = node
-        self.path = run / FOLDER / f"{node}.jsonl"
+        self.path = RunFiles(run).journal / f"{node}.jsonl"
 
     def intent(self, state: str, **facts: Any) -> None:
         """Write what will be done next; it is on disk when this returns."""
@@ -165,7 +165,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
 
 def journals(run: Path) -> list[Journal]:
     """Return the journals of a run, by node."""
-    return [Journal(run, path.stem) for path in sorted((run / FOLDER).glob("*.jsonl"))]
+    return [Journal(run, path.stem) for path in sorted(RunFiles(run).journal.glob("*.jsonl"))]
 
 
 def proven(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:

@@ -50,13 +50,13 @@ def collect_nodes(run: Run) -> list[Path]:
     Raises:
         BadInput: a probe is damaged.
     """
-    (run.folder / "nodes").mkdir(exist_ok=True)
+    run.files.nodes.mkdir(exist_ok=True)
     by_host: dict[str, list[JobOnNode]] = {}
     for host, found in _probes(run):
         by_host.setdefault(host, []).append(found)
     written = []
     for host, jobs in by_host.items():
-        path = run.folder / "nodes" / f"{host}.json"
+        path = run.files.nodes / f"{host}.json"
         path.write_text(Node(host=host, jobs=tuple(jobs)).model_dump_json(indent=1) + "\n")
         written.append(path)
     return written
@@ -64,7 +64,7 @@ def collect_nodes(run: Run) -> list[Path]:
 
 def nodes_of(run: Run) -> dict[str, Node]:
     """Return the nodes that were collected, by host name."""
-    paths = sorted((run.folder / "nodes").glob("*.json"))
+    paths = sorted(run.files.nodes.glob("*.json"))
     stats = [path.stat() for path in paths]
     return _nodes(tuple(paths), tuple((each.st_mtime_ns, each.st_size) for each in stats))
 
@@ -83,10 +83,7 @@ def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
     """
     for group in run.plan.groups:
         for job in group.jobs:
-            folders = sorted(
-                (run.folder / "jobs" / job.id).glob("attempt-*"),
-                key=lambda folder: int(folder.name.removeprefix("attempt-")),
-            )
+            folders = run.files.job(job.id).attempts()
             steps = tuple(step.id for step in job.steps)
             for number, (folder, following) in enumerate(
                 zip_longest(folders, folders[1:]), start=1

@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step
+from proofmark.runs.files import StepFiles
 from proofmark.runs.run import Run
 
 
@@ -74,7 +74,7 @@ def progress(
         {state.step.id: state for state in before.steps if state.state == "done"} if before else {}
     )
     states = [
-        known.get(step.id) or _state(run.folder / "steps" / step.id, step, active=active)
+        known.get(step.id) or _state(run.files.step(step.id), step, active=active)
         for step in run.plan.steps_to_run()
     ]
     took = sum(state.seconds or 0.0 for state in states)
@@ -90,16 +90,16 @@ def progress(
     return Progress(states, active, left, rate)
 
 
-def _state(folder: Path, step: Step, *, active: bool) -> StepState:
-    if (folder / "rc").exists():
+def _state(files: StepFiles, step: Step, *, active: bool) -> StepState:
+    if files.exit_code.exists():
         try:
-            rc = int((folder / "rc").read_text())
-            seconds = float(json.loads((folder / "when.json").read_text())["seconds"])
+            rc = int(files.exit_code.read_text())
+            seconds = float(json.loads(files.when.read_text())["seconds"])
         except (OSError, ValueError, KeyError, TypeError):
             return StepState(step, "done")
         return StepState(step, "done", rc=rc, seconds=seconds)
     try:
-        started = (folder / "started").stat().st_mtime
+        started = files.started.stat().st_mtime
     except FileNotFoundError:
         return StepState(step, "waiting")
     return StepState(step, "running" if active else "interrupted", started=started)
@@ -112,7 +112,7 @@ def waiting_nodes(run: Run, mode: str) -> list[str]:
         for group in run.plan.groups
         if group.mode == mode
         for job in group.jobs
-        if any(not (run.folder / "steps" / step.id / "rc").exists() for step in job.steps)
+        if any(not run.files.step(step.id).exit_code.exists() for step in job.steps)
         for node in job.nodes
     )
     return list(dict.fromkeys(waiting))

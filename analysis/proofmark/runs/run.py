@@ -24,15 +24,10 @@ from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_json, write_whole
 from proofmark.plan.plan import Plan
+from proofmark.runs.files import RunFiles
 from proofmark.site.inventory import Site
 
 LATEST = "latest"
-ENTERED = "entered"
-"""The file of a run's folder with the modes that it was allowed to enter, one a line."""
-NOT_NEEDED = "not-needed.json"
-"""The file of a run's folder with the steps that repeat a command, each with the reason."""
-INVENTORY = "inputs/inventory"
-"""What a run keeps of the inventory beside its site: the topologies that stand in files."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -48,6 +43,11 @@ class Run:
         """The name of the folder."""
         return self.folder.name
 
+    @property
+    def files(self) -> RunFiles:
+        """The files in the folder."""
+        return RunFiles(self.folder)
+
 
 def open_run(folder: Path) -> Run:
     """Open the run in `folder` (``runs/latest`` is followed).
@@ -56,19 +56,20 @@ def open_run(folder: Path) -> Run:
         BadInput: there is no run, or its plan cannot be read.
     """
     resolved = folder.resolve()
-    if not (resolved / "plan.json").is_file():
+    files = RunFiles(resolved)
+    if not files.plan.is_file():
         there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
-    plan = read_json(resolved / "plan.json", Plan)
-    known = {"entered": _entered(resolved), "not_needed": _not_needed(resolved)}
+    plan = read_json(files.plan, Plan)
+    known = {"entered": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))
 
 
 def enter_mode(run: Run, mode: str) -> None:
     """Note that `run` may enter `mode`: from now on its steps are expected."""
-    known = _entered(run.folder)
+    known = _entered(run.files)
     if mode not in known:
-        write_whole(run.folder / ENTERED, "".join(f"{each}\n" for each in [*known, mode]))
+        write_whole(run.files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
@@ -79,14 +80,14 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
     Raises:
         BadInput: it cannot be written, or it is damaged.
     """
-    path = run.folder / NOT_NEEDED
+    path = run.files.not_needed
     if not path.exists():
         write_whole(path, json.dumps(dict(not_needed), indent=1) + "\n")
     return open_run(run.folder)
 
 
-def _not_needed(folder: Path) -> dict[str, str]:
-    path = folder / NOT_NEEDED
+def _not_needed(files: RunFiles) -> dict[str, str]:
+    path = files.not_needed
     return read_json(path, _Reasons).root if path.exists() else {}
 
 
@@ -94,21 +95,21 @@ class _Reasons(RootModel[dict[str, str]]):
     """Steps by id, each with a reason."""
 
 
-def _entered(folder: Path) -> list[str]:
+def _entered(files: RunFiles) -> list[str]:
     try:
-        return (folder / ENTERED).read_text().split()
+        return files.entered.read_text().split()
     except FileNotFoundError:
         return []
 
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases as they were when the run was planned."""
-    return load_benchmarks(run.folder / "inputs" / "benchmarks")
+    return load_benchmarks(run.files.benchmarks)
 
 
 def site_of(run: Run) -> Site:
     """Return the site as it was when the run was planned."""
-    return read_json(run.folder / "inputs" / "site.json", Site)
+    return read_json(run.files.site, Site)
 
 
 def start_or_continue(
@@ -134,7 +135,7 @@ def start_or_continue(
         raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
     root.mkdir(parents=True, exist_ok=True)
     earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
-    if earlier is not None and (earlier / "plan.json").exists():
+    if earlier is not None and RunFiles(earlier).plan.exists():
         if fresh:
             raise bad_input("run_id", "", f"{run_id}: exists, with fresh=true", "a new run id")
         run = open_run(earlier)
@@ -168,14 +169,14 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
 
 
 def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
-    copies = folder / "inputs" / "benchmarks"
-    copies.mkdir(parents=True)
+    files = RunFiles(folder)
+    files.benchmarks.mkdir(parents=True)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
-        shutil.copyfile(path, copies / path.name)
-    (folder / "inputs" / "site.json").write_text(site.model_dump_json(indent=1) + "\n")
-    (folder / "inputs" / "facts.probe").write_text(probe)
-    _keep_topologies(folder / INVENTORY, site)
-    write_whole(folder / "plan.json", json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+        shutil.copyfile(path, files.benchmarks / path.name)
+    files.site.write_text(site.model_dump_json(indent=1) + "\n")
+    files.facts_probe.write_text(probe)
+    _keep_topologies(files.inventory, site)
+    write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:
@@ -204,9 +205,8 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 
 def _finished(run: Run) -> bool:
     """Tell whether `run` has a verdict on all its steps; one may be asked for half-way."""
-    steps = run.folder / "steps"
-    have = all((steps / step.id / "rc").exists() for step in run.plan.steps_to_run())
-    return have and (run.folder / "verdict.json").exists()
+    have = all(run.files.step(each.id).exit_code.exists() for each in run.plan.steps_to_run())
+    return have and run.files.verdict.exists()
 
 
 def point_latest(root: Path, run: Run) -> None:
@@ -223,7 +223,7 @@ def lock(run: Run) -> Iterator[None]:
     Raises:
         BadInput: another process holds it.
     """
-    with (run.folder / "lock").open("a+") as file:
+    with run.files.lock.open("a+") as file:
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
@@ -242,7 +242,7 @@ def lock(run: Run) -> Iterator[None]:
 def is_locked(run: Run) -> bool:
     """Tell whether some process holds `run`; writes nothing."""
     try:
-        with (run.folder / "lock").open() as file:
+        with run.files.lock.open() as file:
             return not _taken(file, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False

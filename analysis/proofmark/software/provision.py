@@ -202,20 +202,20 @@ def provide_software(
         BadInput: a file is wrong or missing, or the run began with other programs.
     """
     texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in probes}
-    seen = node or run.folder / "inputs" / "facts.probe"
+    seen = node or run.files.facts_probe
     told = seen.read_text(encoding="utf-8", errors="replace")
     facts = parse_probe(told, seen.name)
     programs = {name: parse_programs(text, f"{name}.probe") for name, text in texts.items()}
     if by_installed:
-        installed = read_json(run.folder / "installed.json", Installed)
+        installed = read_json(run.files.installed, Installed)
         software = installed_software(installed, programs, facts)
     else:
         software = _system_software(run, environments, prefixes, programs, facts)
-    target = run.folder / "software.json"
+    target = run.files.software
     if target.exists():
         _refuse_other(run, read_json(target, Software), software)
         return
-    kept = run.folder / "software"
+    kept = run.files.program_probes
     kept.mkdir(exist_ok=True)
     for name, text in texts.items():
         (kept / f"{name}.probe").write_text(text)

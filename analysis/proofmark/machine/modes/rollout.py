@@ -15,7 +15,7 @@ from proofmark.machine.modes.transition import Goal, Passage, goal_of_return
 from proofmark.machine.modes.verification import Seen
 from proofmark.machine.outcome import Failed, Outcome
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
-from proofmark.runs.journal import History, Journal
+from proofmark.runs.journal import History, Journal, journals
 
 Goals = Callable[[History], Goal]
 
@@ -63,7 +63,7 @@ class Crew:
 
     def restore(self) -> dict[str, Result]:
         """Put back every node that the journals say we moved or drained."""
-        found = {path.stem: Journal(self.run, path.stem).history() for path in self._files()}
+        found = {each.node: each.history() for each in journals(self.run)}
         nodes = [node for node, past in found.items() if past.to_restore]
         return self._move(nodes, goal_of_return, "resume")
 
@@ -128,9 +128,6 @@ class Crew:
     @property
     def _drains(self) -> bool:
         return self.passage.back_end.drains
-
-    def _files(self) -> list[Path]:
-        return sorted((self.run / "journal").glob("*.jsonl"))
 
     def _held_by(self, standing: NodeStatus, past: History) -> str:
         """Return who else has taken a node out of service, if anybody."""

@@ -30,10 +30,6 @@ from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
 
-MOUNTED = "mounted.json"
-"""The file of a run's folder with the nodes on which it mounts, written before it does."""
-PROBES = "scratch.probe"
-
 
 @dataclass(frozen=True)
 class Nodes:
@@ -156,7 +152,7 @@ def _prove(nodes: Nodes) -> list[str]:
             lost |= missing
             each.lose(lost)
         changed += _prove_one(each, texts, lost, proofs)
-    write_whole(nodes.run.folder / PROBES, "".join(proofs))
+    write_whole(nodes.run.files.scratch_probe, "".join(proofs))
     _note(nodes, lost)
     return changed
 
@@ -258,11 +254,11 @@ def _note(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
 
 def _remembered(opened: Run) -> list[str]:
     try:
-        told: list[str] = json.loads((opened.folder / MOUNTED).read_text())
+        told: list[str] = json.loads(opened.files.mounted.read_text())
     except FileNotFoundError:
         return []
     return unfold(told)
 
 
 def _remember(opened: Run, names: Iterable[str]) -> None:
-    write_whole(opened.folder / MOUNTED, json.dumps(fold(dict.fromkeys(names))) + "\n")
+    write_whole(opened.files.mounted, json.dumps(fold(dict.fromkeys(names))) + "\n")

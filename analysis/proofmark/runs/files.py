@@ -1,0 +1,235 @@
+"""The files of a run, by what they hold: the only place that has their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class StepFiles:
+    """``steps/<id>/``, or the folder of one node or one repetition in it."""
+
+    folder: Path
+
+    @property
+    def script(self) -> Path:
+        """The script that runs the step."""
+        return self.folder / "run.sh"
+
+    @property
+    def node_script(self) -> Path:
+        """The script that a node runs if the nodes measure the step by themselves."""
+        return self.folder / "node.sh"
+
+    @property
+    def instances(self) -> Path:
+        """The folders of the nodes that measure the step by themselves, with their nodes."""
+        return self.folder / "instances"
+
+    @property
+    def exit_code(self) -> Path:
+        """The exit code; it is there when the step has ended."""
+        return self.folder / "rc"
+
+    @property
+    def started(self) -> Path:
+        """An empty file that is as old as the execution."""
+        return self.folder / "started"
+
+    @property
+    def when(self) -> Path:
+        """Start, end, host and ticks of the CPUs, as JSON."""
+        return self.folder / "when.json"
+
+    @property
+    def stdout(self) -> Path:
+        """What the program printed."""
+        return self.folder / "stdout"
+
+    @property
+    def stderr(self) -> Path:
+        """The messages of the program."""
+        return self.folder / "stderr"
+
+    @property
+    def submitted(self) -> list[Path]:
+        """What a submission to the HPL list consists of, beside ``HPL.dat``."""
+        own = [self.stdout, self.stderr, self.script, self.exit_code, self.when]
+        return [*own, self.folder / "binding.json"]
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """``jobs/<id>/``."""
+
+    folder: Path
+
+    @property
+    def script(self) -> Path:
+        """The job script."""
+        return self.folder / "job.sh"
+
+    @property
+    def messages(self) -> Path:
+        """What the job script printed."""
+        return self.folder / "messages"
+
+    @property
+    def needs(self) -> Path:
+        """The processors that the programs of the job need."""
+        return self.folder / "needs"
+
+    @property
+    def ticket(self) -> Path:
+        """The job as it was submitted; it is gone when the job has ended."""
+        return self.folder / "ticket.json"
+
+    @property
+    def history(self) -> Path:
+        """A line for each change of the job's state."""
+        return self.folder / "history.jsonl"
+
+    def attempts(self) -> list[Path]:
+        """Return the folders of the job's attempts, the first one first."""
+        found = self.folder.glob("attempt-*")
+        return sorted(found, key=lambda path: int(path.name.removeprefix("attempt-")))
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """``runs/<id>/``."""
+
+    folder: Path
+
+    def step(self, name: str) -> StepFiles:
+        """Return the files of a step, or of one of its instances (``<step>/<node>``)."""
+        return StepFiles(self.folder / "steps" / name)
+
+    def job(self, name: str) -> JobFiles:
+        """Return the files of a job."""
+        return JobFiles(self.folder / "jobs" / name)
+
+    def link(self, path: Path) -> str:
+        """Return a file of the run relative to the run's folder, as its report links to it."""
+        return path.relative_to(self.folder).as_posix()
+
+    @property
+    def plan(self) -> Path:
+        """The plan."""
+        return self.folder / "plan.json"
+
+    @property
+    def entered(self) -> Path:
+        """The modes that the run was allowed to enter, one a line."""
+        return self.folder / "entered"
+
+    @property
+    def not_needed(self) -> Path:
+        """The steps that repeat the command of another step, each with the reason."""
+        return self.folder / "not-needed.json"
+
+    @property
+    def lock(self) -> Path:
+        """The lock of the process that works on the run."""
+        return self.folder / "lock"
+
+    @property
+    def inventory(self) -> Path:
+        """What the run keeps of the inventory beside its site: topologies in files."""
+        return self.folder / "inputs" / "inventory"
+
+    @property
+    def benchmarks(self) -> Path:
+        """Copies of all cases and suites."""
+        return self.folder / "inputs" / "benchmarks"
+
+    @property
+    def site(self) -> Path:
+        """The site, as the inventory described it."""
+        return self.folder / "inputs" / "site.json"
+
+    @property
+    def facts_probe(self) -> Path:
+        """What ``probe.sh facts`` printed where the run was planned."""
+        return self.folder / "inputs" / "facts.probe"
+
+    @property
+    def software(self) -> Path:
+        """The programs of the run and what they are made of."""
+        return self.folder / "software.json"
+
+    @property
+    def installed(self) -> Path:
+        """What an installation provided."""
+        return self.folder / "installed.json"
+
+    @property
+    def program_probes(self) -> Path:
+        """What ``probe-program.sh`` printed, one file a package."""
+        return self.folder / "software"
+
+    @property
+    def probe_script(self) -> Path:
+        """A copy of ``probe.sh``, for the nodes."""
+        return self.folder / "probe.sh"
+
+    @property
+    def processor_check(self) -> Path:
+        """The program that compares processors with what programs need."""
+        return self.folder / "fit.awk"
+
+    @property
+    def mounted(self) -> Path:
+        """The nodes on which the run mounts; it is written before the run mounts."""
+        return self.folder / "mounted.json"
+
+    @property
+    def scratch_probe(self) -> Path:
+        """What the nodes printed about the scratch folder."""
+        return self.folder / "scratch.probe"
+
+    @property
+    def journal(self) -> Path:
+        """The journals of mode changes, one a node."""
+        return self.folder / "journal"
+
+    @property
+    def nodes(self) -> Path:
+        """What is known of the nodes, one file each."""
+        return self.folder / "nodes"
+
+    @property
+    def records(self) -> Path:
+        """All records as a table."""
+        return self.folder / "records.parquet"
+
+    @property
+    def verdict(self) -> Path:
+        """The verdict."""
+        return self.folder / "verdict.json"
+
+    @property
+    def junit(self) -> Path:
+        """The verdict in JUnit's form."""
+        return self.folder / "junit.xml"
+
+    @property
+    def vendor_list(self) -> Path:
+        """The bad nodes for the vendor."""
+        return self.folder / "rma.csv"
+
+    @property
+    def claims(self) -> Path:
+        """The answers of the papers' claims."""
+        return self.folder / "claims.json"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.folder / "report.html"
+
+    @property
+    def plots(self) -> Path:
+        """The plots and their data."""
+        return self.folder / "figures"

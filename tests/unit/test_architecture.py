@@ -1,0 +1,112 @@
+"""The rooms of the package: what each is for, and what only one of them has."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark import api
+from proofmark.runs.files import JobFiles, RunFiles, StepFiles
+
+PACKAGE = Path(__file__).parents[2] / "analysis" / "proofmark"
+ROOMS = (
+    *("cli", "report", "judge", "jobs", "records", "machine", "software", "runs", "plan", "site"),
+    *("cases", "common"),
+)
+
+
+def folders() -> set[str]:
+    return {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
+
+
+@pytest.mark.lint
+def test_the_package_has_the_rooms_and_the_facade_and_no_module_at_its_root() -> None:
+    assert folders() == {*ROOMS, "api"}
+    assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("room", [*ROOMS, "api"])
+def test_a_room_states_its_purpose_and_what_it_may_import(room: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    assert text.split("\n")[0].endswith(".")
+    assert "ay import: " in " ".join(text.split())
+
+
+@pytest.mark.lint
+def test_every_module_is_in_one_contract() -> None:
+    """The names of the rooms here are those of the import contract."""
+    contract = (PACKAGE.parents[1] / ".importlinter").read_text()
+    layers = re.search(r"layers =\n((?:    .*\n)+)", contract)
+    assert layers
+    assert set(re.findall(r"\w+", layers[1])) == {*ROOMS, "api"}
+
+
+def file_names() -> set[str]:
+    """Return the names of files in the folder of a run that no other thing is called."""
+    here = Path("/run")
+    own = [RunFiles(here), StepFiles(here), JobFiles(here)]
+    paths = [
+        getattr(files, name)
+        for files in own
+        for name, value in vars(type(files)).items()
+        if isinstance(value, property)
+    ]
+    return {path.name for path in paths if isinstance(path, Path) and "." in path.name}
+
+
+SAME_NAMES = {"probe.sh", "fit.awk", "job.sh"}
+"""Scripts of the package that have the name of their copy in a run."""
+
+
+@pytest.mark.lint
+def test_only_runs_has_the_names_of_files_in_a_run() -> None:
+    wanted = file_names() - SAME_NAMES
+    assert {"plan.json", "when.json", "verdict.json", "run.sh", "ticket.json"} <= wanted
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).parts[0]
+        if room in ("runs", "cli"):  # the help of commands names files
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                parts = [node.left, node.right]
+                words = {str(each.value) for each in parts if isinstance(each, ast.Constant)}
+                found += [f"{path}:{node.lineno}: {word}" for word in words & wanted]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", api.MODULES)
+def test_the_facade_has_what_it_names(name: str) -> None:
+    assert getattr(api, name) is getattr(importlib.import_module(api.MODULES[name]), name)
+    assert name in dir(api)
+
+
+def test_the_facade_names_what_type_checkers_see() -> None:
+    tree = ast.parse(Path(str(api.__file__)).read_text())
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == api.MODULES
+
+
+def test_a_name_that_the_facade_lacks_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(api, "nothing")  # noqa: B009 (mypy refuses the attribute)
+
+
+def test_the_facade_loads_only_what_is_used() -> None:
+    """Ansible loads a filter in every process; the libraries of judging take half a second."""
+    code = "import sys; from proofmark.api import BadInput; print('polars' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
