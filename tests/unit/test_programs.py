@@ -312,7 +312,8 @@ def test_preflight_names_what_a_node_lacks(
     findings = preflight(site, kit.plan(site=site), Credentials(), None, "root")
     said = {(each.outcome, each.text) for each in findings if each.what.startswith("programs")}
     if injected:
-        assert said == {("OK", "n1"), ("NO_PROGRAM", f"n2: {program} (Debian: {package})")}
+        lack = f"n2: no such program: {program} (Debian: {package})"
+        assert said == {("OK", "n1"), ("NO_PROGRAM", lack)}
         assert print_findings(findings, lambda line: None) == 1
     else:
         assert said == {("OK", "n[1-2]")}

@@ -82,10 +82,9 @@ def check_programs(run: Run, paths: Sequence[str]) -> None:
         BadInput: a node lacks one.
     """
     site, names, needed = site_of(run), run.plan.nodes(), plan_programs(run.plan)
-    scripts = [("missing-programs.sh", paths)] if paths else []
-    printed, lost = tell(site, names, *scripts, (SCRIPT, needed))
+    printed, lost = tell(site, names, (SCRIPT, [*paths, *needed]))
     lost |= {
-        node: Failed(Outcome.UNEXPECTED, f"{node}: no such program: {missing}")
+        node: Failed(Outcome.UNEXPECTED, f"{node}: {missing}")
         for node, text in printed.items()
         if (missing := lacking(text, needed))
     }

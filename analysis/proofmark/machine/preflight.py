@@ -18,7 +18,7 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.outcome import Failed
-from proofmark.machine.programs import SCRIPT as MISSING_COMMANDS
+from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.programs import lacking, plan_programs
 from proofmark.machine.remote_shell import Reach
 from proofmark.machine.scheduler import draining, scheduler
@@ -84,7 +84,7 @@ def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
 def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
     """Look on every node that answers for the programs that the scripts of the steps call."""
     shell = Reach(firmware.reach, firmware.timeout_s)
-    script = (files("proofmark.machine") / "shell" / MISSING_COMMANDS).read_text(encoding="utf-8")
+    script = (files("proofmark.machine") / "shell" / MISSING_PROGRAMS).read_text(encoding="utf-8")
 
     def one(node: str) -> str:
         return lacking(shell(node, script, tuple(needed)), needed)

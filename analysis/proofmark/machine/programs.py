@@ -16,8 +16,8 @@ from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
 
 FILE = Path(__file__).parents[3] / "requirements" / "programs.yml"
-SCRIPT = "missing-commands.sh"
-"""The file of ``machine/shell/`` that prints which of its words are no program of the node."""
+SCRIPT = "missing-programs.sh"
+"""The file of ``machine/shell/`` that prints which of its words the node cannot execute."""
 BOUND_MEMORY = "memory is bound"
 """The condition of programs that only steps with bound memory call."""
 
@@ -82,7 +82,15 @@ def plan_programs(plan: Plan) -> dict[str, str]:
     return {name: each.package for name, each in step_programs(called(), bound=bound).items()}
 
 
-def lacking(printed: str, programs: Mapping[str, str]) -> str:
-    """Return the programs that a node lacks, with their packages, from what `SCRIPT` printed."""
-    missing = [line.removeprefix("! ") for line in printed.splitlines() if line.startswith("! ")]
-    return ", ".join(f"{name} (Debian: {programs[name]})" for name in missing if name in programs)
+def lacking(printed: str, packages: Mapping[str, str]) -> str:
+    """Return what a node cannot execute, from what `SCRIPT` printed; empty if nothing is missing.
+
+    `packages` are the Debian packages of programs, by name.
+    """
+    missing: dict[str, list[str]] = {}
+    for line in printed.splitlines():
+        why, _, name = line.removeprefix("! ").partition(": ")
+        if line.startswith("! ") and name:
+            package = f" (Debian: {packages[name]})" if name in packages else ""
+            missing.setdefault(why, []).append(f"{name}{package}")
+    return "; ".join(f"{why}: {', '.join(names)}" for why, names in missing.items())

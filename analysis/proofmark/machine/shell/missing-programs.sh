@@ -1,14 +1,17 @@
 #!/bin/sh
-# missing-programs.sh PATH...: are these programs here, and can they be executed?
-set -eu
-lost=0
+# missing-programs.sh PROGRAM...: prints a line for each program, a path or a name in PATH, that
+# this node cannot execute: "! no such program: NAME" or "! not executable: PATH".
+# It calls no program itself.
+set -u
 for program; do
-    if [ ! -f "$program" ]; then
-        echo "$(uname -n): no such program: $program" >&2
-        lost=1
-    elif [ ! -x "$program" ]; then
-        echo "$(uname -n): not executable: $program" >&2
-        lost=1
-    fi
+    case $program in
+        */*)
+            if [ ! -f "$program" ]; then
+                printf '! no such program: %s\n' "$program"
+            elif [ ! -x "$program" ]; then
+                printf '! not executable: %s\n' "$program"
+            fi
+            ;;
+        *) command -v "$program" >/dev/null 2>&1 || printf '! no such program: %s\n' "$program" ;;
+    esac
 done
-exit "$lost"
