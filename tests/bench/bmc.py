@@ -26,9 +26,9 @@ from tests.processes import running
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import Host, Reading
+from proofmark.machine.bmc.model import FirmwareState, Host
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 
 WANTED = {"ClusterMode": "SNC-4", "MemoryMode": "Cache"}
@@ -91,12 +91,12 @@ def by_the_kit(told: Mapping[str, Any], at_once: int) -> Cost:
     facts = {"back_end": "redfish", "port": told["port"], "ca": told["ca"], "timeout_s": 60}
     firmware = Firmware.model_validate(facts)
     who = Credentials(told["user"], told["password"])
-    end = back_end(BackEndContext(firmware, who, Reach(["false"], 1)))
+    end = back_end(BackEndContext(firmware, who, RemoteShell(["false"], 1)))
     hosts = [Host(node, address) for node, address in told["addresses"].items()]
     start, before = time.monotonic(), _cpu_s(resource.RUSAGE_SELF)
     readings, bad = split(fan_out(hosts, lambda host: end.read(host, WANTED), at_once))
 
-    def change(host: Host) -> Reading:
+    def change(host: Host) -> FirmwareState:
         end.stage(host, readings[host], WANTED)
         end.reset(host, readings[host], WANTED)
         return readings[host]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from proofmark.judge.fleet.thresholds import level_of_one, yardstick
+from proofmark.judge.fleet.thresholds import fleet_limit, level_of_one
 
 NODES, FIGURES, BAD = 8305, 12, 40
 
@@ -15,7 +15,7 @@ def alarms(spread: float, runs: int, level: float) -> int:
     found = 0
     for _ in range(runs):
         rows = 100 * (1 + spread * numbers.standard_normal((FIGURES, NODES)))
-        found += any(row.min() < (yardstick(row, "higher", one).limit or 0.0) for row in rows)
+        found += any(row.min() < (fleet_limit(row, "higher", one).limit or 0.0) for row in rows)
     return found
 
 
@@ -26,7 +26,7 @@ def curve(spread: float, drop: float, trials: int = 20) -> tuple[float, float]:
     for _ in range(trials):
         row = 1 + spread * numbers.standard_normal(NODES)
         row[:BAD] -= drop
-        stick = yardstick(row, "higher", one)
+        stick = fleet_limit(row, "higher", one)
         found += int((row[:BAD] < (stick.limit or 0.0)).sum())
         stated += stick.power_at(drop) / trials
     return found / trials / BAD, stated

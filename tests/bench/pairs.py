@@ -18,7 +18,7 @@ from tests.roles.kit import ROOT, make_kit
 from proofmark.cases.models import Case
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.files import read_json
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.software.software import Software
 
@@ -97,7 +97,7 @@ def _prepared(folder: Path) -> Run:
     run = open_run(kit.run())
     software = read_json(run.folder / "software.json", Software)
     partition = site_of(run).partition
-    write_steps(run.folder, run.plan, software, Path(partition.scratch.path), partition.scheduler)
+    write_scripts(run.folder, run.plan, software, Path(partition.scratch.path), partition.scheduler)
     return run
 
 

@@ -14,32 +14,32 @@ from tests.bmc.server import PASSWORD, USER, Emulator
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.modes.rollout import Crew
-from proofmark.machine.modes.transition import Goal, Passage
-from proofmark.machine.modes.verification import Shape, judge
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.modes.rollout import ModeRollout
+from proofmark.machine.modes.transition import ModeTransition, TargetMode
+from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.site.firmware import Firmware, wanted
-from proofmark.site.node.numa import Layout
+from proofmark.site.node.numa import NumaShape
 
 GIB = 1 << 30
 ONE, TWO = ((272, 96 * GIB),), ((136, 48 * GIB),) * 2
 FOUR = ((64, 24 * GIB),) * 2 + ((72, 24 * GIB),) * 2
-MODES: dict[str, tuple[str, str, Layout]] = {
-    "a2a-flat": ("All2All", "Flat", Layout(ONE, (16 * GIB,))),
-    "hemisphere-flat": ("Hemisphere", "Flat", Layout(ONE, (16 * GIB,))),
-    "quadrant-flat": ("Quadrant", "Flat", Layout(ONE, (16 * GIB,))),
-    "quadrant-cache": ("Quadrant", "Cache", Layout(ONE, ())),
-    "quadrant-hybrid25": ("Quadrant", "Hybrid-25", Layout(ONE, (12 * GIB,))),
-    "quadrant-hybrid50": ("Quadrant", "Hybrid-50", Layout(ONE, (8 * GIB,))),
-    "snc2-flat": ("SNC-2", "Flat", Layout(TWO, (8 * GIB,) * 2)),
-    "snc2-cache": ("SNC-2", "Cache", Layout(TWO, ())),
-    "snc4-flat": ("SNC-4", "Flat", Layout(FOUR, (4 * GIB,) * 4)),
-    "snc4-cache": ("SNC-4", "Cache", Layout(FOUR, ())),
+MODES: dict[str, tuple[str, str, NumaShape]] = {
+    "a2a-flat": ("All2All", "Flat", NumaShape(ONE, (16 * GIB,))),
+    "hemisphere-flat": ("Hemisphere", "Flat", NumaShape(ONE, (16 * GIB,))),
+    "quadrant-flat": ("Quadrant", "Flat", NumaShape(ONE, (16 * GIB,))),
+    "quadrant-cache": ("Quadrant", "Cache", NumaShape(ONE, ())),
+    "quadrant-hybrid25": ("Quadrant", "Hybrid-25", NumaShape(ONE, (12 * GIB,))),
+    "quadrant-hybrid50": ("Quadrant", "Hybrid-50", NumaShape(ONE, (8 * GIB,))),
+    "snc2-flat": ("SNC-2", "Flat", NumaShape(TWO, (8 * GIB,) * 2)),
+    "snc2-cache": ("SNC-2", "Cache", NumaShape(TWO, ())),
+    "snc4-flat": ("SNC-4", "Flat", NumaShape(FOUR, (4 * GIB,) * 4)),
+    "snc4-cache": ("SNC-4", "Cache", NumaShape(FOUR, ())),
 }
 """Cluster mode, memory mode and domains of a Xeon Phi 7250 with 96 GB."""
 SHAPES = {
-    name: Shape({"cluster": cluster, "memory": memory}, layout)
+    name: ExpectedState({"cluster": cluster, "memory": memory}, layout)
     for name, (cluster, memory, layout) in MODES.items()
 }
 ATTRIBUTES: dict[str, Any] = {
@@ -136,24 +136,30 @@ class World:
 
     def crew(
         self, *, scheduler: str = "slurm", stop: threading.Event | None = None, **changes: Any
-    ) -> Crew:
+    ) -> ModeRollout:
         firmware = self.firmware(**changes)
-        shell = Reach(firmware.reach, firmware.timeout_s)
+        shell = RemoteShell(firmware.reach, firmware.timeout_s)
         every = {**wanted(firmware, SHAPES["quadrant-hybrid25"].settings)} if ATTRIBUTES else {}
         given = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
-        return Crew(
+        return ModeRollout(
             run=self.run,
             tag="proofmark:test",
-            passage=Passage(firmware, back_end(given), shell, every, stop or threading.Event()),
+            passage=ModeTransition(
+                firmware, back_end(given), shell, every, stop or threading.Event()
+            ),
             drain=draining(scheduler),
             hosts={node: Host(node, self.emulator.address(node)) for node in self.nodes},
             say=self.said.append,
         )
 
-    def goal(self, mode: str, shapes: Mapping[str, Shape] = SHAPES, **changes: Any) -> Goal:
+    def goal(
+        self, mode: str, shapes: Mapping[str, ExpectedState] = SHAPES, **changes: Any
+    ) -> TargetMode:
         firmware = self.firmware(**changes)
         attributes = wanted(firmware, shapes[mode].settings)
-        return Goal(mode, attributes, lambda seen: judge(seen, mode, shapes, firmware.smbios))
+        return TargetMode(
+            mode, attributes, lambda seen: verify_mode(seen, mode, shapes, firmware.smbios)
+        )
 
     def settings(self, node: str) -> tuple[str, str]:
         """Return cluster and memory mode that act now."""

@@ -16,9 +16,9 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.step_script import step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.records.validity import step_trouble
+from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import attempts
-from proofmark.site.execution import StandIns, Starting
+from proofmark.site.execution import HostCpuMap, LaunchSettings
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
@@ -30,10 +30,10 @@ from proofmark.software.software import Package, Software
 ROOT = Path(__file__).parents[2]
 P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
 """A Power 595 in small: two books of two sockets of two cores."""
-STAND_INS = StandIns(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
-SSH = Starting(bootstrap="ssh")
+STAND_INS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
+SSH = LaunchSettings(bootstrap="ssh")
 # The cluster's Slurm has no task/affinity: it takes the masks and ignores them.
-SRUN = Starting(launcher="srun", mpi="none", binds="wrapper")
+SRUN = LaunchSettings(launcher="srun", mpi="none", binds="wrapper")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def cluster(shared: Path) -> Iterator[Cluster]:
         yield made
 
 
-def p5(starting: Starting, **sweep: Any) -> tuple[Plan, Site]:
+def p5(starting: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
     """Plan suite p5 on four such nodes, with a part of its process counts and collectives."""
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     partition = Partition(
@@ -105,7 +105,7 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
         start(cluster, folder, how)
         assert (folder / "stdout").read_text().count("Bcast") == step.ranks
         (attempt,) = attempts(folder)
-        assert step_trouble(step, attempt, stand_ins=site.partition.stand_ins) == ""
+        assert invalid_reason(step, attempt, stand_ins=site.partition.stand_ins) == ""
         where = [rank.host for rank in sorted(attempt.ranks, key=lambda rank: rank.rank)]
         assert where == [step.nodes[node] for node, _ in step.cpus]
 

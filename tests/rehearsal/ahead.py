@@ -11,7 +11,7 @@ from tests.rehearsal.faults import Fault, Need
 from tests.rehearsal.play import INVENTORY
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.plan.expansion import make_plan
@@ -125,48 +125,48 @@ def refuse(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> None:
         raise BadInput(*mistakes)
 
 
-def _overrides(more: Sequence[str]) -> list[Mistake]:
+def _overrides(more: Sequence[str]) -> list[InputError]:
     found = {word: text for text in more for word, form in OWN.items() if re.fullmatch(form, text)}
     return [
-        Mistake("ARGS", "", f"{text!r}, which another option sets", INSTEAD[word])
+        InputError("ARGS", "", f"{text!r}, which another option sets", INSTEAD[word])
         for word, text in found.items()
     ]
 
 
-def _of_confirmation(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> list[Mistake]:
+def _of_confirmation(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> list[InputError]:
     needs, mistakes = faults[name].needs, []
     if ahead.one_mode and Need.CONFIRMATION in needs:
         others = [each for each, fault in faults.items() if Need.CONFIRMATION not in fault.needs]
         found = f"fault {name}, which needs {Need.CONFIRMATION.value}"
         accepted = f"no --one-mode, or one of the faults {', '.join(sorted(others))}"
-        mistakes.append(Mistake("--one-mode", "", found, accepted))
+        mistakes.append(InputError("--one-mode", "", found, accepted))
     partial = [word for word in ahead.more if PARTIAL.fullmatch(word)]
     only_looks = all(word in ("-C", "--check") for word in partial)
     if partial and (Need.CHANGE in needs or not only_looks):
         found = f"{' '.join(partial)} with fault {name}, which needs {Need.CHANGE.value}"
-        mistakes.append(Mistake("ARGS", "", found, "arguments that leave out no task"))
+        mistakes.append(InputError("ARGS", "", found, "arguments that leave out no task"))
     return mistakes
 
 
-def _of_plan(name: str, fault: Fault, ahead: Ahead) -> list[Mistake]:
+def _of_plan(name: str, fault: Fault, ahead: Ahead) -> list[InputError]:
     option, mistakes = f"--suite={ahead.suite} --limit={ahead.limit}", []
     groups = ahead.on_victim()
     if not groups:
         found = f"a plan without a step on {ahead.victim}, the node of fault {name}"
         accepted = f"a suite with steps on {ahead.victim}, such as rehearsal"
-        return [Mistake(option, "", found, accepted)]
+        return [InputError(option, "", found, accepted)]
     resets = any(group.mode != ahead.plan.current_mode for group in groups)
     if Need.RESET in fault.needs and not resets and not ahead.one_mode:
         found = f"a plan in mode {ahead.plan.current_mode} alone; fault {name} needs a reset"
         accepted = "a plan of several modes, such as --suite=rehearsal --limit=knl"
-        mistakes.append(Mistake(option, "", found, accepted))
+        mistakes.append(InputError(option, "", found, accepted))
     if Need.LINKS in fault.needs:
         steps = [step for group in groups for job in group.jobs for step in job.steps]
         if ahead.nodes < LEAST_NODES:
             found = f"fault {name}, which is found among {LEAST_NODES} or more like nodes"
-            mistakes.append(Mistake(f"--nodes={ahead.nodes}", "", found, f"{LEAST_NODES}…8"))
+            mistakes.append(InputError(f"--nodes={ahead.nodes}", "", found, f"{LEAST_NODES}…8"))
         elif not any(step.scope == "each-pair" for step in steps):
             found = f"a plan that measures no links; fault {name} needs {Need.LINKS.value}"
             accepted = "a suite with a step of scope each-pair, such as rehearsal"
-            mistakes.append(Mistake(option, "", found, accepted))
+            mistakes.append(InputError(option, "", found, accepted))
     return mistakes

@@ -14,8 +14,8 @@ import pytest
 from tests.unit.helpers import Kit, make_kit, steps_of, until
 from tests.vcluster import Cluster, GridEngine
 
-from proofmark.jobs.watch import Jobs
-from proofmark.judge.judging import judged
+from proofmark.jobs.watch import JobMonitor
+from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Job
 from proofmark.runs.run import Run, site_of
 from proofmark.site.execution import Queue
@@ -59,7 +59,7 @@ def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
 
 def watch(run: Run) -> None:
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
-    work = Jobs(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
+    work = JobMonitor(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
     while work.turn():
         time.sleep(0.2)
 
@@ -69,7 +69,7 @@ def test_every_node_of_a_job_measures(kit: Kit, engine: GridEngine) -> None:
     run = stage(kit, engine)
     (kit.folder / "go").touch()
     watch(run)
-    coverage = judged(run).coverage
+    coverage = judge_run(run).coverage
     assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
 
 
@@ -83,7 +83,7 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     until(lambda: json.loads(ticket.read_text())["id"] != "")
     engine.ask("qdel", json.loads(ticket.read_text())["id"])
     thread.join(50)
-    (line,) = judged(run).coverage.stopped
+    (line,) = judge_run(run).coverage.stopped
     # All that the accounts of this release tell; newer ones say who deleted it.
     assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
 
@@ -101,6 +101,6 @@ def test_the_qmaster_may_be_restarted_while_a_job_runs(kit: Kit, engine: GridEng
     (kit.folder / "go").touch()
     thread.join(60)
     assert not thread.is_alive()
-    coverage = judged(run).coverage
+    coverage = judge_run(run).coverage
     assert (coverage.measured, coverage.expected, coverage.stopped) == (2, 2, ())
     assert len(list(run.folder.rglob("attempt-*"))) == 1

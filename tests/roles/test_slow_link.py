@@ -10,7 +10,7 @@ import pytest
 from tests.unit.fleets import fleet_run
 from tests.vcluster import Cluster
 
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
@@ -78,7 +78,7 @@ def test_a_link_that_tbf_slows_is_a_slow_node(tmp_path: Path) -> None:
         sound = rates(cluster, program)
         shape(cluster, "knl0003", SLOW)
         slowed = rates(cluster, program)
-    assert judged(fleet_run(tmp_path / "sound", sound)).counts["FAIL"] == 0
-    verdict = judged(fleet_run(tmp_path / "slowed", slowed))
+    assert judge_run(fleet_run(tmp_path / "sound", sound)).counts["FAIL"] == 0
+    verdict = judge_run(fleet_run(tmp_path / "slowed", slowed))
     assert verdict.counts["FAIL"] == 1
     assert [node.host for node in verdict.bad.nodes] == ["knl0003"]

@@ -20,7 +20,7 @@ from tests.vcluster import Cluster, Slurm
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -98,7 +98,7 @@ def states(run: Run) -> list[str]:
 
 
 def stopped(run: Run) -> str:
-    (line,) = judged(run).coverage.stopped
+    (line,) = judge_run(run).coverage.stopped
     return line
 
 
@@ -114,7 +114,7 @@ def test_a_run_goes_through_the_queue(site: Site) -> None:
     site.execute(run)
     assert ends(run) == ["0", "0", "0"]
     assert states(run)[-2:] in (["RUNNING", "ENDED"], ["WAITING", "ENDED"])
-    assert judged(run).coverage.stopped == ()
+    assert judge_run(run).coverage.stopped == ()
     hosts = {json.loads((step / "when.json").read_text())["host"] for step in steps_of(run)}
     assert hosts == {"knl0001"}
     assert not list((run.folder / "jobs").rglob("ticket.json"))
@@ -124,7 +124,7 @@ def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> Non
     run = site.run(nodes=4, scope="each-node")
     site.go.touch()
     site.execute(run)
-    coverage = judged(run).coverage
+    coverage = judge_run(run).coverage
     assert (coverage.expected, coverage.measured, coverage.duplicate) == (12, 12, 0)
     assert len(site.jobs()) == 1
     (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
@@ -132,7 +132,7 @@ def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> Non
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
     rerun(run, pick(run, ["2/knl0003"]), site.said.append)
     assert site.said[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
-    values = {each.record.node: len(each.values) for each in judged(run).results[4:8]}
+    values = {each.record.node: len(each.values) for each in judge_run(run).results[4:8]}
     assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
     assert len(site.jobs()) == 2
     again = {path.name for path in attempt.with_name("attempt-2").glob("knl*")}
@@ -151,7 +151,7 @@ def test_jobs_of_other_nodes_run_at_the_same_time_and_idle_nodes_come_first(site
     assert "1 to submit" not in first  # two chunks, both are there
     order = {path.parent.name: path.stat().st_mtime for path in run.folder.rglob("history.jsonl")}
     assert set(order) == {"00-0001", "00-0002"}
-    assert judged(run).coverage.stopped == ("job 00-0001: without knl0001: down drained spare",)
+    assert judge_run(run).coverage.stopped == ("job 00-0001: without knl0001: down drained spare",)
 
 
 def chunked(site: Site, **queue: Any) -> Run:
@@ -175,13 +175,13 @@ def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site
     assert ends(run) == ["0", None, None]
     assert stopped(run).startswith("job 00-0001: lost a node: knl0002: down down")
     assert stopped(run).endswith("; 2 of 3 steps left")
-    assert judged(run).exit_code() == 2
+    assert judge_run(run).exit_code() == 2
     site.cluster.boot("knl0002")
     site.slurm.wait_until_idle()
     site.go.touch()
     site.execute(run)
     assert ends(run) == ["0", "0", "0"]
-    assert judged(run).coverage.stopped == ()
+    assert judge_run(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("node-dies")
@@ -193,7 +193,7 @@ def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
         site.cluster.kill("knl0003")
         site.go.touch()
         assert finish(process)[0] == 0
-    coverage = judged(run).coverage
+    coverage = judge_run(run).coverage
     assert [line.rpartition(": ")[2] for line in coverage.missing] == ["knl0003", "knl0003"]
     assert coverage.measured == 10
 
@@ -208,7 +208,7 @@ def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
         site.slurm.start_controller()
         assert finish(process)[0] == 0
     assert len(site.jobs()) == 1
-    assert judged(run).coverage.stopped == ()
+    assert judge_run(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("scheduler-silent")
@@ -285,7 +285,7 @@ def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
     assert "stopped at its time limit: TIMEOUT TimeLimit; goes on" in said
     assert ends(run) == ["0", "0", "0"]
     assert states(run).count("TIME_LIMIT") == 1
-    assert judged(run).coverage.stopped == ()
+    assert judge_run(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("submitter-killed")
@@ -337,6 +337,6 @@ def test_sixty_four_nodes_measure_in_one_job(
         run = site.run(nodes=64, scope="each-node")
         site.execute(run)
         assert len(site.jobs()) == 1
-    assert judged(run).coverage.measured == judged(run).coverage.expected == 3 * 64
-    by_node = {result.record.node for result in judged(run).results}
+    assert judge_run(run).coverage.measured == judge_run(run).coverage.expected == 3 * 64
+    by_node = {result.record.node for result in judge_run(run).results}
     assert by_node == set(cluster.names)

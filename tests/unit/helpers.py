@@ -16,9 +16,9 @@ from hypothesis import settings
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import repeated_commands
-from proofmark.judge.aggregate import standing
+from proofmark.judge.aggregate import aggregate
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.results import WORDS, Result, Results
 from proofmark.plan.expansion import make_plan
@@ -172,7 +172,7 @@ class Kit:
         run = leave_out(run, repeated_commands(run.plan, programs))
         scratch = Path(at.partition.scratch.path)
         queue, scheduler = at.partition.queue, at.partition.scheduler
-        write_steps(run.folder, run.plan, programs, scratch, scheduler, queue=queue)
+        write_scripts(run.folder, run.plan, programs, scratch, scheduler, queue=queue)
         (run.folder / "probe.sh").write_text("echo '=== end'\n", encoding="utf-8")
         return run
 
@@ -250,7 +250,7 @@ def until(what: Callable[[], bool], seconds: float = 300) -> None:
 
 def results_of(records: Sequence[Record]) -> Results:
     """Return results of `records`, none of which a reference judges."""
-    figures = standing(Records.of(records))
+    figures = aggregate(Records.of(records))
     unjudged = np.full(len(figures), WORDS.index("UNJUDGED"))
     alone = Fleet(of=np.full(len(figures), -1))
     return Results(figures, unjudged, {}, alone)

@@ -10,8 +10,8 @@ from typing import Any
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
-from proofmark.jobs.scripts import write_steps
-from proofmark.judge.judging import conclude
+from proofmark.jobs.scripts import write_scripts
+from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Step, Totals
@@ -255,7 +255,7 @@ def made_run(
     run, _ = start_or_continue(folder, plan, benchmarks, site, probe, run_id=RUN_ID)
     provided = software()
     (run.folder / "software.json").write_text(provided.model_dump_json(indent=1))
-    write_steps(run.folder, plan, provided, folder, "none")
+    write_scripts(run.folder, plan, provided, folder, "none")
     outputs = outputs_of(steps)
     change(outputs)
     for number, each in enumerate(steps):
@@ -290,7 +290,7 @@ def _write_step(
 
 def reported(run: Run) -> tuple[Verdict, str]:
     """Judge `run`, write its report and return both."""
-    verdict = conclude(run)
+    verdict = judge_and_write(run)
     return verdict, write_report(run, verdict).read_text(encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ from tests.processes import running
 from tests.unit.helpers import ROOT, Kit, make_kit, snapshot, steps_of
 
 from proofmark.cli.main import COMMANDS, main, parser
-from proofmark.judge.judging import conclude
+from proofmark.judge.judging import judge_and_write
 from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -315,7 +315,7 @@ class TestVerdict:
         assert "exit code 9" in printed
         assert "[bold]" in printed
         assert json.loads(called(capsys, "verdict", run.folder, "--json")[1])
-        conclude(run)
+        judge_and_write(run)
         suite = ElementTree.parse(run.folder / "junit.xml").getroot()
         assert "exit code 9" in next(suite.iter("error")).get("message", "")
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tests.unit.fleets import fleet_run
 from tests.unit.test_seats import make_plan_of
 
-from proofmark.common.parallel import shared_out
+from proofmark.common.parallel import parallel_map
 from proofmark.judge.files import _testcase, write_junit, write_verdict
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
 from proofmark.plan.plan import Step
 from proofmark.records import read as records
-from proofmark.records.binding import Seating, seat_trouble
+from proofmark.records.binding import BindingCheck, binding_error
 from proofmark.records.columns import Record, Records
 from proofmark.records.table import table
 from proofmark.runs import manifest
@@ -128,7 +128,7 @@ def test_several_processes_read_and_hash_the_same(
 
 
 def test_work_that_is_shared_out_is_done_elsewhere_and_in_order() -> None:
-    made = list(shared_out(lambda task: (task, os.getpid()), range(50), large=True))
+    made = list(parallel_map(lambda task: (task, os.getpid()), range(50), large=True))
     assert [task for task, _ in made] == list(range(50))
     if len(os.sched_getaffinity(0)) > 1:
         assert os.getpid() not in {process for _, process in made}
@@ -156,17 +156,17 @@ def test_what_was_right_once_is_right_again_and_nothing_else(
 ) -> None:
     """Seats are remembered without the hosts' names; the answer is that of a fresh look."""
     step = two_ranks()
-    seating = Seating(step, None)
+    seating = BindingCheck(step, None)
     for number, (lines, plain) in enumerate(told * 2):
         hosts = [HOSTS[number % 3], HOSTS[(number + 1) % 3]]
         body = "\n,".join(json.dumps(line) for line in lines)
         text = f"[\n{body}\n]\n" if plain else json.dumps(lines)
-        fresh = seat_trouble(step, hosts, *read_binding(json.loads(text)), None)
+        fresh = binding_error(step, hosts, *read_binding(json.loads(text)), None)
         assert seating.trouble(hosts, text.encode()) == fresh
 
 
 def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
-    seating = Seating(two_ranks(), None)
+    seating = BindingCheck(two_ranks(), None)
     good = '{"rank": 0, "host": "n1", "cpus": "0"}', '{"rank": 1, "host": "n2", "cpus": "1"}'
     for text, right in (
         (f"[\n{good[0]}\n,{good[1]}\n]\n", True),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.fleets import fleet_run
 
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 from proofmark.records.conditions import mount_of
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import nodes_of
@@ -28,7 +28,7 @@ def run_of(folder: Path, partition: Mapping[str, Any], **how: Any) -> Run:
 
 def reasons(run: Run) -> dict[str, str]:
     """Return why figures are INVALID, by node."""
-    return {each.record.node: each.reason for each in judged(run).of("INVALID")}
+    return {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
 
 
 def declared(gigabytes: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tests.unit.helpers import ROOT, Kit, make_kit, steps_of
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
 from proofmark.runs.run import Run, open_run, start_or_continue
@@ -42,7 +42,7 @@ def staged(kit: Kit, **sweep: object) -> Run:
     runs = kit.folder / "runs"
     name = f"run{len([*runs.glob('*')])}"
     run, _ = start_or_continue(runs, plan, kit.benchmarks(), site, "", run_id=name)
-    write_steps(run.folder, plan, kit.software(), kit.folder / "scratch", "none")
+    write_scripts(run.folder, plan, kit.software(), kit.folder / "scratch", "none")
     return run
 
 

@@ -14,7 +14,7 @@ from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher as launcher_called
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 
@@ -47,7 +47,7 @@ def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
 
 
 def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:
-    (result,) = judged(measured(kit, rates, **case)).results
+    (result,) = judge_run(measured(kit, rates, **case)).results
     return result.verdict, result.reason
 
 
@@ -85,7 +85,7 @@ class TestRate:
         run = measured(kit, [100, 100, 30, 100, 100, 100])
         third = steps_of(run)[2]
         (third / "stdout").write_text("size 1\nrate 30\n", encoding="utf-8")  # without its END
-        (result,) = judged(run).results
+        (result,) = judge_run(run).results
         assert result.verdict == "INVALID"
         assert "END" in result.reason
 
@@ -133,7 +133,7 @@ class TestShares:
         (job,) = (run.folder / "jobs").glob("*/job.sh")
         bound = 'mount --bind "$0" /proc/stat && sh "$1"'
         subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
-        return judged(run)
+        return judge_run(run)
 
     @pytest.mark.parametrize("little", [{"stolen": 3}, {"others": 7}])
     def test_a_small_share_is_noise(self, kit: Kit, little: dict[str, int]) -> None:
@@ -189,7 +189,7 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
         path = step / "when.json"
         text = path.read_text(encoding="utf-8")
         path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
-    (result,) = judged(run).results
+    (result,) = judge_run(run).results
     assert result.verdict == "PASS"
 
 

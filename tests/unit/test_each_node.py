@@ -16,8 +16,8 @@ from tests.unit.helpers import SOUND, SYMBOLS, Kit, make_kit, topology
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.jobs.execute import execute
-from proofmark.judge.judging import judged
-from proofmark.machine.scheduler import Refused, Request
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
@@ -170,7 +170,7 @@ def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
     assert (own / "rc").read_text() == "0\n"
     assert "rate 100" in (own / "stdout").read_text()
     assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
-    found = judged(staged).coverage
+    found = judge_run(staged).coverage
     assert (found.expected, found.measured) == (4, 1)
 
 
@@ -202,16 +202,16 @@ def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
 
     def submit(self: object, script: Path, request: Request) -> str:
         submitted.append(script.read_text())
-        raise Refused("enough is known")
+        raise SchedulerError("enough is known")
 
     monkeypatch.setattr(NoScheduler, "submit", submit)
     nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
     run, said = run_of(kit), list[str]()
     lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
-    monkeypatch.setattr("proofmark.jobs.execute.unproven", lambda *_: lacking)
+    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: lacking)
     execute(run, "none", said.append)
-    (stopped, *others) = judged(run).coverage.stopped
+    (stopped, *others) = judge_run(run).coverage.stopped
     if scope == "job":
         assert submitted == []
         assert "NOT RUN: node2: NOT_APPLIED" in said[0]
@@ -221,7 +221,7 @@ def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
     assert "\nNODES=3\n" in script
     assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
     assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
-    monkeypatch.setattr("proofmark.jobs.execute.unproven", lambda *_: {})  # the control
+    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: {})  # the control
     execute(run, "none", said.append)
     assert "\nNODES=4\n" in submitted[1]
 
@@ -231,12 +231,12 @@ def test_a_node_without_a_result_is_named(staged: Run) -> None:
     (step,) = staged.plan.steps()
     for host in HOSTS[:-1]:
         measured(staged, step, host, host)
-    answer = judged(staged)
+    answer = judge_run(staged)
     assert answer.coverage.missing == (f"{step.id}: {HERE}",)
     assert answer.exit_code() == 2
     measured(staged, step, HERE, HERE)
-    assert judged(staged).coverage.missing == ()
-    assert judged(staged).coverage.measured == 4
+    assert judge_run(staged).coverage.missing == ()
+    assert judge_run(staged).coverage.measured == 4
 
 
 @pytest.mark.fault("folder-of-another-node")
@@ -245,12 +245,12 @@ def test_a_figure_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
     wrong = {"node2": "node10", "node10": "node2"}  # as a list sorted as text would have it
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, wrong.get(host, host), rate=number + 1)
-    by_node = {result.record.node: result for result in judged(staged).results}
+    by_node = {result.record.node: result for result in judge_run(staged).results}
     assert by_node["node10"].reason == "measured on node10, in the folder of node2"
     assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, host, rate=number + 1)
-    figures = {each.record.node: each.record.value for each in judged(staged).results}
+    figures = {each.record.node: each.record.value for each in judge_run(staged).results}
     assert figures == {host: number + 1 for number, host in enumerate(HOSTS)}
 
 
@@ -259,7 +259,7 @@ def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
     for host in HOSTS:
         measured(staged, step, host, host)
     measured(staged, step, "node1/again-1", "node1", rate=300)
-    values = {result.record.node: result.values for result in judged(staged).results}
+    values = {result.record.node: result.values for result in judge_run(staged).results}
     assert values["node1"] == (100, 300)
     assert values["node2"] == (100,)
 
@@ -273,7 +273,7 @@ def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPa
     for step in run.plan.steps():
         for folder, (one, _) in step.instances().items():
             measured(run, step, folder, one)
-    answer = judged(run)
+    answer = judge_run(run)
     nodes = sorted(result.record.node for result in answer.results)
     assert nodes == ["n[1,4]", "n[1-2]", "n[2-3]", "n[3-4]"]
     assert answer.coverage.measured == answer.coverage.expected == 4
@@ -297,7 +297,7 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
     now, other = run.plan.steps()
     assert (run.folder / "steps" / now.id / "rc").exists()
     assert not (run.folder / "steps" / other.id / "rc").exists()
-    answer = judged(run)
+    answer = judge_run(run)
     assert answer.coverage.not_run == (f"{other.id}: NOT RUN: needs mode cache",)
     assert (answer.coverage.expected, answer.coverage.measured) == (1, 1)
     assert {result.record.mode for result in answer.results} == {"flat"}
@@ -306,4 +306,4 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
 
 def test_without_other_modes_nothing_is_listed(kit: Kit) -> None:
     run = modes(kit, modes=[])
-    assert judged(run).coverage.not_run == ()
+    assert judge_run(run).coverage.not_run == ()

@@ -19,7 +19,7 @@ from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, step
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, summary
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run, is_locked, lock
 
 WAITING = (
@@ -215,7 +215,7 @@ class TestFullDisks:
         (kit.folder / "scratch").symlink_to(small)
         run = kit.run()
         execute(run, "none", lambda line: None)
-        results = {r.record.step[5:]: r for r in judged(run).results}
+        results = {r.record.step[5:]: r for r in judge_run(run).results}
         assert results["fake-4000000"].verdict == "INVALID"
         assert "No space left on device" in results["fake-4000000"].reason
         assert results["fake-1000"].verdict == results["fake-2000"].verdict == "UNJUDGED"
@@ -228,7 +228,7 @@ class TestFullDisks:
         subprocess.run(["mount", "-o", "remount,nr_inodes=1", str(small)], check=True)
         run = kit.run()
         execute(run, "none", lambda line: None)
-        (result,) = judged(run).results
+        (result,) = judge_run(run).results
         assert (result.verdict, run.folder.exists()) == ("INVALID", True)
         assert "No space left on device" in result.reason
 
@@ -254,7 +254,7 @@ class TestFullDisks:
         execute(run, "none", lambda line: None)
         assert ends(run) == ["0", "0", "0"]
         assert snapshot(steps_of(run)[0]) == first
-        assert {result.verdict for result in judged(run).results} == {"UNJUDGED"}
+        assert {result.verdict for result in judge_run(run).results} == {"UNJUDGED"}
 
     def test_with_room_nothing_of_this_happens(self, kit: Kit, small: Path) -> None:
         """The control of the faults above."""
@@ -267,6 +267,6 @@ class TestFullDisks:
         (kit.folder / "scratch").symlink_to(small)
         run = kit.run()
         execute(run, "none", lambda line: None)
-        assert [result.verdict for result in judged(run).results] == ["UNJUDGED"] * 2
+        assert [result.verdict for result in judge_run(run).results] == ["UNJUDGED"] * 2
         when = json.loads((steps_of(run)[0] / "when.json").read_text())
         assert when["timed_out"] is False

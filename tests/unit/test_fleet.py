@@ -17,8 +17,8 @@ from proofmark.judge.diagnosis.causes import causes, hypergeometric_tail
 from proofmark.judge.diagnosis.drift import drift
 from proofmark.judge.diagnosis.rma import as_csv
 from proofmark.judge.fleet.critical_values import FEW, critical_value
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one, yardstick
-from proofmark.judge.judging import conclude, judged
+from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, fleet_limit, level_of_one
+from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.report.write import write_report
 
 Rates = dict[str, float | list[float]]
@@ -60,7 +60,7 @@ class TestFalseAlarms:
         for _ in range(runs):
             values = 100 * (1 + spread * numbers.standard_normal((figures, 8305)))
             alarms += any(
-                row.min() < (yardstick(row, "higher", one).limit or 0.0) for row in values
+                row.min() < (fleet_limit(row, "higher", one).limit or 0.0) for row in values
             )
         assert alarms <= binomial_bound(runs, level)
 
@@ -72,27 +72,27 @@ class TestFalseAlarms:
         alarms = sum(
             bool(row.min() < (stick.limit or 0.0))
             for row in samples
-            if (stick := yardstick(row, "higher", level)).critical * stick.spread > 0.01
+            if (stick := fleet_limit(row, "higher", level)).critical * stick.spread > 0.01
         )
         assert alarms <= binomial_bound(runs, level)
 
     def test_mean_and_two_sigma_would_have_flagged_hundreds(self) -> None:
         values = np.array(healthy(8305, 1))
         assert (values < values.mean() - 2 * values.std()).sum() > 100
-        limit = yardstick(values, "higher", level_of_one(FAMILY_LEVEL, 12)).limit
+        limit = fleet_limit(values, "higher", level_of_one(FAMILY_LEVEL, 12)).limit
         assert limit is not None
         assert (values < limit).sum() == 0
 
     def test_a_node_that_is_better_than_the_others_is_never_flagged(self) -> None:
         values = [*healthy(100, 2), 500.0]
-        limit = yardstick(values, "higher", 0.01).limit
+        limit = fleet_limit(values, "higher", 0.01).limit
         assert limit is not None
         assert min(values) > limit
 
     def test_less_than_one_percent_is_no_fault_however_like_the_others_are(self) -> None:
-        stick = yardstick([100.0] * 50 + [99.2], "higher", 0.01)
+        stick = fleet_limit([100.0] * 50 + [99.2], "higher", 0.01)
         assert stick.limit == 99
-        assert yardstick([100.0] * 50 + [98.9], "higher", 0.01).limit == 99
+        assert fleet_limit([100.0] * 50 + [98.9], "higher", 0.01).limit == 99
 
 
 class TestPower:
@@ -108,7 +108,7 @@ class TestPower:
                 for _ in range(trials):
                     values = 1 + spread * numbers.standard_normal(8305)
                     values[:bad] -= drop
-                    stick = yardstick(values, "higher", one)
+                    stick = fleet_limit(values, "higher", one)
                     assert stick.limit is not None
                     found += int((values[:bad] < stick.limit).sum())
                     stated += stick.power_at(drop)
@@ -119,31 +119,31 @@ class TestPower:
     @pytest.mark.parametrize("seed", range(20))
     def test_one_of_five_at_half_speed_is_found(self, seed: int) -> None:
         values = [*healthy(4, seed), 50.0]
-        limit = yardstick(values, "higher", level_of_one(FAMILY_LEVEL, 12)).limit
+        limit = fleet_limit(values, "higher", level_of_one(FAMILY_LEVEL, 12)).limit
         assert limit is not None
         assert 50 < limit < min(values[:4])
 
     def test_what_has_no_power_says_so(self) -> None:
-        stick = yardstick([10.0, 60.0, 100.0, 140.0, 190.0], "higher", 1e-3)
+        stick = fleet_limit([10.0, 60.0, 100.0, 140.0, 190.0], "higher", 1e-3)
         assert stick.limit is None
         assert "not even one that fails altogether stands out" in stick.powerless
         assert stick.power_at(0.5) == 0
 
     @pytest.mark.parametrize("nodes", [2, 3])
     def test_too_few_nodes_are_not_compared(self, nodes: int) -> None:
-        stick = yardstick([100.0] * nodes, "higher", 0.01)
+        stick = fleet_limit([100.0] * nodes, "higher", 0.01)
         assert stick.limit is None
         assert "too few" in stick.powerless
 
     def test_a_third_of_a_large_fleet_may_be_bad(self) -> None:
         values = [*healthy(200, 5), *([60.0] * 90)]
-        limit = yardstick(values, "higher", 1e-3).limit
+        limit = fleet_limit(values, "higher", 1e-3).limit
         assert limit is not None
         assert 60 < limit < 97
 
     def test_times_are_bad_upwards(self) -> None:
         values = [*healthy(100, 6), 130.0]
-        limit = yardstick(values, "lower", 1e-3).limit
+        limit = fleet_limit(values, "lower", 1e-3).limit
         assert limit is not None
         assert max(values[:-1]) < limit < 130
 
@@ -224,7 +224,7 @@ class TestRun:
         measured = rates(60, {"n022": 90.0, "n024": 89.0, "n025": 91.0, "n028": 85.0})
         changes = {host: MICROCODE for host in ("n022", "n024", "n025", "n028")}
         run = fleet_run(tmp_path, measured, changes=changes)
-        verdict = judged(run)
+        verdict = judge_run(run)
         assert verdict.counts == {"PASS": 56, "FAIL": 4, "INVALID": 0, "UNJUDGED": 0}
         assert [node.host for node in verdict.bad.nodes] == ["n028", "n024", "n022", "n025"]
         named = {(cause.trait, cause.value) for cause in verdict.bad.causes}
@@ -235,14 +235,14 @@ class TestRun:
         assert verdict.exit_code() == 1
 
     def test_control_healthy_nodes_pass(self, tmp_path: Path) -> None:
-        verdict = judged(fleet_run(tmp_path, rates(60)))
+        verdict = judge_run(fleet_run(tmp_path, rates(60)))
         assert verdict.counts == {"PASS": 60, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
         assert verdict.bad.nodes == ()
         (figure,) = verdict.fleet.figures
-        assert figure.yardstick.power_at(0.10) > 0.9
+        assert figure.fleet_limit.power_at(0.10) > 0.9
 
     def test_three_nodes_are_not_judged_by_each_other(self, tmp_path: Path) -> None:
-        verdict = judged(fleet_run(tmp_path, rates(3, {"n001": 10.0})))
+        verdict = judge_run(fleet_run(tmp_path, rates(3, {"n001": 10.0})))
         assert verdict.counts["UNJUDGED"] == 3
         assert "too few" in verdict.results[0].reason
 
@@ -251,13 +251,13 @@ class TestRun:
         other: Rates = {f"n{number:03d}": 50.0 + number / 10 for number in range(4)}
         model = {"Gold 6148 CPU @ 2.40GHz": "Gold 6130 CPU @ 2.10GHz"}
         run = fleet_run(tmp_path, rates(30, other), changes={host: model for host in other})
-        verdict = judged(run)
+        verdict = judge_run(run)
         assert verdict.counts["FAIL"] == 0
-        assert sorted(figure.yardstick.nodes for figure in verdict.fleet.figures) == [4, 26]
+        assert sorted(figure.fleet_limit.nodes for figure in verdict.fleet.figures) == [4, 26]
 
     def test_a_failure_within_its_noise_asks_for_a_retest(self, tmp_path: Path) -> None:
         measured = rates(60, {"n007": [88.0, 91.0, 105.0], "n009": [80.0, 81.0, 80.5]})
-        verdict = judged(fleet_run(tmp_path, measured))
+        verdict = judge_run(fleet_run(tmp_path, measured))
         again = {result.record.node: result.retest for result in verdict.results}
         assert (again["n007"], again["n009"], again["n001"]) == (True, False, False)
         assert verdict.retest() == ("0001-fake/n007",)
@@ -268,7 +268,7 @@ class TestRun:
         after = {"n022": {"mc2/dimm0/dimm_ce_count: 0": "mc2/dimm0/dimm_ce_count: 17"}}
         measured = rates(60, {"n022": 80.0, "n030": [92.0, 100.0, 93.0]})
         run = fleet_run(tmp_path, measured, after=after)
-        verdict = conclude(run)
+        verdict = judge_and_write(run)
         rows = list(csv.DictReader((run.folder / "rma.csv").read_text().splitlines()))
         assert {row["node"] for row in rows} == {"n022"}
         slot, whole = rows

@@ -14,11 +14,11 @@ import pytest
 from tests.vcluster.cluster import SAFE_PATH
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.launcher import LAUNCHERS, Cpus, Launch, mask
+from proofmark.jobs.launcher import LAUNCHERS, CpuList, Launch, mask
 from proofmark.jobs.launcher import launcher as launcher_called
-from proofmark.site.execution import Starting
+from proofmark.site.execution import LaunchSettings
 
-Ranks = Sequence[tuple[int, Cpus]]
+Ranks = Sequence[tuple[int, CpuList]]
 
 ALIKE: Ranks = [(0, (0,)), (0, (4,)), (1, (0,)), (1, (4,)), (2, (0,)), (2, (4,))]
 """Three nodes with two ranks each on the same CPUs."""
@@ -33,7 +33,7 @@ def launch(
     mpi: str = "",
     *,
     hosts: tuple[str, ...] = ("n1", "n2", "n3"),
-    starting: Starting | None = None,
+    starting: LaunchSettings | None = None,
     together: bool = False,
 ) -> Launch:
     nodes = len({node for node, _ in cpus})
@@ -45,7 +45,7 @@ def launch(
         cpus=cpus,
         prefix="/opt/my mpi",
         mpi=mpi,
-        starting=starting or Starting(),
+        starting=starting or LaunchSettings(),
         together=together,
     )
 
@@ -116,10 +116,13 @@ class TestOpenMpi:
 
     @pytest.mark.parametrize(
         ("cpus", "starting"),
-        [([(0, (0,)), (0, (0,)), (1, (1,))], Starting()), (UNEVEN, Starting(binds="wrapper"))],
+        [
+            ([(0, (0,)), (0, (0,)), (1, (1,))], LaunchSettings()),
+            (UNEVEN, LaunchSettings(binds="wrapper")),
+        ],
     )
     def test_what_a_rankfile_cannot_say_the_wrapper_does(
-        self, cpus: Ranks, starting: Starting
+        self, cpus: Ranks, starting: LaunchSettings
     ) -> None:
         script = text("openmpi", launch(cpus, starting=starting))
         assert here("hostfile", script) == ["n1", "n1", "n2"]
@@ -130,7 +133,7 @@ class TestOpenMpi:
 
     def test_the_site_says_how_nodes_are_reached(self) -> None:
         assert "OMPI_MCA_plm=rsh" in text(
-            "openmpi", launch(ALIKE, starting=Starting(bootstrap="ssh"))
+            "openmpi", launch(ALIKE, starting=LaunchSettings(bootstrap="ssh"))
         )
         assert "OMPI_MCA_plm" not in text("openmpi", launch(ALIKE))
 
@@ -148,7 +151,7 @@ class TestHydra:
 
     @pytest.mark.parametrize(("cpus", "counts"), [(ALIKE, [2, 2, 2]), (UNEVEN, [2, 1])])
     def test_nodes_alike_share_one_list_of_masks(self, cpus: Ranks, counts: list[int]) -> None:
-        script = text("hydra", launch(cpus, "intel", starting=Starting(bootstrap="ssh")))
+        script = text("hydra", launch(cpus, "intel", starting=LaunchSettings(bootstrap="ssh")))
         assert here("hostfile", script) == [f"n{n}:{count}" for n, count in enumerate(counts, 1)]
         assert "I_MPI_PIN_DOMAIN='[0x1,0x10]'" in script
         assert command(script)[1:5] == ["-bootstrap", "ssh", "-machinefile", "hostfile"]
@@ -170,7 +173,7 @@ class TestHydra:
 
     def test_over_ssh_a_path_with_a_blank_arrives_whole(self, tmp_path: Path) -> None:
         """The control: where the prefix has no blank, hydra calls ssh itself."""
-        over_ssh = launch(ALIKE, "intel", starting=Starting(bootstrap="ssh"))
+        over_ssh = launch(ALIKE, "intel", starting=LaunchSettings(bootstrap="ssh"))
         assert "reach" not in text("hydra", replace(over_ssh, prefix="/opt/mpi"))
         (tmp_path / "reach").write_text("\n".join(here("reach", text("hydra", over_ssh))))
         fake = 'shift 3\neval "set -- $*"\nprintf "%s|" "$@"'  # as the shell there does
@@ -195,7 +198,7 @@ class TestSrun:
         return dict(word.partition("=")[::2] for word in given)
 
     def test_like_nodes_in_order_are_filled_block_by_block(self) -> None:
-        given = self.options(launch(ALIKE, starting=Starting(mpi="pmi2")))
+        given = self.options(launch(ALIKE, starting=LaunchSettings(mpi="pmi2")))
         assert given["--nodelist"] == "n[1-3]"
         assert (given["--distribution"], given["--ntasks-per-node"]) == ("block", "2")
         assert (given["--nodes"], given["--ntasks"], given["--mpi"]) == ("3", "6", "pmi2")
@@ -223,15 +226,18 @@ class TestSrun:
         assert self.options(launch([(0, (0, 1)), (0, (4, 5))]))["--cpu-bind"] == "mask_cpu:0x3,0x30"
 
     @pytest.mark.parametrize(
-        ("cpus", "starting"), [(DIFFERENT, Starting()), (ALIKE, Starting(binds="wrapper"))]
+        ("cpus", "starting"),
+        [(DIFFERENT, LaunchSettings()), (ALIKE, LaunchSettings(binds="wrapper"))],
     )
-    def test_what_srun_cannot_bind_the_wrapper_does(self, cpus: Ranks, starting: Starting) -> None:
+    def test_what_srun_cannot_bind_the_wrapper_does(
+        self, cpus: Ranks, starting: LaunchSettings
+    ) -> None:
         what = launch(cpus, starting=starting)
         assert self.options(what)["--cpu-bind"] == "none"
         assert "--bind" in command(text("srun", what))
 
     def test_no_mpi_moves_what_srun_has_bound(self) -> None:
-        told = Starting(pmi_library="/usr/lib/libpmi2.so.0")
+        told = LaunchSettings(pmi_library="/usr/lib/libpmi2.so.0")
         script = text("srun", launch(ALIKE, "intel", starting=told))
         assert "export I_MPI_PIN=0\nexport I_MPI_PMI_LIBRARY=/usr/lib/libpmi2.so.0" in script
         assert "export MV2_ENABLE_AFFINITY=0" in text("srun", launch(ALIKE, "mvapich"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.cli.spacklock import main
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.software.spack.lock_check import check, guard, make, read_environment
 from proofmark.software.spack.lock_rules import (
     canonicalise,
@@ -77,7 +77,7 @@ def overlay(tmp_path: Path) -> Path:
     return tmp_path / "overlay"
 
 
-def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[Mistake]:
+def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[InputError]:
     """Check the text of a lock against the environment that `example` belongs to."""
     accepted: dict[str, Any] = {
         "roots": {"ior", "hpl"},

@@ -22,12 +22,18 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
 from proofmark.machine.bmc.backends.syscfg import read_shown
 from proofmark.machine.bmc.credentials import Credentials, credentials
-from proofmark.machine.bmc.model import Host, Offer, Reading, foreign, mistakes
+from proofmark.machine.bmc.model import (
+    AttributeSpec,
+    FirmwareState,
+    Host,
+    foreign_pending,
+    refused_settings,
+)
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.verification import judge, read_seen, shows
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.modes.verification import matching_modes, read_observation, verify_mode
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
-from proofmark.machine.remote_shell import PROBE, Reach
+from proofmark.machine.remote_shell import PROBE, RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm as slurm_module
 from proofmark.machine.schedulers.pbs import Pbs
@@ -82,36 +88,38 @@ def seen(folder: Path, mode: str, *, tables: bool = True) -> Any:
     if not tables:
         (folder / "n1/sys/firmware/dmi/tables/DMI").unlink()
     script = str(Path(__file__).parents[1] / "bmc/reach.sh")
-    text = Reach(["sh", script, str(folder), "{node}"], 10)("n1", PROBE)
-    return read_seen(text, "n1", "knl")
+    text = RemoteShell(["sh", script, str(folder), "{node}"], 10)("n1", PROBE)
+    return read_observation(text, "n1", "knl")
 
 
 class TestProof:
     @pytest.mark.parametrize("mode", MODES)
     def test_each_mode_is_told_from_all_others(self, tmp_path: Path, mode: str) -> None:
-        assert shows(seen(tmp_path, mode), SHAPES) == [mode]
+        assert matching_modes(seen(tmp_path, mode), SHAPES) == [mode]
 
     def test_quadrant_and_its_like_need_smbios(self, tmp_path: Path) -> None:
         blind = seen(tmp_path, "quadrant-flat", tables=False)
-        with pytest.raises(Failed, match="look alike without SMBIOS") as failed:
-            judge(blind, "quadrant-flat", SHAPES, "knl")
+        with pytest.raises(NodeError, match="look alike without SMBIOS") as failed:
+            verify_mode(blind, "quadrant-flat", SHAPES, "knl")
         assert failed.value.outcome is Outcome.UNPROVEN
 
     @pytest.mark.parametrize("mode", ["snc2-cache", "snc2-flat", "snc4-cache", "snc4-flat"])
     def test_for_others_the_domains_are_enough(self, tmp_path: Path, mode: str) -> None:
         blind = seen(tmp_path, mode, tables=False)
-        judge(blind, mode, SHAPES, "knl")
-        assert shows(blind, SHAPES) == [mode]
+        verify_mode(blind, mode, SHAPES, "knl")
+        assert matching_modes(blind, SHAPES) == [mode]
 
     def test_a_lost_dimm_is_no_mode(self, tmp_path: Path) -> None:
         node = seen(tmp_path, "quadrant-cache")
         layout = type(node.layout)(((272, 80 * GIB),), ())
-        with pytest.raises(Failed, match="no mode that is declared"):
-            judge(type(node)("b", layout, node.settings, "", 0), "quadrant-cache", SHAPES, "knl")
+        with pytest.raises(NodeError, match="no mode that is declared"):
+            verify_mode(
+                type(node)("b", layout, node.settings, "", 0), "quadrant-cache", SHAPES, "knl"
+            )
 
 
 def _back_end(name: str) -> BackEnd:
-    context = BackEndContext(Firmware(back_end=name), Credentials(), Reach(["true"], 1))
+    context = BackEndContext(Firmware(back_end=name), Credentials(), RemoteShell(["true"], 1))
     return back_end(context)
 
 
@@ -125,7 +133,7 @@ class TestPieces:
                 most[0] = max(most[0], busy[0])
             try:
                 if number % 10 == 3:
-                    raise Failed(Outcome.BUSY, "x")
+                    raise NodeError(Outcome.BUSY, "x")
                 return number
             finally:
                 with guard:
@@ -148,13 +156,13 @@ class TestPieces:
         assert len(done) + len(bad) == 50 and len(done) == 1
 
     def test_pending_values_are_ours_only_if_we_asked_for_them(self) -> None:
-        reading = Reading(current={"a": "1"}, pending={"a": "2", "b": "3"})
-        assert foreign(reading, [("a", "2")]) == {"b": "3"}
-        assert foreign(reading, [("a", "9"), ("b", "3"), ("a", "2")]) == {}
+        reading = FirmwareState(current={"a": "1"}, pending={"a": "2", "b": "3"})
+        assert foreign_pending(reading, [("a", "2")]) == {"b": "3"}
+        assert foreign_pending(reading, [("a", "9"), ("b", "3"), ("a", "2")]) == {}
 
     def test_a_back_end_without_registry_cannot_find_mistakes(self) -> None:
-        assert list(mistakes({"a": 1}, None)) == []
-        assert list(mistakes({"a": 1}, {"a": Offer()})) == []
+        assert list(refused_settings({"a": 1}, None)) == []
+        assert list(refused_settings({"a": 1}, {"a": AttributeSpec()})) == []
 
     def test_credentials_are_not_shown(self) -> None:
         who = credentials('{"user": "u", "password": "hush"}')
@@ -167,7 +175,7 @@ class TestPieces:
         assert BACK_ENDS.names() == ["knl_generic", "record", "redfish", "syscfg"]
         firmware = Firmware(back_end="redfsh")
         with pytest.raises(BadInput, match="did you mean 'redfish'"):
-            back_end(BackEndContext(firmware, Credentials(), Reach(["true"], 1)))
+            back_end(BackEndContext(firmware, Credentials(), RemoteShell(["true"], 1)))
 
     def test_modes_without_attributes_are_refused(self, tmp_path: Path) -> None:
         facts: dict[str, Any] = {
@@ -204,11 +212,11 @@ class TestBackEnds:
         (tmp_path / "cluster").write_text("Quadrant\n")
         monkeypatch.setenv("PATH", searched_first(tmp_path))
         firmware = Firmware(back_end="syscfg", reach=["sh", "-s"])
-        end = back_end(BackEndContext(firmware, Credentials(), Reach(firmware.reach, 10)))
+        end = back_end(BackEndContext(firmware, Credentials(), RemoteShell(firmware.reach, 10)))
         host, asked = Host("n1", ""), {"Cluster Mode": "SNC-4"}
         reading = end.read(host, asked)
         assert reading.current == {"Cluster Mode": "Quadrant"}
-        assert [*mistakes({"Cluster Mode": "SNC4"}, reading.offers)]
+        assert [*refused_settings({"Cluster Mode": "SNC4"}, reading.offers)]
         end.stage(host, reading, asked)
         assert (tmp_path / "cluster.calls").read_text() == "/bcs  BIOSSETTINGS Cluster Mode 07\n"
         assert end.verify(host, asked) is None, "it shows the next boot's"
@@ -223,8 +231,8 @@ class TestBackEnds:
 
     def test_record_never_sets(self) -> None:
         end = _back_end("record")
-        with pytest.raises(Failed, match="set it at the machine: smt=off"):
-            end.stage(Host("n1", ""), Reading({}), {"smt": "off"})
+        with pytest.raises(NodeError, match="set it at the machine: smt=off"):
+            end.stage(Host("n1", ""), FirmwareState({}), {"smt": "off"})
 
     def test_knl_generic_lets_a_job_reset(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs, spellings
 from proofmark.software.preinstalled import changes, preinstalled
-from proofmark.software.spack.build_progress import Follower
+from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
 from proofmark.software.spack.lock_check import read_target
 
@@ -134,7 +134,7 @@ def test_progress_counts_names_and_knows_earlier_times() -> None:
     clock = [0.0]
     said: list[str] = []
     one, two = hashed("a"), hashed("b")
-    follower = Follower([one, two], said.append, {"b": 90.0}, now=lambda: clock[0])
+    follower = BuildProgress([one, two], said.append, {"b": 90.0}, now=lambda: clock[0])
     follower.read(f"==> Installing a-1.0-{one.hash} [1/5]")
     clock[0] = 30.0
     follower.tell()
@@ -154,7 +154,7 @@ def test_progress_counts_names_and_knows_earlier_times() -> None:
 def test_what_comes_from_a_cache_is_counted_once() -> None:
     said: list[str] = []
     one, two = hashed("a"), hashed("b")
-    follower = Follower([one, two], said.append, {}, now=lambda: 0.0)
+    follower = BuildProgress([one, two], said.append, {}, now=lambda: 0.0)
     for name, spec in (("a", one), ("b", two)):
         follower.read(f"==> Extracting {name}-1.0-{spec.hash} from binary cache")
         follower.read(f"==> {name}: Successfully installed {name}-1.0-{spec.hash}")
@@ -166,7 +166,7 @@ def test_what_comes_from_a_cache_is_counted_once() -> None:
 def test_first_build_of_a_machine_promises_no_time() -> None:
     said: list[str] = []
     one = hashed("a")
-    Follower([one], said.append, {}).read(f"==> Installing a-1.0-{one.hash} [1/1]")
+    BuildProgress([one], said.append, {}).read(f"==> Installing a-1.0-{one.hash} [1/1]")
     assert said == ["1 of 1: a@1.0, for 0 s; time left: not known yet"]
 
 

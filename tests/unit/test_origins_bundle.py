@@ -14,7 +14,7 @@ import pytest
 from proofmark.common.errors import BadInput
 from proofmark.software.spack.buildcache import MANIFESTS, SUFFIX, trust, verify
 from proofmark.software.spack.bundle import Manifest, digest, pack, unpack
-from proofmark.software.spack.installation import Home
+from proofmark.software.spack.installation import SpackInstallation
 
 HASH = "x" * 32
 
@@ -143,7 +143,7 @@ def signed(cache: Path, keys: Path, name: str) -> Path:
 
 
 def look(tmp_path: Path, keys: Path) -> None:
-    home = Home(tmp_path / "home", tmp_path, tmp_path)
+    home = SpackInstallation(tmp_path / "home", tmp_path, tmp_path)
     trust(home, keys / "site.pub")
     verify(home, tmp_path / "cache", {HASH})
 
@@ -172,7 +172,7 @@ def test_changed_after_signing_is_refused(tmp_path: Path, keys: Path) -> None:
 
 def test_cache_without_a_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="provision_cache_key"):
-        trust(Home(tmp_path, tmp_path, tmp_path), None)
+        trust(SpackInstallation(tmp_path, tmp_path, tmp_path), None)
 
 
 def test_digest_is_sha256(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from proofmark.common.errors import BadInput
 from proofmark.plan.placement import RULES, Placement, place
 from proofmark.plan.placement import across_nodes as nodes
 from proofmark.plan.placement import within_node as inside
-from proofmark.plan.placement.request import Ask
+from proofmark.plan.placement.request import PlacementRequest
 from proofmark.plan.placement.rules import Rule
 from proofmark.plan.placement.within_node import Layout
 from proofmark.site.node.topology import Core, NumaDomain, Topology
@@ -313,14 +313,14 @@ class TestTheOpenTable:
     def test_a_placement_is_added_by_a_function_and_a_line(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def reverse(ask: Ask, ranks: int) -> Layout:
+        def reverse(ask: PlacementRequest, ranks: int) -> Layout:
             return [tuple(reversed(own)) for own in reversed(inside.close(ask, ranks))]
 
         monkeypatch.setitem(RULES, "reverse", Rule(nodes.balanced, reverse))
         assert firsts(place(SQUARE, "reverse", 3)) == [2, 1, 0]
 
     def test_one_that_shares_unasked_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def heap(ask: Ask, ranks: int) -> Layout:
+        def heap(ask: PlacementRequest, ranks: int) -> Layout:
             return [ask.topology.cores[:1]] * ranks
 
         monkeypatch.setitem(RULES, "heap", Rule(nodes.balanced, heap))

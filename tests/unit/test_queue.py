@@ -13,12 +13,12 @@ from tests.unit.helpers import Kit, make_kit, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs import watch as queueing
-from proofmark.jobs.execute import follow
-from proofmark.jobs.watch import Jobs
-from proofmark.judge.judging import judged
-from proofmark.machine.scheduler import NoAnswer, Refused, Request
+from proofmark.jobs.execute import poll_until_done
+from proofmark.jobs.watch import JobMonitor
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
 from proofmark.plan.plan import Job
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 
@@ -29,7 +29,7 @@ class Scripted:
     poll_s = 0.01
     isolates_jobs = True
 
-    def __init__(self, *words: Report | Exception | None, run: Run | None = None) -> None:
+    def __init__(self, *words: JobStatus | Exception | None, run: Run | None = None) -> None:
         self.words, self.run = list(words), run
         self.submitted: list[str] = []
         self.cancelled: list[str] = []
@@ -54,7 +54,7 @@ class Scripted:
     def find(self, name: str) -> str:
         return self.alive.get(name, "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         self.asked += 1
         word = self.words.pop(0) if len(self.words) > 1 else self.words[0]
         if isinstance(word, Exception):
@@ -64,7 +64,7 @@ class Scripted:
                 (self.run.folder / "steps" / step.id / "rc").write_text("0\n")
         return {} if word is None else dict.fromkeys(ids, word)
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         return None
 
     def cancel(self, ids: Sequence[str]) -> None:
@@ -89,7 +89,9 @@ def watch(
     monkeypatch.setattr("proofmark.jobs.job_script.scheduler_called", lambda name: scheduler)
     said: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
-    follow(Jobs(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None)
+    poll_until_done(
+        JobMonitor(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None
+    )
     return run, said
 
 
@@ -115,9 +117,9 @@ def watch(
 def test_every_state_ends_in_a_name(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, state: State, words: str
 ) -> None:
-    scheduler = Scripted(Report(State.RUNNING), Report(state, "XX"))
+    scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(state, "XX"))
     run, said = watch(kit, scheduler, monkeypatch)
-    assert judged(run).coverage.stopped == (f"job 00-0001: {words}; 2 of 2 steps left",)
+    assert judge_run(run).coverage.stopped == (f"job 00-0001: {words}; 2 of 2 steps left",)
     assert said[-1] == f"job 00-0001: {words}"
     assert scheduler.cancelled == (["1"] if state.stuck else [])
     assert not list(run.folder.rglob("ticket.json"))
@@ -129,7 +131,7 @@ def test_every_state_ends_in_a_name(
 def test_a_job_that_got_further_goes_on_by_itself(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, word: State, further: bool
 ) -> None:
-    run, scheduler = kit.run(), Scripted(Report(word, "XX"))
+    run, scheduler = kit.run(), Scripted(JobStatus(word, "XX"))
     first, _ = steps_of(run)
     submit = scheduler.submit
 
@@ -143,15 +145,15 @@ def test_a_job_that_got_further_goes_on_by_itself(
     # The second attempt gets no further: that is the end.
     assert len(scheduler.submitted) == (2 if further else 1)
     assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
-    assert "XX; " in judged(run).coverage.stopped[0]
+    assert "XX; " in judge_run(run).coverage.stopped[0]
 
 
 @pytest.mark.fault("job-vanished")
 def test_a_job_that_the_scheduler_no_longer_knows_is_named(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, _ = watch(kit, Scripted(Report(State.RUNNING), None), monkeypatch)
-    (line,) = judged(run).coverage.stopped
+    run, _ = watch(kit, Scripted(JobStatus(State.RUNNING), None), monkeypatch)
+    (line,) = judge_run(run).coverage.stopped
     assert line.startswith("job 00-0001: vanished: the scheduler no longer knows it, given up")
 
 
@@ -160,7 +162,7 @@ def test_a_job_that_was_forgotten_after_its_end_is_whole(
 ) -> None:
     """The control of the faults here: its notes tell what the scheduler does not."""
     run = kit.run()
-    scheduler = Scripted(Report(State.RUNNING), None)
+    scheduler = Scripted(JobStatus(State.RUNNING), None)
 
     def submit(script: Path, request: Request) -> str:
         (script.parent / "attempt-1").mkdir()
@@ -170,7 +172,7 @@ def test_a_job_that_was_forgotten_after_its_end_is_whole(
     monkeypatch.setattr(scheduler, "submit", submit)
     scheduler.finishes = True
     _, said = watch(kit, scheduler, monkeypatch, run)
-    assert judged(run).coverage.stopped == ()
+    assert judge_run(run).coverage.stopped == ()
     assert said == []
 
 
@@ -178,38 +180,40 @@ def test_a_job_that_was_forgotten_after_its_end_is_whole(
 def test_a_job_that_is_requeued_again_and_again_is_given_up(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = [Report(State.RUNNING), Report(State.WAITING, "again")] * 5
+    turns = [JobStatus(State.RUNNING), JobStatus(State.WAITING, "again")] * 5
     scheduler = Scripted(*turns)
     run, _ = watch(kit, scheduler, monkeypatch)
-    (line,) = judged(run).coverage.stopped
+    (line,) = judge_run(run).coverage.stopped
     assert "requeued again and again: 4 times" in line
     assert scheduler.cancelled == ["1"]
 
 
 def test_a_silence_that_ends_is_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = Scripted(NoAnswer("busy"), NoAnswer("busy"), Report(State.CANCELLED))
+    scheduler = Scripted(
+        SchedulerUnavailable("busy"), SchedulerUnavailable("busy"), JobStatus(State.CANCELLED)
+    )
     run, said = watch(kit, scheduler, monkeypatch, patience_s=30)
     assert "the scheduler does not answer: busy" in said[0]
-    assert "cancelled" in judged(run).coverage.stopped[0]
+    assert "cancelled" in judge_run(run).coverage.stopped[0]
 
 
 def test_a_refused_job_is_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = Scripted(None)
-    scheduler.refuses = Refused("sbatch: no such account")
+    scheduler.refuses = SchedulerError("sbatch: no such account")
     run, _ = watch(kit, scheduler, monkeypatch)
-    assert "refused: sbatch: no such account" in judged(run).coverage.stopped[0]
+    assert "refused: sbatch: no such account" in judge_run(run).coverage.stopped[0]
 
 
 def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler = Scripted(Report(State.CANCELLED))
+    scheduler = Scripted(JobStatus(State.CANCELLED))
     tries: list[str] = []
 
     def submit(script: Path, request: Request) -> str:
         tries.append(request.name)
         scheduler.alive[request.name] = "41"  # it came through
-        raise NoAnswer("timed out")
+        raise SchedulerUnavailable("timed out")
 
     monkeypatch.setattr(scheduler, "submit", submit)
     run, _ = watch(kit, scheduler, monkeypatch, patience_s=30)
@@ -220,7 +224,7 @@ def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
 
 
 def test_a_script_that_fails_stops_the_run(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = Scripted(Report(State.FAILED, "exit code 74"))
+    scheduler = Scripted(JobStatus(State.FAILED, "exit code 74"))
     with pytest.raises(BadInput, match="job 00-0001: found exit code 74; no message; "):
         watch(kit, scheduler, monkeypatch)
 
@@ -229,7 +233,9 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
-    scheduler = Scripted(Report(State.RUNNING), Report(State.RUNNING), Report(State.CANCELLED))
+    scheduler = Scripted(
+        JobStatus(State.RUNNING), JobStatus(State.RUNNING), JobStatus(State.CANCELLED)
+    )
     scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
     site = kit.site(hosts=("n1", "n2", "n3"))
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
@@ -251,10 +257,10 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
     run = kit.run(site=site.model_copy(update={"partition": partition}))
-    scheduler = Scripted(Report(State.RUNNING), Report(State.CANCELLED))
+    scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED))
     watch(kit, scheduler, monkeypatch, run, jobs_at_once=20)
     assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
-    jobs = Jobs(run, [], "fake", Queue(), lambda line: None)
+    jobs = JobMonitor(run, [], "fake", Queue(), lambda line: None)
     scheduler.poll_s = 15.0
     jobs._changed -= 100
     assert jobs.pause == pytest.approx(5, abs=0.2)
@@ -266,7 +272,7 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
 def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, scheduler = kit.run(), Scripted(Report(State.CANCELLED))
+    run, scheduler = kit.run(), Scripted(JobStatus(State.CANCELLED))
     opened = Path.open
     room = 1  # for the ticket before the job is submitted, not for the one with its id
 

@@ -19,8 +19,8 @@ from proofmark.cases.models import Reference
 from proofmark.cases.rules import UNIT_OF, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
-from proofmark.judge.aggregate import standing
-from proofmark.judge.references.compare import Figures, Judgement, hold
+from proofmark.judge.aggregate import aggregate
+from proofmark.judge.references.compare import Figures, Judgement, compare
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
 from proofmark.judge.references.tables import link, links, processor, processors
 from proofmark.records.columns import Record, Records
@@ -31,7 +31,7 @@ PROBES = ROOT / "tests" / "data" / "probe"
 
 
 def figures(records: Sequence[Record]) -> Figures:
-    return Figures(standing(Records.of(records)))
+    return Figures(aggregate(Records.of(records)))
 
 
 def facts(name: str, **changes: Any) -> NodeFacts:
@@ -85,7 +85,7 @@ class TestUnits:
 
     def test_a_reference_of_another_unit_is_converted(self) -> None:
         given = reference(value=0.1, unit="GB/s")
-        found = hold(record(value=95.0), 95.0, given, figures([]), {})
+        found = compare(record(value=95.0), 95.0, given, figures([]), {})
         assert found.outcome == "PASS"
         assert found.value == pytest.approx(100)
 
@@ -108,7 +108,7 @@ class TestUnits:
     def test_against_converts_too(self) -> None:
         held = reference(value=None, against={"metric": "other", "case": "fake"})
         other = record(metric="other", value=1.0, unit="GB/s", parameters={"size": 1})
-        found = hold(record(), 500.0, held, figures([other]), {})
+        found = compare(record(), 500.0, held, figures([other]), {})
         assert (found.outcome, found.ratio) == ("FAIL", 0.5)
 
 
@@ -120,7 +120,7 @@ def paired(own: list[float], other: list[float]) -> Judgement:
         for repeat, value in enumerate(other, start=1)
     ]
     repeats = dict(enumerate(own, start=1))
-    return hold(record(), median(own), held, figures(others), {}, repeats)
+    return compare(record(), median(own), held, figures(others), {}, repeats)
 
 
 class TestPairs:
@@ -210,11 +210,11 @@ class TestDerived:
         assert why in found
         unit = UNIT_OF[rule]
         given = reference(value=None, rule=rule)
-        held = hold(record(unit=unit), 1.0, given, figures([]), {"n1": node})
+        held = compare(record(unit=unit), 1.0, given, figures([]), {"n1": node})
         assert (held.outcome, held.reason) == ("UNJUDGED", found)
 
     def test_a_node_without_provenance_is_not_judged(self) -> None:
-        held = hold(record(), 1.0, reference(value=None, rule="rpeak_avx"), figures([]), {})
+        held = compare(record(), 1.0, reference(value=None, rule="rpeak_avx"), figures([]), {})
         assert held.outcome == "UNJUDGED"
 
     def test_links_count_data_and_not_coding(self) -> None:
@@ -233,17 +233,17 @@ class TestDerived:
 class TestKinds:
     def test_what_is_only_expected_never_fails(self) -> None:
         given = reference(kind="expected")
-        assert hold(record(), 10.0, given, figures([]), {}).outcome == "UNJUDGED"
-        assert hold(record(), 100.0, given, figures([]), {}).outcome == "PASS"
+        assert compare(record(), 10.0, given, figures([]), {}).outcome == "UNJUDGED"
+        assert compare(record(), 100.0, given, figures([]), {}).outcome == "PASS"
 
     @pytest.mark.parametrize(
         ("origin", "outcome"), [("measured", "FAIL"), ("emulated", "UNJUDGED")]
     )
     def test_how_fast_a_virtual_node_is_never_fails(self, origin: str, outcome: str) -> None:
-        found = hold(record(origin=origin), 10.0, reference(), figures([]), {})
+        found = compare(record(origin=origin), 10.0, reference(), figures([]), {})
         assert found.outcome == outcome
         assert found.reason.endswith("is not at least 0.9")
-        assert hold(record(origin=origin), 100.0, reference(), figures([]), {}).outcome == "PASS"
+        assert compare(record(origin=origin), 100.0, reference(), figures([]), {}).outcome == "PASS"
 
     @pytest.mark.parametrize(
         "wrong",

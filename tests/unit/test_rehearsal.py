@@ -32,7 +32,7 @@ from proofmark.common.errors import BadInput
 from proofmark.site.firmware import wanted
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
-from proofmark.site.node.numa import layout_of
+from proofmark.site.node.numa import numa_shape
 from proofmark.site.node.topology import Topology
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_nodes_show_in_each_mode_what_the_site_declares(site: Site) -> None:
         attributes: dict[str, Any] = {**AS_DELIVERED[site.partition_name]}
         attributes |= wanted(site.partition.firmware, mode.settings)
         shown = Topology.from_lstopo(notation(attributes, site.partition_name))
-        assert layout_of(shown) == layout_of(topology_of_mode(site, name)), name
+        assert numa_shape(shown) == numa_shape(topology_of_mode(site, name)), name
 
 
 def test_each_processor_stands_in_cpuinfo(site: Site) -> None:

@@ -26,7 +26,7 @@ from tests.unit.report_runs import (
 )
 
 from proofmark.common.errors import BadInput
-from proofmark.judge.judging import conclude, judged
+from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.summary import headline, overall
@@ -232,7 +232,7 @@ def test_nothing_to_look_at_is_said(tmp_path: Path) -> None:
     run = made_run(tmp_path)
     provided = software()
     calm = provided.packages["hpcc"].model_copy(update={"findings": ()})
-    verdict = conclude(run)
+    verdict = judge_and_write(run)
     others = [each for each in verdict.results if each.record.case != "hpcc"]
     material = replace(
         gather(run, replace(verdict, results=results_of([each.record for each in others]))),
@@ -349,7 +349,7 @@ def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None
     """Also in processes with other hash seeds, and whatever the clock says."""
     assert callable(make)
     run = make(tmp_path)
-    conclude(run)
+    judge_and_write(run)
     command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
     def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:
@@ -383,7 +383,7 @@ def test_an_unfinished_run_has_a_report_too(tmp_path: Path) -> None:
 
 def test_damaged_provenance_is_refused(tmp_path: Path) -> None:
     run = made_run(tmp_path)
-    verdict = judged(run)
+    verdict = judge_run(run)
     (run.folder / "nodes" / "vm.json").write_text("{")
     with pytest.raises(BadInput, match=r"vm\.json"):
         write_report(run, verdict)

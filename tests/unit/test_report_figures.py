@@ -16,7 +16,7 @@ from tests.unit.helpers import results_of
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
-from proofmark.report.drawing.series import Point, lines_of, parameter, points_of
+from proofmark.report.drawing.series import Sample, lines_of, parameter, samples_of
 from proofmark.report.drawing.svg import inline, standalone
 from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
 from proofmark.report.plot import Context, Plot, plots
@@ -54,23 +54,23 @@ def record(metric: str, value: float, unit: str, **other: Any) -> Record:
     return Record(**{**given_, **other})
 
 
-def point(metric: str, value: float, unit: str, **other: Any) -> Point:
-    return Point(record(metric, value, unit, **other), value, value * 0.9, value * 1.1)
+def point(metric: str, value: float, unit: str, **other: Any) -> Sample:
+    return Sample(record(metric, value, unit, **other), value, value * 0.9, value * 1.1)
 
 
-def written(size: int, layout: str, value: float, **other: Any) -> Point:
+def written(size: int, layout: str, value: float, **other: Any) -> Sample:
     parameters = {"block_bytes": size, "tasks": 4, "layout": layout}
     return point("write", value, "KiB/s", parameters=parameters, benchmark="fio", **other)
 
 
-def messages(benchmark: str, sizes: list[int]) -> list[Point]:
+def messages(benchmark: str, sizes: list[int]) -> list[Sample]:
     return [
         point("t_avg", 1.0 + size, "usec", benchmark=benchmark, parameters={"bytes": size})
         for size in sizes
     ]
 
 
-def drawn(kind: Plot, points: list[Point], context: Context = NOTHING) -> list[Drawing]:
+def drawn(kind: Plot, points: list[Sample], context: Context = NOTHING) -> list[Drawing]:
     assert all(kind.wants(each.record) for each in points)
     with matplotlib.rc_context(STYLE):
         return kind.draw(points, context)
@@ -106,7 +106,7 @@ def test_ticks_of_bytes_are_few_and_inside(one: int, other: int) -> None:
 def test_invalid_results_are_not_drawn() -> None:
     good = [record("write", value, "KiB/s", repeat=n) for n, value in enumerate((1.0, 2.0, 3.0))]
     bad = replace(good[0], metric="read", valid=False, reason="exit code 9")
-    points = points_of(results_of([*good, bad]))
+    points = samples_of(results_of([*good, bad]))
     assert [(each.value, each.low, each.high) for each in points] == [(2.0, 1.0, 3.0)]
 
 
@@ -141,7 +141,7 @@ def test_placement_and_build_part_lines() -> None:
 
 def test_file_size_draws_writing_and_reading_in_one_unit() -> None:
     write = written(2**20, "shared", 1000.0)
-    read = Point(replace(write.record, metric="read"), 4000.0, 4000.0, 4000.0)
+    read = Sample(replace(write.record, metric="read"), 4000.0, 4000.0, 4000.0)
     both = drawn(FileSize(), [write, read])
     assert [each.name for each in both] == ["file-size-write", "file-size-read"]
     assert "Bandwidth in MB/s – 1.02." in both[0].text
@@ -185,7 +185,7 @@ def test_what_is_no_communication_between_ranks(name: str) -> None:
     assert not any(kind.wants(alone.record) for kind in (PointToPoint(), Collectives()))
 
 
-def hpcc(metric: str, choice: str, value: float) -> Point:
+def hpcc(metric: str, choice: str, value: float) -> Sample:
     parameters = {"blas_kernel": choice, "ranks": 2}
     return point(metric, value, "Gflop/s", case="hpcc", parameters=parameters)
 

@@ -22,10 +22,10 @@ from tests.unit.report_runs import made_run
 
 from proofmark.cli.main import main
 from proofmark.judge.claims.model import PAPERS
-from proofmark.judge.judging import conclude
+from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
-from proofmark.report.drawing.series import Point
+from proofmark.report.drawing.series import Sample
 from proofmark.report.drawing.svg import raster, standalone
 from proofmark.report.plot import Context, plots
 from proofmark.report.plots import p5_placements
@@ -43,13 +43,13 @@ def records(*sheets: Sheet) -> list[Record]:
     ]
 
 
-def points(*sheets: Sheet) -> list[Point]:
+def points(*sheets: Sheet) -> list[Sample]:
     return [
-        Point(each, each.value or 0, each.value or 0, each.value or 0) for each in records(*sheets)
+        Sample(each, each.value or 0, each.value or 0, each.value or 0) for each in records(*sheets)
     ]
 
 
-def drawn(system: str, given: Sequence[Point]) -> dict[str, Drawing]:
+def drawn(system: str, given: Sequence[Sample]) -> dict[str, Drawing]:
     """Draw all that the papers' figures find."""
     context = Context(None, {}, PAPERS[system], {"stream": (4, 408)})
     drawings: list[Drawing] = []
@@ -176,7 +176,7 @@ def test_the_same_figure_gives_the_same_bytes() -> None:
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     """Write the report of a run whose results are those of `sheets`."""
     run = made_run(folder)
-    verdict = replace(conclude(run), results=results_of(records(*sheets)))
+    verdict = replace(judge_and_write(run), results=results_of(records(*sheets)))
     return run, write_report(run, verdict).read_text(encoding="utf-8")
 
 

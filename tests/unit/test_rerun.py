@@ -15,7 +15,7 @@ from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, step
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
-from proofmark.judge.judging import judged
+from proofmark.judge.judging import judge_run
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run, lock
 
@@ -64,7 +64,7 @@ def test_a_repetition_stands_beside_the_first_output_and_both_count(kit: Kit, ru
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
     assert said[-1] == "0001-fake-1: exit code 0, in again-1"
-    first, second = judged(run).results
+    first, second = judge_run(run).results
     assert (first.values, first.record.value) == ((100, 50), 75)
     assert second.values == (100,)
 
@@ -74,7 +74,7 @@ def test_a_repetition_may_fail(kit: Kit, run: Run) -> None:
     said: list[str] = []
     rerun(run, pick(run, ["1"]), said.append)
     assert said[-1] == "0001-fake-1: exit code 74, in again-1"
-    assert judged(run).results[0].verdict == "UNJUDGED"  # the first, good one stands
+    assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first, good one stands
 
 
 def test_a_repetition_without_a_result_is_an_error(run: Run) -> None:
@@ -106,7 +106,7 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
     assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
-    assert judged(run).results[0].values == (100,)
+    assert judge_run(run).results[0].values == (100,)
 
 
 class TestOneNode:

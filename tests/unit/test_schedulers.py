@@ -13,8 +13,14 @@ from tests.unit.helpers import make_kit
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
-from proofmark.judge.judging import judged
-from proofmark.machine.scheduler import NoAnswer, Refused, Request, Scheduler, scheduler
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    scheduler,
+)
 from proofmark.machine.schedulers import sge, slurm
 from proofmark.runs.job_state import State
 from proofmark.site.execution import Queue
@@ -68,10 +74,10 @@ def test_headers_are_taken(fake: Path, nodes: tuple[str, ...], exclusive: bool) 
 def test_an_option_that_the_commands_do_not_know_is_refused(fake: Path) -> None:
     """The control of the fakes: they would notice."""
     asked = request(options=["-Z 1"])
-    with pytest.raises(Refused, match="usage: qsub: -Z 1"):
+    with pytest.raises(SchedulerError, match="usage: qsub: -Z 1"):
         pbs.submit(script(fake, pbs, asked), asked)
     asked = request(options=["colour = red"])
-    with pytest.raises(Refused, match="has not been submitted: colour = red"):
+    with pytest.raises(SchedulerError, match="has not been submitted: colour = red"):
         loadleveler.submit(script(fake, loadleveler, asked), asked)
 
 
@@ -186,7 +192,7 @@ def test_what_hangs_other_harnesses_ends_in_a_name_within_the_bound(
     partition = site.partition.model_copy(update=changes)
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     execute(run, name, lambda line: None)
-    (line,) = judged(run).coverage.stopped
+    (line,) = judge_run(run).coverage.stopped
     assert line.startswith(f"job 00-0001: {words}")
     assert line.endswith("; 2 of 2 steps left")
     calls = (fake / "calls").read_text().split()
@@ -202,13 +208,13 @@ def test_an_empty_queue_is_an_answer(fake: Path) -> None:
 
 def test_silence_and_refusal_are_told_apart(fake: Path) -> None:
     (fake / "refuse").write_text("qstat: cannot connect to server pbs01 (errno=15010)")
-    with pytest.raises(NoAnswer, match="cannot connect to server"):
+    with pytest.raises(SchedulerUnavailable, match="cannot connect to server"):
         pbs.states(["1.pbs01"])
     (fake / "refuse").write_text("qsub: Unknown queue")
-    with pytest.raises(Refused, match="Unknown queue"):
+    with pytest.raises(SchedulerError, match="Unknown queue"):
         pbs.submit(script(fake, pbs, request()), request())
     (fake / "refuse").write_text("llq: 2512-301 An error occurred: Unable to connect to 9614")
-    with pytest.raises(NoAnswer):
+    with pytest.raises(SchedulerUnavailable):
         loadleveler.states(["srv24ib.1"])
 
 

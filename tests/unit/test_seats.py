@@ -20,12 +20,12 @@ from proofmark.cases.reader.engine import read_output
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.host_cpus import real_domains, real_seats
+from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Plan
-from proofmark.records.binding import seat_trouble
+from proofmark.records.binding import binding_error
 from proofmark.records.read import Record, read_run
 from proofmark.runs.binding_file import Bound, Thread, read_binding
-from proofmark.site.execution import StandIns
+from proofmark.site.execution import HostCpuMap
 from proofmark.site.machine import Machine
 from proofmark.site.partition import Partition
 
@@ -160,7 +160,7 @@ class TestJudgement:
         **changes: Any,
     ) -> str:
         ranks = [Bound(rank, host, cpus, memory) for rank, (host, cpus) in enumerate(where)]
-        return seat_trouble(self.step(**changes), NODES, ranks, threads)
+        return binding_error(self.step(**changes), NODES, ranks, threads)
 
     RIGHT = (("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1"))
 
@@ -213,17 +213,17 @@ class TestJudgement:
     def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
         step = self.step("threads", cpus=[(0, (4, 6))])
         threads = [Thread(number, "n1", cpus) for number, cpus in told]
-        assert seat_trouble(step, NODES, [Bound(0, "n1", "4,6")], threads) == reason
+        assert binding_error(step, NODES, [Bound(0, "n1", "4,6")], threads) == reason
 
     def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
-        table = StandIns(cpus=[0, 0, 1])
+        table = HostCpuMap(cpus=[0, 0, 1])
         step = self.step(cpus=[(0, (0, 1)), (1, (4,))], membind=[3])
-        assert real_seats(step, table) == [(0, (0, 0)), (1, (1,))]
-        assert real_domains(step, table) == [0]
+        assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
+        assert host_numa_domains(step, table) == [0]
         ranks = [Bound(0, "n1", "0", "bind:0"), Bound(1, "n2", "1", "bind:0")]
-        assert seat_trouble(step, NODES, ranks, [], table) == ""
+        assert binding_error(step, NODES, ranks, [], table) == ""
         wrong = [ranks[0], Bound(1, "n2", "0", "bind:0")]
-        assert seat_trouble(step, NODES, wrong, [], table) == "rank 1 ran on CPUs 0, asked for 1"
+        assert binding_error(step, NODES, wrong, [], table) == "rank 1 ran on CPUs 0, asked for 1"
 
 
 def make_plan_of(launch: str) -> Plan:

@@ -14,9 +14,9 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import step_script
-from proofmark.judge.judging import conclude, judged
+from proofmark.judge.judging import judge_and_write, judge_run
 from proofmark.runs import run as runs
 from proofmark.runs.run import Run, leave_out, open_run
 
@@ -46,7 +46,7 @@ class TestWriting:
     def test_a_step_that_was_written_stays_as_it_is(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder / "steps")
-        write_steps(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
+        write_scripts(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
         assert snapshot(run.folder / "steps") == before
 
     def test_a_script_that_could_not_be_written_is_written_later(
@@ -97,14 +97,14 @@ class TestRepeatedCommands:
         run = self.run(kit, {"KERNEL": "right"})
         assert run.plan.not_needed == {}
         execute(run, "none", lambda line: None)
-        coverage = judged(run).coverage
+        coverage = judge_run(run).coverage
         assert (coverage.measured, coverage.expected, coverage.not_needed) == (4, 4, ())
 
     def test_the_second_of_two_equal_variants_is_not_run_and_listed(self, kit: Kit) -> None:
         run = self.run(kit, {})
         lines: list[str] = []
         execute(run, "none", lines.append)
-        verdict = judged(run)
+        verdict = judge_run(run)
         coverage = verdict.coverage
         assert (coverage.measured, coverage.expected) == (2, 2)
         assert coverage.not_needed == (
@@ -125,7 +125,7 @@ class TestRepeatedCommands:
     def test_a_step_that_is_not_needed_is_no_reason_to_go_on_with_a_run(self, kit: Kit) -> None:
         run = self.run(kit, {})
         execute(run, "none", lambda line: None)
-        conclude(run)
+        judge_and_write(run)
         assert runs._unfinished(run.folder.parent, run.plan.digest) is None
 
 

@@ -17,7 +17,7 @@ from tests.unit.helpers import make_kit, steps_of
 import proofmark
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.software.target import needs
 
 FIT = Path(proofmark.__file__).parent / "jobs/shell/fit.awk"
@@ -186,5 +186,5 @@ def test_staging_again_keeps_what_the_nodes_need(tmp_path: Path) -> None:
     (needed,) = run.folder.glob("jobs/*/needs")
     before = needed.read_text()
     assert before.split()[:2] == ["nehalem", "x86_64"]
-    write_steps(run.folder, run.plan, software, tmp_path / "scratch", "none")
+    write_scripts(run.folder, run.plan, software, tmp_path / "scratch", "none")
     assert needed.read_text() == before

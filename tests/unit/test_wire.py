@@ -14,12 +14,12 @@ from tests.bmc.server import PASSWORD, USER, Emulator
 
 from proofmark.machine.bmc import https as wire
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.client import Line, Lines, tls_context
+from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, tls_context
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.https import Nonsense, Wire
+from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.outcome import Failed, Outcome
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 
 ADDRESS = "127.9.9.9"
@@ -64,8 +64,8 @@ def answers(authority: Authority) -> Iterator[Answers]:
     server.close()
 
 
-def line_to(port: int, authority: Authority) -> Wire:
-    return Wire(ADDRESS, port, tls_context(f"{authority.ca}", verify=True), 5)
+def line_to(port: int, authority: Authority) -> HttpsConnection:
+    return HttpsConnection(ADDRESS, port, tls_context(f"{authority.ca}", verify=True), 5)
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -104,22 +104,22 @@ def test_answers(
 )
 def test_nonsense(answers: Answers, authority: Authority, answer: bytes, words: str) -> None:
     line = line_to(answers([answer]), authority)
-    with pytest.raises(Nonsense, match=words):
+    with pytest.raises(ProtocolError, match=words):
         line.ask("GET", "/x", {}, None)
     line.close()
 
 
 def test_a_line_break_in_a_header_is_never_sent(answers: Answers, authority: Authority) -> None:
     line = line_to(answers([OK]), authority)
-    with pytest.raises(Nonsense, match="line break"):
+    with pytest.raises(ProtocolError, match="line break"):
         line.ask("GET", "/x\r\nHost: other", {}, None)
     line.ask("GET", "/x", {}, None)
     line.close()
 
 
-def lines(port: int, authority: Authority) -> Lines:
+def lines(port: int, authority: Authority) -> ConnectionPool:
     context = tls_context(f"{authority.ca}", verify=True)
-    return Lines(Line(context, port, Credentials(USER, PASSWORD), 5, 2))
+    return ConnectionPool(ConnectionSettings(context, port, Credentials(USER, PASSWORD), 5, 2))
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
@@ -139,7 +139,7 @@ def test_a_change_is_not_sent_twice(answers: Answers, authority: Authority) -> N
     """The line is cut where the answer should come: the change may have been done."""
     port = answers([OK, b""], [OK])
     kept = lines(port, authority)
-    with pytest.raises(Failed) as cut, kept.to(ADDRESS) as bmc:
+    with pytest.raises(NodeError) as cut, kept.to(ADDRESS) as bmc:
         bmc.get("/x")
         bmc.ask("PATCH", "/x", {})
     assert cut.value.outcome is Outcome.UNREACHABLE
@@ -156,7 +156,7 @@ def test_one_line_for_all_verbs(tmp_path: Path) -> None:
         with Emulator(["n1"], tmp_path / auth) as emulator:
             facts = {"back_end": "redfish", "port": emulator.port, "ca": f"{emulator.ca}"}
             firmware = Firmware.model_validate({**facts, "auth": auth})
-            given = BackEndContext(firmware, Credentials(USER, PASSWORD), Reach(["false"], 1))
+            given = BackEndContext(firmware, Credentials(USER, PASSWORD), RemoteShell(["false"], 1))
             end, host = back_end(given), Host("n1", emulator.address("n1"))
             reading = end.read(host, wanted)
             end.stage(host, reading, wanted)

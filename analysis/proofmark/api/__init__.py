@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from proofmark.common.text import size as size
     from proofmark.jobs.launcher import Launch as Launch
     from proofmark.jobs.launcher import Launcher as Launcher
-    from proofmark.judge.judging import judged as judged
+    from proofmark.judge.judging import judge_run as judge_run
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
@@ -46,7 +46,7 @@ MODULES = {
     "called": "proofmark.machine.programs",
     "candidate_kernels": "proofmark.software.blas",
     "duration": "proofmark.common.text",
-    "judged": "proofmark.judge.judging",
+    "judge_run": "proofmark.judge.judging",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "size": "proofmark.common.text",

@@ -18,7 +18,7 @@ from proofmark.cases.models import (
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
 from proofmark.cases.rules import UNIT_OF
-from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.units import factor
@@ -37,7 +37,7 @@ def load_benchmarks(folder: Path) -> Benchmarks:
     Raises:
         BadInput: with every mistake of every file.
     """
-    mistakes: list[Mistake] = []
+    mistakes: list[InputError] = []
     suites: dict[str, Suite] = {}
     cases: dict[str, Case] = {}
     try:
@@ -62,7 +62,7 @@ def load_benchmarks(folder: Path) -> Benchmarks:
 
 def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
-) -> Iterator[Mistake]:
+) -> Iterator[InputError]:
     """Check what one model alone cannot see: names that refer to each other."""
     axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()})
     for axis in case.sweep:
@@ -82,7 +82,7 @@ def _cross_checks(
         yield from _unknown(path, "metrics", metric, case.metrics, "no key for what is read:")
         if metric in case.metrics and case.metrics[metric].unit != unit:
             key = f"metrics.{metric}.unit"
-            yield Mistake(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
+            yield InputError(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
     if case.stability:
         metric, key = case.stability.metric, "stability.metric"
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
@@ -92,7 +92,7 @@ def _cross_checks(
 
 def reference_mistakes(
     file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
-) -> Iterator[Mistake]:
+) -> Iterator[InputError]:
     """Find the names in a reference of `case` that exist nowhere: it would judge nothing."""
     sides = [(key, case, reference.metric, reference.where)]
     yield from _unit_mistakes(file, key, reference, case, cases)
@@ -114,7 +114,7 @@ def reference_mistakes(
 
 def _unit_mistakes(
     file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
-) -> Iterator[Mistake]:
+) -> Iterator[InputError]:
     """Refuse a reference that does not convert to the unit of what it judges."""
 
     def unit_of(name: str, metric: str) -> str | None:
@@ -128,13 +128,15 @@ def _unit_mistakes(
     elif reference.rule is not None:
         given, where = UNIT_OF[reference.rule], "rule"
     if given is not None and wanted is not None and factor(given, wanted) is None:
-        yield Mistake(str(file), f"{key}.{where}", given, f"a unit that converts to {wanted}")
+        yield InputError(str(file), f"{key}.{where}", given, f"a unit that converts to {wanted}")
 
 
-def _unknown(file: Path, key: str, word: str, words: Iterable[str], what: str) -> Iterator[Mistake]:
+def _unknown(
+    file: Path, key: str, word: str, words: Iterable[str], what: str
+) -> Iterator[InputError]:
     names = sorted(words)
     if word not in names:
-        yield Mistake(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
+        yield InputError(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
 
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:

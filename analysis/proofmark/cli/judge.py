@@ -34,11 +34,11 @@ def verdict(options: Namespace) -> int:
     from proofmark.judge.claims.of_runs import answers_of
     from proofmark.judge.ending import MEANING, ending
     from proofmark.judge.files import write_verdict
-    from proofmark.judge.judging import judged
+    from proofmark.judge.judging import judge_run
     from proofmark.judge.verdict import WORDS
 
     run = open_run(options.folder)
-    answer = judged(run)
+    answer = judge_run(run)
     if options.json and options.brief:
         lines = ending(answer, f"{RunFiles(options.folder).report}", strict=options.strict)
         meaning = MEANING[answer.exit_code(strict=options.strict)]
@@ -75,10 +75,10 @@ def _claims_arguments(parser: ArgumentParser) -> None:
 def claims(options: Namespace) -> int:
     """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
     from proofmark.judge.claims.of_runs import answers_of
-    from proofmark.judge.judging import judged
+    from proofmark.judge.judging import judge_run
 
     runs = [open_run(folder) for folder in options.folders]
-    told = answers_of((run, judged(run)) for run in runs)
+    told = answers_of((run, judge_run(run)) for run in runs)
     if options.json:
         print_json([answer.as_json() for answer in told])
         return 0
@@ -91,11 +91,11 @@ def claims(options: Namespace) -> int:
 
 def report(options: Namespace) -> int:
     """Write records, verdict and report of a run."""
-    from proofmark.judge.judging import conclude
+    from proofmark.judge.judging import judge_and_write
     from proofmark.report.write import write_report
 
     run = open_run(options.folder)
-    answer = conclude(run)
+    answer = judge_and_write(run)
     print(write_report(run, answer))
     signing.write_manifest(run.folder)
     return 0
@@ -109,14 +109,15 @@ def _compare_arguments(parser: ArgumentParser) -> None:
 def compare(options: Namespace) -> int:
     """Hold runs against the first of them."""
     from proofmark.judge.compare import compare as compare_runs
-    from proofmark.judge.judging import judged
+    from proofmark.judge.judging import judge_run
 
     runs = [open_run(folder) for folder in options.folders]
     if len({run.folder for run in runs}) < max(2, len(runs)):
         named = ", ".join(run.id for run in runs)
         raise bad_input("RUN", "", named, "two or more different runs")
     results = {
-        str(folder): judged(run).results for folder, run in zip(options.folders, runs, strict=True)
+        str(folder): judge_run(run).results
+        for folder, run in zip(options.folders, runs, strict=True)
     }
     for found in compare_runs(results, nodes=options.nodes):
         table = Table("figure", "first", "later", "unit", "change", "95 % interval", box=None)

@@ -19,14 +19,14 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.rollout import Crew, Result, summary
+from proofmark.machine.modes.rollout import ModeRollout, Result, summary
 from proofmark.machine.modes.stage import (
     bmc_range,
-    crew_of,
     firmware_of,
-    goal_of,
+    rollout_of,
+    target_mode,
 )
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.plan.resets import resets_s
 from proofmark.runs.journal import Journal, journals
 from proofmark.runs.progress import waiting_nodes
@@ -77,15 +77,15 @@ def _run(options: Namespace, opened: Run) -> int:
         raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
     try:
         with _stopping() as stop:
-            crew = crew_of(opened, site, credentials_of(options.credentials), say, stop)
+            crew = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
             return VERBS[options.verb](opened, site, crew, options.mode)
-    except Failed as failed:
+    except NodeError as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
 
 
-def _look(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
+def _look(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     """Say what entering the mode would change on each node, and how long that takes."""
-    goal = goal_of(site, _told(mode))
+    goal = target_mode(site, _told(mode))
     nodes = waiting_nodes(opened, goal.mode)
     _announce(site, crew, nodes, f"to {goal.mode}; only shown, nothing is changed")
     good, bad = crew.check(nodes, lambda _: goal)
@@ -99,9 +99,9 @@ def _look(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
     return FAILED if bad else 0
 
 
-def _enter(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
+def _enter(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     """Bring the nodes whose steps wait for the mode into it."""
-    goal = goal_of(site, _told(mode))
+    goal = target_mode(site, _told(mode))
     nodes = waiting_nodes(opened, goal.mode)
     _announce(site, crew, nodes, f"to {goal.mode}")
     with lock(opened):
@@ -110,7 +110,7 @@ def _enter(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
         return _conclude(crew.enter(nodes, goal), firmware_of(site).failures)
 
 
-def _restore(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
+def _restore(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
     """Put back every node that the run has moved or drained."""
     nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
     _announce(site, crew, nodes, "back to what they were")
@@ -118,9 +118,9 @@ def _restore(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
         return _conclude(crew.restore())
 
 
-def _prove(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
+def _prove(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     """Ask the nodes themselves whether they are in the mode; change nothing."""
-    goal = goal_of(site, mode or site.partition.current_mode)
+    goal = target_mode(site, mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
 
     def one(node: str) -> bool:
@@ -143,7 +143,7 @@ def _prove(opened: Run, site: Site, crew: Crew, mode: str | None) -> int:
     return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.failures)
 
 
-def _status(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
+def _status(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
     """Say what the journals prove of each node."""
     for each in journals(opened.folder):
         past = each.history()
@@ -154,7 +154,7 @@ def _status(opened: Run, site: Site, crew: Crew, _: str | None) -> int:
     return 0
 
 
-VERBS: Mapping[str, Callable[[Run, Site, Crew, str | None], int]] = {
+VERBS: Mapping[str, Callable[[Run, Site, ModeRollout, str | None], int]] = {
     "enter": _enter,
     "look": _look,
     "prove": _prove,
@@ -175,7 +175,7 @@ def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
     return FAILED if len(failed) > budget else 0
 
 
-def _announce(site: Site, crew: Crew, nodes: Sequence[str], what: str) -> None:
+def _announce(site: Site, crew: ModeRollout, nodes: Sequence[str], what: str) -> None:
     where = f"site: {site.name}, nodes: {len(nodes)}"
     say(f"{where} ({folded(nodes)}), BMCs: {bmc_range(crew.hosts, nodes)}: {what}")
     if not crew.passage.firmware.verify_tls:

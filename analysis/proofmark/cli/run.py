@@ -12,7 +12,7 @@ from proofmark.cli.output import print_json, say
 from proofmark.common.files import read_json
 from proofmark.jobs import execute as jobs
 from proofmark.jobs import rerun as repeating
-from proofmark.jobs.scripts import write_steps
+from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
@@ -103,7 +103,7 @@ def stage(options: Namespace) -> int:
     for step, why in run.plan.not_needed.items():
         say(f"{step}: not needed: {why}")
     partition = site_of(run).partition
-    write_steps(
+    write_scripts(
         run.folder,
         run.plan,
         software,

@@ -10,7 +10,7 @@ from proofmark.cli.checkout import run_to_look_at
 from proofmark.cli.command import Command
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
-from proofmark.machine.scratch.stage import VERBS, Nodes, look, nodes_of
+from proofmark.machine.scratch.stage import VERBS, ScratchTarget, look, nodes_of
 from proofmark.runs.run import Run, lock, open_run
 
 
@@ -43,7 +43,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _nodes(opened: Run, options: Namespace) -> Nodes:
+def _nodes(opened: Run, options: Namespace) -> ScratchTarget:
     return nodes_of(
         opened,
         options.mode or "",

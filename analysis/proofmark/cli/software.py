@@ -26,7 +26,7 @@ from proofmark.software.software import Origin
 from proofmark.software.spack import buildcache as caches
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
-from proofmark.software.spack.installation import Home, Sources, bootstrap, home_of
+from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
 from proofmark.software.spack.lock_check import make
 
 ORIGINS: tuple[Origin, ...] = ("spack", "easybuild", "preinstalled")
@@ -168,7 +168,7 @@ def _this_system(options: Namespace) -> str:
     return system
 
 
-def _ready(options: Namespace, kit: Path) -> Home:
+def _ready(options: Namespace, kit: Path) -> SpackInstallation:
     """Bring Spack to its pins, for what needs no environment."""
     sources = _sources(options)
     home = home_of(_prefixes(options, kit), sources)

@@ -14,7 +14,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Mistake:
+class InputError:
     """One thing wrong with an input.
 
     Attributes:
@@ -38,18 +38,18 @@ class Mistake:
 class BadInput(Exception):
     """Input that cannot be used; holds every mistake found, not just the first. Exit code 3."""
 
-    def __init__(self, *mistakes: Mistake) -> None:
+    def __init__(self, *mistakes: InputError) -> None:
         self.mistakes = mistakes
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
 
-    def __reduce__(self) -> tuple[type[BadInput], tuple[Mistake, ...]]:
+    def __reduce__(self) -> tuple[type[BadInput], tuple[InputError, ...]]:
         """Let another process raise it here."""
         return type(self), self.mistakes
 
 
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     """Build the common case: a `BadInput` of one mistake."""
-    return BadInput(Mistake(str(file), key, found, accepted))
+    return BadInput(InputError(str(file), key, found, accepted))
 
 
 class Stopped(Exception):

@@ -40,7 +40,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[TextIO]:
+def replacing(path: Path) -> Iterator[TextIO]:
     """Open a file for writing as `write_whole` writes it.
 
     Raises:
@@ -67,7 +67,7 @@ def _replacing(path: Path) -> Iterator[Path]:
 _AT_ONCE = 1 << 16
 
 
-def content_of(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
     """Read a small file; a run has some hundred thousand of them, and every call counts."""
     file = os.open(path, os.O_RDONLY)
     try:

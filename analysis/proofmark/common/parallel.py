@@ -17,7 +17,7 @@ _WORK: Callable[[Any], Any] | None = None
 
 
 @contextmanager
-def without_collector() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Do not look for cycles meanwhile.
 
     A run of thousands of nodes is read into millions of objects without any; the collector would
@@ -32,7 +32,7 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def shared_out(
+def parallel_map(
     work: Callable[[Task], Made], tasks: Iterable[Task], *, large: bool
 ) -> Iterator[Made]:
     """Yield what `work` makes of each task, in order; if it is `large`, on all processors.

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -42,7 +42,7 @@ def load(path: Path, model: type[Model]) -> Model:
         raise BadInput(*_merged(found)) from None
 
 
-def repeated_keys(path: Path) -> list[Mistake]:
+def repeated_keys(path: Path) -> list[InputError]:
     """Find keys given twice in `path`, which Ansible only warns of."""
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
@@ -51,16 +51,16 @@ def repeated_keys(path: Path) -> list[Mistake]:
     return _repeated_keys(node, str(path))
 
 
-def _repeated_keys(node: yaml.Node | None, file: str) -> list[Mistake]:
+def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
     """Find keys given twice: YAML would silently keep the last."""
-    found: list[Mistake] = []
+    found: list[InputError] = []
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             word = str(key.value)
             if word in seen:
                 line = f"{file}:{key.start_mark.line + 1}"
-                found.append(Mistake(line, word, "the key a second time", "each key once"))
+                found.append(InputError(line, word, "the key a second time", "each key once"))
             seen.add(word)
             found += _repeated_keys(value, file)
     elif isinstance(node, yaml.SequenceNode):
@@ -69,21 +69,23 @@ def _repeated_keys(node: yaml.Node | None, file: str) -> list[Mistake]:
     return found
 
 
-def _mistake(path: Path, root: yaml.Node, error: ErrorDetails, model: type[BaseModel]) -> Mistake:
+def _mistake(
+    path: Path, root: yaml.Node, error: ErrorDetails, model: type[BaseModel]
+) -> InputError:
     location, line = _located(root, error["loc"])
     if error["type"] == "missing":
         location.append(error["loc"][-1])
     where, key = f"{path}:{line}", ".".join(map(str, location)) or "(top)"
     if error["type"] == "extra_forbidden":
         words = accepted_keys(model, error["loc"])
-        return Mistake(
+        return InputError(
             where,
             key,
             f"unknown key{nearest(str(location[-1]), words)}",
             f"one of {', '.join(words)}",
         )
     accepted = _ACCEPTED.get(error["type"], error["msg"].removeprefix("Value error, "))
-    return Mistake(where, key, _found(error), accepted)
+    return InputError(where, key, _found(error), accepted)
 
 
 _ACCEPTED = {
@@ -114,12 +116,14 @@ def _found(error: ErrorDetails) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def _merged(mistakes: Sequence[Mistake]) -> list[Mistake]:
+def _merged(mistakes: Sequence[InputError]) -> list[InputError]:
     """Make one mistake of those that tell, type by type, what one value should have been."""
     merged: dict[tuple[str, str, str], list[str]] = {}
     for mistake in mistakes:
         merged.setdefault((mistake.file, mistake.key, mistake.found), []).append(mistake.accepted)
-    return [Mistake(*where, " or ".join(dict.fromkeys(words))) for where, words in merged.items()]
+    return [
+        InputError(*where, " or ".join(dict.fromkeys(words))) for where, words in merged.items()
+    ]
 
 
 def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.jobs.watch import Jobs
+from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
@@ -23,7 +23,7 @@ from proofmark.runs.run import Run, lock, site_of
 _SAY_EVERY_S = 30.0
 
 
-class Work(Protocol):
+class Pollable(Protocol):
     """What can be done turn by turn, and stopped."""
 
     @property
@@ -61,21 +61,21 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
             for job in group.jobs:
                 if complete(run, job):
                     continue
-                missing = unproven(run, job.nodes, group.mode)
-                rest = _rest(job, missing)
+                missing = unverified_nodes(run, job.nodes, group.mode)
+                rest = _without_nodes(job, missing)
                 rest = rest if rest and not complete(run, rest) else None
                 if missing:
-                    why = without[job.id] = f"{told(missing)} (mode {group.mode})"
+                    why = without[job.id] = f"{format_reasons(missing)} (mode {group.mode})"
                     say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {why}")
                 if rest:
                     unfinished.append(rest)
                 else:
                     JobFolder(run, job).not_run(scheduler_name, without[job.id])
-            jobs = Jobs(run, unfinished, scheduler_name, queue, say, without=without)
-            follow(jobs, _Speaker(run, jobs, say).look)
+            jobs = JobMonitor(run, unfinished, scheduler_name, queue, say, without=without)
+            poll_until_done(jobs, ProgressReporter(run, jobs, say).look)
 
 
-def _rest(job: Job, missing: Collection[str]) -> Job | None:
+def _without_nodes(job: Job, missing: Collection[str]) -> Job | None:
     """Return what of `job` can do without the nodes `missing`, if anything."""
     if not missing:
         return job
@@ -84,13 +84,13 @@ def _rest(job: Job, missing: Collection[str]) -> Job | None:
     return job.model_copy(update={"nodes": nodes, "steps": steps}) if nodes and steps else None
 
 
-def unproven(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
+def unverified_nodes(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
     """Return those of `nodes` that are not proven to be in `mode`, each with the reason."""
     firmware = site_of(run).partition.firmware
     return proven(run.folder, nodes, mode) if firmware else {}
 
 
-def told(missing: Mapping[str, str]) -> str:
+def format_reasons(missing: Mapping[str, str]) -> str:
     """Return nodes and reasons in words, nodes of one reason together."""
     by_reason: dict[str, list[str]] = {}
     for node, why in missing.items():
@@ -98,7 +98,7 @@ def told(missing: Mapping[str, str]) -> str:
     return "; ".join(f"{folded(nodes)}: {why}" for why, nodes in by_reason.items())
 
 
-def follow(work: Work, look: Callable[[], None]) -> None:
+def poll_until_done(work: Pollable, look: Callable[[], None]) -> None:
     """Do `work` to its end, looking after each turn.
 
     Raises:
@@ -135,10 +135,10 @@ def _noted_signals() -> Iterator[list[str]]:
             signal.signal(number, handler)
 
 
-class _Speaker:
+class ProgressReporter:
     """Says the progress when it changed, or after half a minute of silence."""
 
-    def __init__(self, run: Run, jobs: Jobs, say: Callable[[str], None]) -> None:
+    def __init__(self, run: Run, jobs: JobMonitor, say: Callable[[str], None]) -> None:
         self._run, self._jobs, self._say = run, jobs, say
         self._current: Progress | None = None
         self._last: object = None

@@ -11,9 +11,9 @@ from itertools import groupby
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
-from proofmark.site.execution import NOTHING_TOLD, Starting
+from proofmark.site.execution import DEFAULT_LAUNCH, LaunchSettings
 
-Cpus = Sequence[int]
+CpuList = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Launch:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     hosts: Sequence[str]
-    cpus: Sequence[tuple[int, Cpus]]
+    cpus: Sequence[tuple[int, CpuList]]
     prefix: str
     membind: Sequence[int] = ()
     mpi: str = ""
-    starting: Starting = NOTHING_TOLD
+    starting: LaunchSettings = DEFAULT_LAUNCH
     together: bool = False
     one_machine: bool = False
 
     @cached_property
-    def by_host(self) -> list[tuple[str, list[Cpus]]]:
+    def by_host(self) -> list[tuple[str, list[CpuList]]]:
         """The hosts in the order of the ranks, each with the CPUs of its ranks."""
         parts = groupby(self.cpus, lambda rank: rank[0])
         return [(self.hosts[node], [cpus for _, cpus in ranks]) for node, ranks in parts]
@@ -60,7 +60,7 @@ class Launch:
         return len(set(seats)) < len(seats)
 
     @cached_property
-    def local(self) -> list[Cpus]:
+    def local(self) -> list[CpuList]:
         """The CPUs of a node's first, second, … rank, where all nodes agree on them; else none.
 
         Most launchers take one such list for all the nodes. It is empty, too, where the site
@@ -113,7 +113,7 @@ class Launch:
         return "cat >hostfile <<'END'\n" + "".join(f"{line}\n" for line in lines) + "END"
 
 
-def mask(cpus: Cpus) -> str:
+def mask(cpus: CpuList) -> str:
     """Return `cpus` as a hexadecimal mask. Intel MPI and Slurm read it as one only with 0x."""
     return f"0x{sum(1 << cpu for cpu in set(cpus)):x}"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.jobs.execute import follow, told, unproven
-from proofmark.jobs.watch import Jobs
+from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
+from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
 from proofmark.runs.attempts import Attempt, attempts, last_words
 from proofmark.runs.job_folder import JobFolder, last_state
@@ -81,9 +81,9 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
     partition = site_of(run).partition
     with lock(run):
         for group, job, together in _jobs(run, executions):
-            if missing := unproven(run, job.nodes, group.mode):
+            if missing := unverified_nodes(run, job.nodes, group.mode):
                 accepted = f"nodes that are proven to be in mode {group.mode}"
-                raise bad_input(together[0].folder, "", told(missing), accepted)
+                raise bad_input(together[0].folder, "", format_reasons(missing), accepted)
             folder = JobFolder(run, job)
             if folder.ticket():
                 found = f"{job.id}: may still be in the queue"
@@ -91,8 +91,8 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
             earlier = [len(each.attempts(run)) for each in together]
             for each in together:
                 say(f"{each.folder}: about {each.step.seconds:.0f} s")
-            jobs = Jobs(run, [job], partition.scheduler, partition.queue, say, again=True)
-            follow(jobs, lambda: None)
+            jobs = JobMonitor(run, [job], partition.scheduler, partition.queue, say, again=True)
+            poll_until_done(jobs, lambda: None)
             for each, before in zip(together, earlier, strict=True):
                 _tell(run, each, before, folder, say)
 

@@ -17,13 +17,13 @@ from proofmark.jobs.step_script import (
 )
 from proofmark.plan.plan import SCRATCH, Plan
 from proofmark.runs.files import RunFiles
-from proofmark.site.execution import NOTHING_TOLD, Queue, StandIns, Starting
+from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
 from proofmark.software.software import Software
 
 PROBE = files("proofmark.site.node") / "probe.sh"
 
 
-def write_steps(
+def write_scripts(
     run: Path,
     plan: Plan,
     software: Software,
@@ -31,8 +31,8 @@ def write_steps(
     scheduler: str,
     file_systems: Mapping[str, Path] | None = None,
     queue: Queue | None = None,
-    starting: Starting = NOTHING_TOLD,
-    stand_ins: StandIns | None = None,
+    starting: LaunchSettings = DEFAULT_LAUNCH,
+    stand_ins: HostCpuMap | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 

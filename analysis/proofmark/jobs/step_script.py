@@ -9,10 +9,10 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.jobs.launcher import Cpus, Launch, Launcher, launcher
-from proofmark.plan.host_cpus import real_domains, real_seats
+from proofmark.jobs.launcher import CpuList, Launch, Launcher, launcher
+from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
-from proofmark.site.execution import NOTHING_TOLD, StandIns, Starting
+from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 from proofmark.software.target import needs
@@ -83,8 +83,8 @@ def step_script(
     step: Step,
     software: Software,
     scratch: str,
-    starting: Starting = NOTHING_TOLD,
-    stand_ins: StandIns | None = None,
+    starting: LaunchSettings = DEFAULT_LAUNCH,
+    stand_ins: HostCpuMap | None = None,
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
@@ -99,7 +99,7 @@ def step_script(
         return value.replace(SCRATCH, scratch)
 
     program = _program(step, package)
-    cpus, membind = real_seats(step, stand_ins), real_domains(step, stand_ins)
+    cpus, membind = host_rank_cpus(step, stand_ins), host_numa_domains(step, stand_ins)
     launch = Launch(
         program=program.path,
         arguments=[placed(argument) for argument in step.arguments],
@@ -136,7 +136,7 @@ def step_script(
     return "\n".join(head) + (SHELL / "step.sh").read_text()
 
 
-def _seats(ranks: Sequence[Cpus], stand_ins: StandIns | None) -> list[str]:
+def _seats(ranks: Sequence[CpuList], stand_ins: HostCpuMap | None) -> list[str]:
     """Return the sh function that knows the CPUs of each rank, in the order of its threads.
 
     Like nodes follow each other, so the number of a rank on its node is often enough.
@@ -159,11 +159,11 @@ def _seats(ranks: Sequence[Cpus], stand_ins: StandIns | None) -> list[str]:
     ]
 
 
-def _repeats(seats: Sequence[Cpus], period: int) -> bool:
+def _repeats(seats: Sequence[CpuList], period: int) -> bool:
     return seats[period:] == seats[:-period]
 
 
-def _launcher(step: Step, package: Package, starting: Starting) -> str:
+def _launcher(step: Step, package: Package, starting: LaunchSettings) -> str:
     return (starting.launcher or package.launcher) if step.launch == "mpi" else "plain"
 
 

@@ -13,10 +13,10 @@ from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.request import request_of
-from proofmark.machine.scheduler import NoAnswer, Refused, Request, scheduler
+from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, Ticket, told, unfinished
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_folder import JobFolder, Submission, status_text, unfinished
+from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 
@@ -28,7 +28,7 @@ _STOPPED = 143  # exit code of a job's script that a signal stopped in order
 
 
 @dataclass
-class _Live:
+class ActiveJob:
     """A job that is, or may be, in the queue.
 
     Attributes:
@@ -41,16 +41,16 @@ class _Live:
     job: Job
     folder: JobFolder
     request: Request
-    ticket: Ticket
+    ticket: Submission
     left: int
     found: bool
-    report: Report
+    report: JobStatus
     since: float
     stuck: float | None = None
     requeues: int = 0
 
 
-class Jobs:
+class JobMonitor:
     """All unfinished jobs of one mode; `turn` does what can be done now.
 
     Args:
@@ -78,7 +78,7 @@ class Jobs:
         self._without, self._again = without or {}, again
         self._scheduler = scheduler(name)
         self._pending: list[Job] = []
-        self._live: list[_Live] = []
+        self._live: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
         self._changed = time.monotonic()
         for job in jobs:
@@ -99,7 +99,9 @@ class Jobs:
         """What the jobs do, in few words; nothing where one runs and none waits."""
         states: dict[str, int] = {}
         for live in self._live:
-            words = told(live.report) if live.report.state is not State.RUNNING else "running"
+            words = (
+                status_text(live.report) if live.report.state is not State.RUNNING else "running"
+            )
             states[words] = states.get(words, 0) + 1
         if set(states) <= {"running"} and not self._pending:
             return ""
@@ -135,11 +137,11 @@ class Jobs:
                 for live in list(self._live):
                     report = known.get(live.ticket.id)
                     if report is None or report.state.final or report.state is State.OVER:
-                        live.folder.note(live.ticket, Report(State.CANCELLED, why), over=True)
+                        live.folder.note(live.ticket, JobStatus(State.CANCELLED, why), over=True)
                         self._live.remove(live)
                 if self._live:
                     time.sleep(0.2)
-        except (NoAnswer, Refused) as error:
+        except (SchedulerUnavailable, SchedulerError) as error:
             self._say(f"not cancelled, their tickets stay: {error}")
 
     # --- submitting ---------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class Jobs:
         wanted = dict.fromkeys(node for job in self._pending for node in job.nodes)
         try:
             return self._scheduler.nodes(list(wanted))
-        except (NoAnswer, Refused):
+        except (SchedulerUnavailable, SchedulerError):
             return {}
 
     def _apart(self, job: Job) -> bool:
@@ -183,34 +185,34 @@ class Jobs:
         ticket = folder.open(self._name, asked.name)
         live = self._watch(job, ticket, found=False)
         live.request = asked
-        told_of = Report(State.WAITING, "to be submitted")
+        told_of = JobStatus(State.WAITING, "to be submitted")
         folder.note(ticket, told_of, without="; ".join(without))
         self._live.append(live)
         self._hand_in(live)
 
-    def _hand_in(self, live: _Live) -> None:
+    def _hand_in(self, live: ActiveJob) -> None:
         """Submit a job whose ticket has no id yet, unless an earlier try came through."""
         try:
             job = self._scheduler.find(live.ticket.name)
             job = job or self._scheduler.submit(live.folder.script, live.request)
-        except NoAnswer as error:
-            self._note(live, Report(State.SILENT, str(error)))
-        except Refused as error:
-            self._over(live, Report(State.REFUSED, str(error)))
+        except SchedulerUnavailable as error:
+            self._note(live, JobStatus(State.SILENT, str(error)))
+        except SchedulerError as error:
+            self._over(live, JobStatus(State.REFUSED, str(error)))
         else:
             self._submitted(live, job)
-            self._note(live, Report(State.WAITING))
+            self._note(live, JobStatus(State.WAITING))
 
-    def _submitted(self, live: _Live, job: str) -> None:
+    def _submitted(self, live: ActiveJob, job: str) -> None:
         """Note the job's id; it is known here also where the disk has no room for it."""
         live.ticket = replace(live.ticket, id=job)
         live.folder.keep(live.ticket)
 
-    def _watch(self, job: Job, ticket: Ticket, *, found: bool) -> _Live:
+    def _watch(self, job: Job, ticket: Submission, *, found: bool) -> ActiveJob:
         folder = JobFolder(self._run, job)
         asked = request_of(self._run.folder, job, self._queue)
         left, now = unfinished(self._run, job), time.monotonic()
-        return _Live(job, folder, asked, ticket, left, found, Report(State.WAITING), now)
+        return ActiveJob(job, folder, asked, ticket, left, found, JobStatus(State.WAITING), now)
 
     # --- watching -----------------------------------------------------------------------------
 
@@ -223,53 +225,53 @@ class Jobs:
         asked = [live for live in self._live if live.ticket.id]
         try:
             known = self._scheduler.states([live.ticket.id for live in asked]) if asked else {}
-        except (NoAnswer, Refused) as error:
+        except (SchedulerUnavailable, SchedulerError) as error:
             for live in asked:
-                self._note(live, Report(State.SILENT, str(error)))
+                self._note(live, JobStatus(State.SILENT, str(error)))
         else:
             for live in asked:
                 self._judge(live, known.get(live.ticket.id))
         for live in list(self._live):
             self._give_up(live)
 
-    def _came_through(self, live: _Live) -> bool:
+    def _came_through(self, live: ActiveJob) -> bool:
         """Find out about a job that was about to be submitted when its controller died."""
         try:
             job = self._scheduler.find(live.ticket.name)
-        except (NoAnswer, Refused) as error:
-            self._note(live, Report(State.SILENT, str(error)))
+        except (SchedulerUnavailable, SchedulerError) as error:
+            self._note(live, JobStatus(State.SILENT, str(error)))
             return False
         if job:
             self._submitted(live, job)
             return True
-        self._over(live, Report(State.VANISHED, "not in the queue: never submitted, or ended"))
+        self._over(live, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended"))
         return False
 
-    def _judge(self, live: _Live, report: Report | None) -> None:
+    def _judge(self, live: ActiveJob, report: JobStatus | None) -> None:
         if report is None:
             known = self._scheduler.ended(live.ticket.id)
-            report = known or Report(State.VANISHED, "the scheduler no longer knows it")
+            report = known or JobStatus(State.VANISHED, "the scheduler no longer knows it")
         if report.state in (State.OVER, State.VANISHED):
-            report = _by_its_notes(live.folder.exit_code(live.ticket)) or report
+            report = _by_exit_code(live.folder.exit_code(live.ticket)) or report
         if report.state is State.ENDED and unfinished(self._run, live.job):
-            report = Report(State.OVER, "steps without a result")
+            report = JobStatus(State.OVER, "steps without a result")
         if report.state is State.NODE_FAILED:
-            report = Report(State.NODE_FAILED, self._lost(live) or report.reason)
+            report = JobStatus(State.NODE_FAILED, self._lost(live) or report.reason)
         if report.state.final:
             self._over(live, report)
         else:
             self._note(live, report)
 
-    def _lost(self, live: _Live) -> str:
+    def _lost(self, live: ActiveJob) -> str:
         """Name the nodes of a job that are down."""
         try:
             nodes = self._scheduler.nodes(live.request.nodes)
-        except (NoAnswer, Refused):
+        except (SchedulerUnavailable, SchedulerError):
             return ""
         down = {node: why for node, why in nodes.items() if why.startswith("down")}
         return "; ".join(f"{node}: {why}" for node, why in down.items())
 
-    def _note(self, live: _Live, report: Report) -> None:
+    def _note(self, live: ActiveJob, report: JobStatus) -> None:
         before, now = live.report, time.monotonic()
         live.found = False
         if report == before:
@@ -282,9 +284,9 @@ class Jobs:
         live.stuck = (live.stuck or now) if report.state.stuck else None
         live.requeues += (before.state, report.state) == (State.RUNNING, State.WAITING)
         if report.state.stuck:
-            self._say(f"job {live.job.id}: {told(report)}")
+            self._say(f"job {live.job.id}: {status_text(report)}")
 
-    def _give_up(self, live: _Live) -> None:
+    def _give_up(self, live: ActiveJob) -> None:
         state, queue = live.report.state, self._queue
         bounds = {
             State.WAITING: queue.wait_s,
@@ -295,29 +297,29 @@ class Jobs:
         bound = bounds.get(state, queue.patience_s)
         began = live.since if state in bounds else live.stuck or live.since
         if live.requeues > _REQUEUES:
-            report = Report(State.REQUEUED, f"{live.requeues} times")
+            report = JobStatus(State.REQUEUED, f"{live.requeues} times")
         elif time.monotonic() - began < bound:
             return
         else:
             reason = f"{live.report.reason}, given up after {duration(bound)}"
-            report = Report(state, reason.removeprefix(", "))
+            report = JobStatus(state, reason.removeprefix(", "))
         if state is State.SILENT:  # nobody would hear us cancel it: who comes later finds it
             live.folder.note(live.ticket, report)
             self._leave(live, report)
             return
         try:
             self._scheduler.cancel([live.ticket.id])
-        except (NoAnswer, Refused) as error:
-            report = Report(report.state, f"{report.reason}, not cancelled: {error}")
+        except (SchedulerUnavailable, SchedulerError) as error:
+            report = JobStatus(report.state, f"{report.reason}, not cancelled: {error}")
         self._over(live, report)
 
-    def _over(self, live: _Live, report: Report) -> None:
+    def _over(self, live: ActiveJob, report: JobStatus) -> None:
         """End the watch over a job; it comes again where that leads anywhere."""
         live.folder.note(live.ticket, report, over=True)
         left = unfinished(self._run, live.job)
         goes_on = report.state in (State.TIME_LIMIT, State.PREEMPTED) and left < live.left
         if left and (live.found or live.ticket.stopping or goes_on):
-            self._say(f"job {live.job.id}: {told(report)}; goes on")
+            self._say(f"job {live.job.id}: {status_text(report)}; goes on")
             self._pending.append(live.job)
             self._live.remove(live)
             self._changed = time.monotonic()
@@ -326,11 +328,11 @@ class Jobs:
             self._failed = (live.job, report.reason)
         self._leave(live, report)
 
-    def _leave(self, live: _Live, report: Report) -> None:
+    def _leave(self, live: ActiveJob, report: JobStatus) -> None:
         self._live.remove(live)
         self._changed = time.monotonic()
         if report.state not in (State.ENDED, State.FAILED):
-            self._say(f"job {live.job.id}: {told(report)}")
+            self._say(f"job {live.job.id}: {status_text(report)}")
 
     def _failure(self, job: Job, reason: str) -> Exception:
         log = JobFolder(self._run, job).log
@@ -341,13 +343,13 @@ class Jobs:
         return bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
 
 
-def _by_its_notes(code: int | None) -> Report | None:
+def _by_exit_code(code: int | None) -> JobStatus | None:
     """Return how a job ended that left this exit code."""
     if code is None:
         return None
     if code == _STOPPED:
-        return Report(State.CANCELLED, "a signal stopped it")
-    return Report(State.FAILED, f"exit code {code}") if code else Report(State.ENDED)
+        return JobStatus(State.CANCELLED, "a signal stopped it")
+    return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
 
 
 def _rank(job: Job, nodes: Mapping[str, str]) -> int:

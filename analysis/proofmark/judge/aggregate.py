@@ -16,7 +16,7 @@ from proofmark.records.table import table
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Aggregates:
     """The records that count, those of one figure beside each other.
 
     A figure is what agrees in all but step, repeat and attempt. All arrays but `order` are as long
@@ -141,7 +141,7 @@ class Standing:
         )
 
 
-def standing(records: Records) -> Standing:
+def aggregate(records: Records) -> Aggregates:
     """Sort out what counts.
 
     Executions without anything invalid all count, so that repeating until it fits is of no use;
@@ -165,7 +165,7 @@ def standing(records: Records) -> Standing:
     invalid = np.full(len(first), -1, dtype=np.int64)
     wrong = np.flatnonzero(~records.valid[order])[::-1]
     invalid[group[wrong]] = wrong
-    return Standing(
+    return Aggregates(
         records=records,
         order=order,
         first=first,

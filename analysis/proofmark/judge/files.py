@@ -36,12 +36,12 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
 
 
 def _json_lines(results: Results) -> Iterator[str]:
-    made = _Made(results)
+    made = VerdictLineTemplate(results)
     for figure, plain in enumerate(results.plain.tolist()):
         yield made.line(figure) if plain else json.dumps(result_json(results[figure]))
 
 
-class _Made:
+class VerdictLineTemplate:
     """Lines of ``verdict.json`` of results that their fellows alone judge, and well."""
 
     def __init__(self, results: Results) -> None:
@@ -94,7 +94,7 @@ class _Made:
         answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}
         _, name, _ = judged.told
         against = json.dumps(f" × {name}")[1:-1]
-        return _MARKED.split(json.dumps(told)), judged.yardstick.centre, against
+        return _MARKED.split(json.dumps(told)), judged.fleet_limit.centre, against
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proofmark.common.files import read_json, whole
-from proofmark.common.parallel import shared_out, without_collector
+from proofmark.common.files import read_json, replacing
+from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
@@ -25,25 +25,25 @@ MANY = 20_000
 """Results from which on their files are written by a process each."""
 
 
-def judged(run: Run) -> Verdict:
+def judge_run(run: Run) -> Verdict:
     """Read and judge `run`; writes nothing."""
     return read_and_judge(run)[1]
 
 
-def conclude(run: Run) -> Verdict:
+def judge_and_write(run: Run) -> Verdict:
     """Read and judge `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
     records, verdict = read_and_judge(run)
-    keep(run, records, verdict)
+    write_results(run, records, verdict)
     return verdict
 
 
-def keep(run: Run, records: Records, verdict: Verdict) -> None:
+def write_results(run: Run, records: Records, verdict: Verdict) -> None:
     """Write the files that keep records and verdict."""
-    with without_collector():
-        _keep(run, records, verdict)
+    with gc_paused():
+        _write_results(run, records, verdict)
 
 
-def _keep(run: Run, records: Records, verdict: Verdict) -> None:
+def _write_results(run: Run, records: Records, verdict: Verdict) -> None:
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
         run.files.verdict: lambda file: write_verdict(file, verdict, claims),
@@ -51,10 +51,10 @@ def _keep(run: Run, records: Records, verdict: Verdict) -> None:
     }
 
     def write(path: Path) -> None:
-        with whole(path) as file:
+        with replacing(path) as file:
             files[path](file)
 
-    for _ in shared_out(write, files, large=len(verdict.results) > MANY):
+    for _ in parallel_map(write, files, large=len(verdict.results) > MANY):
         pass
     table(records).write_parquet(run.files.records)
     facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
@@ -63,7 +63,7 @@ def _keep(run: Run, records: Records, verdict: Verdict) -> None:
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:
     """Return the records of `run` and what they come to; writes nothing."""
-    with without_collector():
+    with gc_paused():
         return _read_and_judge(run)
 
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from proofmark.judge.aggregate import Standing
+from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.references.compare import Judgement
@@ -51,7 +51,7 @@ class Results(Sequence[Result]):
         fleet: what like nodes say.
     """
 
-    standing: Standing
+    standing: Aggregates
     verdict: Numbers
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.models import Benchmarks, Reference
-from proofmark.judge.aggregate import Standing, standing
+from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.references.compare import Figures, Nodes, applies, hold
+from proofmark.judge.references.compare import Figures, Nodes, applies, compare
 from proofmark.judge.references.compare import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
@@ -63,8 +63,8 @@ class Verdict:
 
     def measured(self) -> set[str]:
         """Return the nodes and pairs of nodes that there are results of, as records have them."""
-        standing = self.results.standing
-        return {standing.records.nodes[node] for node in set(standing.node.tolist())}
+        aggregate = self.results.standing
+        return {aggregate.records.nodes[node] for node in set(aggregate.node.tolist())}
 
     def judgements(self) -> int:
         """Return how many answers of references there are."""
@@ -125,7 +125,7 @@ def judge(
         stopped: jobs that ended before their steps had, with the reason; listed in the coverage.
     """
     there = nodes or {}
-    figures = standing(records)
+    figures = aggregate(records)
     answers = _held(figures, _references(benchmarks, limits), there)
     fleet = measure_fleet(figures, benchmarks, there, family_level)
     words = _words(figures, answers, fleet)
@@ -148,7 +148,7 @@ def _references(
 
 
 def _held(
-    figures: Standing, references: Mapping[tuple[str, str], Sequence[Reference]], nodes: Nodes
+    figures: Aggregates, references: Mapping[tuple[str, str], Sequence[Reference]], nodes: Nodes
 ) -> dict[int, tuple[Judgement, ...]]:
     """Hold each valid figure against every reference that applies to it."""
     counterparts = Figures(figures)
@@ -168,13 +168,15 @@ def _held(
             paired = any(reference.against for reference in applying)
             repeats = figures.repeats(figure) if paired else {}
             answers[figure] = tuple(
-                hold(record, value, reference, counterparts, nodes, repeats)
+                compare(record, value, reference, counterparts, nodes, repeats)
                 for reference in applying
             )
     return answers
 
 
-def _words(figures: Standing, answers: Mapping[int, Sequence[Judgement]], fleet: Fleet) -> Numbers:
+def _words(
+    figures: Aggregates, answers: Mapping[int, Sequence[Judgement]], fleet: Fleet
+) -> Numbers:
     """Return the worst of all answers on each figure, as its number in `WORDS`."""
     good, bad, invalid, unjudged = (WORDS.index(word) for word in WORDS)
     words = np.full(len(figures), unjudged, dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 
 
 def ask_tool(*command: str, timeout_s: float) -> str:
@@ -18,11 +18,11 @@ def ask_tool(*command: str, timeout_s: float) -> str:
             command, capture_output=True, text=True, check=False, timeout=timeout_s
         )
     except FileNotFoundError:
-        raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
+        raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
     except subprocess.TimeoutExpired:
         problem = f"{command[0]} did not answer within {timeout_s:g} s"
-        raise Failed(Outcome.NO_ANSWER, problem) from None
+        raise NodeError(Outcome.NO_ANSWER, problem) from None
     if done.returncode:
         told = (done.stderr or done.stdout).strip()
-        raise Failed(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")
+        raise NodeError(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")
     return done.stdout

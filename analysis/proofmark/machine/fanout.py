@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 
 Host = TypeVar("Host")
 Result = TypeVar("Result")
@@ -18,15 +18,15 @@ def fan_out(
     work: Callable[[Host], Result],
     at_once: int,
     stop: threading.Event | None = None,
-) -> dict[Host, Result | Failed]:
+) -> dict[Host, Result | NodeError]:
     """Return what `work` gave for each host, or how it failed; in the order of `hosts`.
 
     After `stop` no further host is begun; an act that has begun is ended. An error that is no
-    `Failed` is raised when what had begun has ended.
+    `NodeError` is raised when what had begun has ended.
     """
     every = list(hosts)
     rest = deque(every)
-    found: dict[Host, Result | Failed] = {}
+    found: dict[Host, Result | NodeError] = {}
     errors: list[BaseException] = []
 
     # Threads that help themselves: a pool's bookkeeping costs as much as a request.
@@ -38,7 +38,7 @@ def fan_out(
                 return
             try:
                 found[host] = work(host)
-            except Failed as failed:
+            except NodeError as failed:
                 found[host] = failed
             except BaseException as error:
                 errors.append(error)
@@ -58,16 +58,18 @@ def fan_out(
     return {host: found.get(host, _stopped()) for host in every}
 
 
-def _stopped() -> Failed:
-    return Failed(Outcome.STOPPED, "told to stop before this node's turn")
+def _stopped() -> NodeError:
+    return NodeError(Outcome.STOPPED, "told to stop before this node's turn")
 
 
-def split(found: dict[Host, Result | Failed]) -> tuple[dict[Host, Result], dict[Host, Failed]]:
+def split(
+    found: dict[Host, Result | NodeError],
+) -> tuple[dict[Host, Result], dict[Host, NodeError]]:
     """Return what worked, and what failed."""
     good: dict[Host, Result] = {}
-    bad: dict[Host, Failed] = {}
+    bad: dict[Host, NodeError] = {}
     for host, result in found.items():
-        if isinstance(result, Failed):
+        if isinstance(result, NodeError):
             bad[host] = result
         else:
             good[host] = result

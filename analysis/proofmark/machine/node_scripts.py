@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 
@@ -28,9 +28,9 @@ Script = tuple[str, Iterable[str]]
 """A file of ``machine/shell/`` and its words."""
 
 
-def tell(
+def run_on_nodes(
     site: Site, names: Sequence[str], *scripts: Script
-) -> tuple[dict[str, str], dict[str, Failed]]:
+) -> tuple[dict[str, str], dict[str, NodeError]]:
     """Run `scripts` one after another on each of `names`: what they printed, and who failed.
 
     Each is a compound of its own without input, which the shell has read to its end before it
@@ -41,14 +41,14 @@ def tell(
         ") </dev/null || exit\n"
         for name, words in scripts
     )
-    reach = Reach(site.reach, TIMEOUT_S)
+    reach = RemoteShell(site.reach, TIMEOUT_S)
     firmware = site.partition.firmware
     at_once = firmware.at_once if firmware else AT_ONCE
     return split(fan_out(names, lambda node: reach(node, text), at_once))
 
 
-def within_budget(
-    site: Site, what: str, asked: int, lost: Mapping[str, Failed], accepted: str
+def check_failure_budget(
+    site: Site, what: str, asked: int, lost: Mapping[str, NodeError], accepted: str
 ) -> None:
     """Name the nodes that are lost; more than the partition's budget, or all, are the end.
 
@@ -64,7 +64,10 @@ def within_budget(
     if lost and (len(lost) > budget or len(lost) == asked):
         enough = f"{accepted}; at most {budget} without"
         raise BadInput(
-            *(Mistake(what, f"on {folded(those)}", why, enough) for why, those in reasons.items())
+            *(
+                InputError(what, f"on {folded(those)}", why, enough)
+                for why, those in reasons.items()
+            )
         )
     for why, those in reasons.items():
         say(f"proofmark: {folded(those)}: left out, {why}")
@@ -82,10 +85,10 @@ def check_programs(run: Run, paths: Sequence[str]) -> None:
         BadInput: a node lacks one.
     """
     site, names, needed = site_of(run), run.plan.nodes(), plan_programs(run.plan)
-    printed, lost = tell(site, names, (SCRIPT, [*paths, *needed]))
+    printed, lost = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
     lost |= {
-        node: Failed(Outcome.UNEXPECTED, f"{node}: {missing}")
+        node: NodeError(Outcome.UNEXPECTED, f"{node}: {missing}")
         for node, text in printed.items()
         if (missing := lacking(text, needed))
     }
-    within_budget(site, "programs", len(names), lost, "programs that can be executed")
+    check_failure_budget(site, "programs", len(names), lost, "programs that can be executed")

@@ -44,7 +44,7 @@ class Outcome(StrEnum):
     """We were told to stop before this node's turn."""
 
 
-class Failed(Exception):
+class NodeError(Exception):
     """An act on one node failed, with its outcome."""
 
     def __init__(self, outcome: Outcome, text: str) -> None:

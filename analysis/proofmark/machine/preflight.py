@@ -17,10 +17,10 @@ from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.outcome import Failed
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.programs import lacking, plan_programs
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
 from proofmark.plan.resets import resets_s
@@ -65,7 +65,7 @@ def preflight(
 
 
 def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
-    shell = Reach(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.reach, firmware.timeout_s)
     uid = pwd.getpwnam(user).pw_uid
 
     def one(node: str) -> str:
@@ -83,7 +83,7 @@ def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
 
 def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
     """Look on every node that answers for the programs that the scripts of the steps call."""
-    shell = Reach(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.reach, firmware.timeout_s)
     script = (files("proofmark.machine") / "shell" / MISSING_PROGRAMS).read_text(encoding="utf-8")
 
     def one(node: str) -> str:
@@ -103,7 +103,7 @@ def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list
     ]
 
 
-def _said(failed: Failed) -> str:
+def _said(failed: NodeError) -> str:
     known = (word for text, word in SSH_SAYS.items() if text in failed.text)
     return f"{next(known, failed.outcome)} {failed.text}"
 
@@ -111,7 +111,7 @@ def _said(failed: Failed) -> str:
 def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
     from proofmark.machine.modes.stage import hosts_of
 
-    end = back_end(BackEndContext(firmware, who, Reach(firmware.reach, firmware.timeout_s)))
+    end = back_end(BackEndContext(firmware, who, RemoteShell(firmware.reach, firmware.timeout_s)))
     hosts = hosts_of(site, firmware)
 
     def one(node: str) -> str:

@@ -7,13 +7,13 @@ import subprocess
 from collections.abc import Sequence
 from importlib.resources import files
 
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 
 SSH_FAILED = 255
 PROBE = (files("proofmark.machine.modes") / "mode-probe.sh").read_text(encoding="utf-8")
 
 
-class Reach:
+class RemoteShell:
     """A command that runs ``sh -s`` on a node; the script goes in, its output comes back."""
 
     def __init__(self, command: Sequence[str], timeout_s: float) -> None:
@@ -39,12 +39,12 @@ class Reach:
                 timeout=self._timeout_s,
             )
         except FileNotFoundError:
-            raise Failed(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
+            raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
         except subprocess.TimeoutExpired:
             problem = f"{node}: {command[0]} did not answer within {self._timeout_s:g} s"
-            raise Failed(Outcome.NO_ANSWER, problem) from None
+            raise NodeError(Outcome.NO_ANSWER, problem) from None
         if done.returncode:
             told = " / ".join(done.stderr.strip().splitlines()[-2:]) or f"code {done.returncode}"
             gone = done.returncode == SSH_FAILED
-            raise Failed(Outcome.UNREACHABLE if gone else Outcome.UNEXPECTED, f"{node}: {told}")
+            raise NodeError(Outcome.UNREACHABLE if gone else Outcome.UNEXPECTED, f"{node}: {told}")
         return done.stdout

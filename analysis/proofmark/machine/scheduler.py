@@ -12,18 +12,18 @@ from typing import ClassVar
 
 from proofmark.common.errors import bad_input
 from proofmark.common.plugins import Plugins
-from proofmark.runs.job_state import Report
+from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
 _ANSWER_S = 60
 """Longer than the time after which the clients of Slurm and PBS give up by themselves."""
 
 
-class NoAnswer(Exception):
+class SchedulerUnavailable(Exception):
     """The scheduler does not answer: neither yes nor no."""
 
 
-class Refused(Exception):
+class SchedulerError(Exception):
     """The scheduler answered, and would not do it."""
 
 
@@ -56,7 +56,7 @@ class Request:
 class Scheduler(ABC):
     """A scheduler; all methods but `header` and `fan_out` call its commands.
 
-    These raise `NoAnswer` if it cannot be reached.
+    These raise `SchedulerUnavailable` if it cannot be reached.
 
     Attributes:
         poll_s: the longest pause between two polls.
@@ -93,11 +93,11 @@ class Scheduler(ABC):
         """Return the id of the job called `name` that has not ended, or nothing."""
 
     @abstractmethod
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one call; unknown jobs are left out."""
 
     @abstractmethod
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Return how a job ended that `states` has no longer; None if that is unknown."""
 
     @abstractmethod
@@ -175,7 +175,7 @@ def draining(name: str) -> DrainingScheduler:
     raise bad_input("partition", "scheduler", f"{name!r}: it drains no nodes", ", ".join(able))
 
 
-def ask(
+def ask_scheduler(
     *command: str, silent: Collection[str] = (), good: Collection[int] = (0,), text: str = ""
 ) -> str:
     """Run a command of a scheduler and return what it prints; `text` is its input.
@@ -207,13 +207,13 @@ def ask(
         found = f"no program {command[0]!r} in PATH"
         raise bad_input("partition", "scheduler", found, "its commands where this runs") from None
     except subprocess.TimeoutExpired:
-        raise NoAnswer(f"{command[0]} did not answer within {_ANSWER_S} s") from None
+        raise SchedulerUnavailable(f"{command[0]} did not answer within {_ANSWER_S} s") from None
     if done.returncode in good:
         return done.stdout
     said = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
     if any(part in said for part in silent):
-        raise NoAnswer(f"{command[0]}: {said}")
-    raise Refused(f"{command[0]}: {said or f'exit code {done.returncode}'}")
+        raise SchedulerUnavailable(f"{command[0]}: {said}")
+    raise SchedulerError(f"{command[0]}: {said or f'exit code {done.returncode}'}")
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
-from proofmark.common.errors import BadInput, Mistake, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in
 from proofmark.plan.layout import Layouts
 from proofmark.plan.plan import Group, Job, Plan, Totals
@@ -76,7 +76,7 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
     return draft_plan.model_copy(update={"digest": digest})
 
 
-def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[Mistake]:
+def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return what is wrong with the contract limits of `site`: they would judge nothing."""
     return [
         mistake

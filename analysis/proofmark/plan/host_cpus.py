@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from proofmark.plan.layout import Cpus
+from proofmark.plan.layout import RankCpus
 from proofmark.plan.plan import Step
-from proofmark.site.execution import StandIns
+from proofmark.site.execution import HostCpuMap
 
 
-def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
+def host_rank_cpus(step: Step, stand_ins: HostCpuMap | None) -> list[RankCpus]:
     """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
     if stand_ins is None:
         return list(step.cpus)
@@ -16,7 +16,7 @@ def real_seats(step: Step, stand_ins: StandIns | None) -> list[Cpus]:
     ]
 
 
-def real_domains(step: Step, stand_ins: StandIns | None) -> list[int]:
+def host_numa_domains(step: Step, stand_ins: HostCpuMap | None) -> list[int]:
     """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
     if stand_ins is None:
         return step.membind

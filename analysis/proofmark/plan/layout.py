@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from proofmark.common.errors import Mistake
-from proofmark.plan.placement import Placement, Refused, place
+from proofmark.common.errors import InputError
+from proofmark.plan.placement import Placement, PlacementError, place
 from proofmark.site.node.topology import NumaDomain, Topology
 
-Cpus = tuple[int, tuple[int, ...]]
+RankCpus = tuple[int, tuple[int, ...]]
 """One rank: its node's index in the step's nodes, and its CPUs in the order of its threads."""
 
 
-def _fold(ranks: Sequence[Cpus]) -> list[list[Any]]:
+def _fold(ranks: Sequence[RankCpus]) -> list[list[Any]]:
     """Write consecutive nodes that are laid out alike as ``[first, last, [CPUs of each rank]]``."""
     by_node = [(node, [rank[1] for rank in own]) for node, own in groupby(ranks, lambda r: r[0])]
     entries: list[list[Any]] = []
@@ -44,7 +44,9 @@ def _unfold(entries: Any) -> Any:
     return ranks
 
 
-Ranks = Annotated[list[Cpus], BeforeValidator(_unfold), PlainSerializer(_fold, when_used="json")]
+RankCpusList = Annotated[
+    list[RankCpus], BeforeValidator(_unfold), PlainSerializer(_fold, when_used="json")
+]
 """One entry a rank; in JSON like nodes stand together."""
 
 
@@ -53,13 +55,13 @@ class Layouts:
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._known: dict[tuple[object, ...], Placement | Refused] = {}
+        self._known: dict[tuple[object, ...], Placement | PlacementError] = {}
 
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
         """Lay the ranks of `point`; `counts` are its nodes, ranks and threads.
 
         Raises:
-            BadInput: no such placement or senseless counts; `Refused`: not on these nodes.
+            BadInput: no such placement or senseless counts; `PlacementError`: not on these nodes.
         """
         key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), file)
         if key not in self._known:
@@ -73,10 +75,10 @@ class Layouts:
                     pus_per_core=int(point.get("pus_per_core", 1)),
                     asked_in=file,
                 )
-            except Refused as refused:
+            except PlacementError as refused:
                 self._known[key] = refused
         found = self._known[key]
-        if isinstance(found, Refused):
+        if isinstance(found, PlacementError):
             raise found
         return found
 
@@ -92,7 +94,7 @@ class Layouts:
         there = [domain for domain in self.topology.numa_domains if domain.kind == kind]
         if not there:
             kinds = ", ".join(sorted({domain.kind for domain in self.topology.numa_domains}))
-            raise Refused(Mistake(file, f"memory {kind}", "none in the node", kinds))
+            raise PlacementError(InputError(file, f"memory {kind}", "none in the node", kinds))
         if placement is None:
             return there
         seats = [seat for stretch in placement.stretches for seat in stretch.seats]
@@ -100,6 +102,6 @@ class Layouts:
         return [domain for domain in there if not used.isdisjoint(domain.near)] or there
 
 
-def ranks_of(placement: Placement) -> list[Cpus]:
+def ranks_of(placement: Placement) -> list[RankCpus]:
     """Return every rank's node and CPUs."""
     return [(rank.node, rank.pus) for rank in placement.ranks]

@@ -11,7 +11,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.layout import Ranks, ranks_of
+from proofmark.plan.layout import RankCpusList, ranks_of
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
 
@@ -51,7 +51,7 @@ class Step(StrictModel):
     inputs: dict[str, str]
     output: str
     variants: dict[str, str]
-    cpus: Ranks
+    cpus: RankCpusList
     seconds: float
     timeout: int
     bytes: int

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.cases.models import APART, AXES, FILE_SYSTEM, MEMORY, Case, SuiteUse
-from proofmark.common.errors import Mistake, bad_input
+from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.layout import Layouts
-from proofmark.plan.placement import Placement, Refused
+from proofmark.plan.placement import Placement, PlacementError
 from proofmark.site.inventory import Site
 
 BOUND_BYTES = "bound_bytes"
@@ -75,7 +75,7 @@ class Sweep:
         for combination in itertools.product(*axes.values()):
             try:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
-            except Refused as refused:
+            except PlacementError as refused:
                 if not (several or refused.mistakes[0].key.startswith((MEMORY, APART))):
                     raise
                 wrong = refused.mistakes[0]
@@ -122,7 +122,7 @@ class Sweep:
         if APART in point and not self.site.pair_apart(level := str(point[APART])):
             names = ", ".join(self.site.partition.fabric.names)
             found = f"no two hosts of {self.site.limit} are so"
-            raise Refused(Mistake(self.file, f"apart {level}", found, names))
+            raise PlacementError(InputError(self.file, f"apart {level}", found, names))
         if placement is None:
             placement = self._placed(point)
         own = tuple(letter for letter in lets if letter not in AXES)

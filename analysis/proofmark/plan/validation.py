@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
-from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import limit_mistakes, make_plan
 from proofmark.plan.plan import Plan
@@ -21,7 +21,7 @@ def validate(
     *,
     environments: Collection[str],
     schedulers: Collection[str],
-) -> tuple[list[Plan], list[Mistake]]:
+) -> tuple[list[Plan], list[InputError]]:
     """Return the plan of every suite on every partition under `limit`, and every mistake found.
 
     `environments` and `schedulers` are the names that a partition may have there.
@@ -36,7 +36,7 @@ def validate(
         return [], [*mistakes, *error.mistakes]
     mistakes += wrong
     if not sites and not mistakes:
-        mistakes.append(Mistake("-l", "", f"{limit!r}: no host", "hosts of a partition"))
+        mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
     for site in [*sites, *broken]:
         mistakes += _unknown_names(site, environments, schedulers)
@@ -56,25 +56,27 @@ def _without_limits(site: Site) -> Site:
 
 def _unknown_names(
     site: Site, environments: Collection[str], schedulers: Collection[str]
-) -> Iterator[Mistake]:
+) -> Iterator[InputError]:
     known = {"environment": environments, "scheduler": schedulers}
     for key, words in known.items():
         if (word := getattr(site.partition, key)) not in words:
             found = f"{word!r}{nearest(word, words)}"
-            yield _located(site, Mistake("", f"partition.{key}", found, ", ".join(sorted(words))))
+            yield _located(
+                site, InputError("", f"partition.{key}", found, ", ".join(sorted(words)))
+            )
 
 
-def _given_twice(site: Site) -> Iterator[Mistake]:
+def _given_twice(site: Site) -> Iterator[InputError]:
     """Find two file systems of one name or path: a step would write where it should not."""
     for what in ("name", "path"):
         values = [str(getattr(each, what)) for each in site.partition.file_systems]
         if twice := sorted({value for value in values if values.count(value) > 1}):
             found = f"{what} {', '.join(twice)} twice"
-            yield _located(site, Mistake("", "partition.file_systems", found, "each once"))
+            yield _located(site, InputError("", "partition.file_systems", found, "each once"))
 
 
-def _planned(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[Mistake]]:
-    mistakes: list[Mistake] = []
+def _planned(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputError]]:
+    mistakes: list[InputError] = []
     plans: list[Plan] = []
     try:
         machines, _ = machines_of(site)
@@ -94,9 +96,9 @@ def _planned(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[Mista
     return plans, mistakes
 
 
-def _located(site: Site, mistake: Mistake) -> Mistake:
+def _located(site: Site, mistake: InputError) -> InputError:
     """Give a mistake in the partition's facts the line on which it stands."""
     if mistake.file not in ("", str(site.facts)):
         return mistake
     file, _ = placed(variable_files(site.facts), mistake.key.split("."))
-    return Mistake(file or str(site.facts), mistake.key, mistake.found, mistake.accepted)
+    return InputError(file or str(site.facts), mistake.key, mistake.found, mistake.accepted)

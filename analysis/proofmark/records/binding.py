@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from proofmark.plan.host_cpus import real_domains, real_seats
+from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import DAMAGED, UNREADABLE, Bound, Thread, read_binding
-from proofmark.site.execution import StandIns
+from proofmark.site.execution import HostCpuMap
 from proofmark.site.node.cpu import cpu_list
 
 
-class Seating:
+class BindingCheck:
     """Whether ranks and threads of one step sat as asked, on one node after another.
 
     Most nodes tell the same but for their names. What was right once is not looked at again: the
     entries are compared with the hosts' own names taken out, in any order. What is wrong always is.
     """
 
-    def __init__(self, step: Step, stand_ins: StandIns | None) -> None:
+    def __init__(self, step: Step, stand_ins: HostCpuMap | None) -> None:
         self._step, self._stand_ins = step, stand_ins
         self._right: set[bytes | tuple[bytes, ...] | None] = set()
 
@@ -35,7 +35,7 @@ class Seating:
             found = read_binding(json.loads(binding))
         except UNREADABLE:
             return DAMAGED
-        trouble = seat_trouble(self._step, hosts, *found, self._stand_ins)
+        trouble = binding_error(self._step, hosts, *found, self._stand_ins)
         if not trouble and plain is not None and len(self._right) < _REMEMBERED:
             self._right |= {plain, key}
         return trouble
@@ -67,12 +67,12 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
     return b"%d%s" % (len(hosts), binding)
 
 
-def seat_trouble(
+def binding_error(
     step: Step,
     hosts: Sequence[str],
     ranks: Sequence[Bound],
     threads: Sequence[Thread],
-    stand_ins: StandIns | None = None,
+    stand_ins: HostCpuMap | None = None,
 ) -> str:
     """Return what sat elsewhere than asked, or an empty string.
 
@@ -82,8 +82,8 @@ def seat_trouble(
         return ""
     if len(ranks) != len(step.cpus):
         return f"{len(ranks)} of {len(step.cpus)} ranks said where they ran"
-    seats = real_seats(step, stand_ins)
-    asked_memory = set(real_domains(step, stand_ins))
+    seats = host_rank_cpus(step, stand_ins)
+    asked_memory = set(host_numa_domains(step, stand_ins))
     seen: dict[int, str] = {}
     for entry in sorted(ranks, key=lambda bound: bound.rank):
         node, cpus = seats[entry.rank] if entry.rank < len(seats) else (-1, ())

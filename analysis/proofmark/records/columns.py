@@ -84,7 +84,7 @@ class Execution(NamedTuple):
 
 
 @dataclass
-class Draft:
+class RecordBuilder:
     """Records while they are being read; the lists of numbers are as long as there are records.
 
     `execution` counts `executions`; a `reason` of -1 is none: the record is valid.
@@ -100,9 +100,9 @@ class Draft:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
-    def part(self) -> Part:
+    def part(self) -> RecordBatch:
         """Return them as columns."""
-        return Part(
+        return RecordBatch(
             [list(column) for column in zip(*self.executions, strict=True)],
             list(self.measurands),
             list(self.nodes),
@@ -115,7 +115,7 @@ class Draft:
         )
 
 
-class Part(NamedTuple):
+class RecordBatch(NamedTuple):
     """Some of a run's records, as one process hands them to another; as `Records` has them.
 
     `executions` are columns, one for each field of `Execution`; none where there is no execution.
@@ -136,7 +136,7 @@ NOTHING = float("nan")
 """Stands where there is no value."""
 
 
-def number(known: dict[Word, int], each: Word) -> int:
+def intern(known: dict[Word, int], each: Word) -> int:
     """Return the number of `each` in `known`, where a new one gets the next."""
     return known.setdefault(each, len(known))
 
@@ -165,13 +165,13 @@ class Records(Sequence[Record]):
     reason: Numbers
 
     @classmethod
-    def joined(cls, run: str, parts: Iterable[Part]) -> Records:
+    def joined(cls, run: str, parts: Iterable[RecordBatch]) -> Records:
         """Return what several readers read, one part behind the other."""
         executions: list[Execution] = []
         measurands: dict[Measurand, int] = {}
         nodes: dict[str, int] = {}
         reasons: dict[str, int] = {}
-        placed: list[Part] = [Draft().part()]
+        placed: list[RecordBatch] = [RecordBuilder().part()]
         for part in parts:
             why = np.append(_merged(reasons, part.reasons), -1)  # the last: of valid records
             placed.append(
@@ -199,7 +199,7 @@ class Records(Sequence[Record]):
     @classmethod
     def of(cls, records: Sequence[Record], run: str = "") -> Records:
         """Return `records` in columns."""
-        draft = Draft()
+        draft = RecordBuilder()
         executions: dict[Execution, int] = {}
         for record in records:
             measurand = Measurand(
@@ -207,11 +207,11 @@ class Records(Sequence[Record]):
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
             execution = Execution(record.step, record.attempt, record.repeat)
-            draft.execution.append(number(executions, execution))
-            draft.measurand.append(number(draft.measurands, measurand))
-            draft.node.append(number(draft.nodes, record.node))
+            draft.execution.append(intern(executions, execution))
+            draft.measurand.append(intern(draft.measurands, measurand))
+            draft.node.append(intern(draft.nodes, record.node))
             draft.value.append(NOTHING if record.value is None else record.value)
-            draft.reason.append(-1 if record.valid else number(draft.reasons, record.reason))
+            draft.reason.append(-1 if record.valid else intern(draft.reasons, record.reason))
         draft.executions += executions
         return cls.joined(run or (records[0].run if records else ""), [draft.part()])
 
@@ -229,7 +229,7 @@ class Records(Sequence[Record]):
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
         if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
+            return [self[intern] for intern in range(*index.indices(len(self)))]
         value, reason = float(self.value[index]), int(self.reason[index])
         execution = self.executions[self.execution[index]]
         return self.record(
@@ -282,7 +282,7 @@ class Records(Sequence[Record]):
 
 def _merged(every: dict[Word, int], own: Iterable[Word]) -> Numbers:
     """Return what number each of `own` has in `every`, which grows by those that are new."""
-    return _numbers([number(every, each) for each in own])
+    return _numbers([intern(every, each) for each in own])
 
 
 def _numbers(own: Sequence[int]) -> Numbers:

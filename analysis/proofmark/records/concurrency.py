@@ -22,7 +22,7 @@ LEAST = 0.5
 """Share of the longest measurement in which all copies have to measure."""
 
 
-def apart(
+def concurrency_error(
     step: Step, together: Together, folder: Path, readings: Sequence[Reading], file: str
 ) -> str:
     """Return why the copies of `step` did not measure at the same time, or an empty string.

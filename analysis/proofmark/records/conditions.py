@@ -17,7 +17,7 @@ from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.numa import Layout, alike, layout_of
+from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
 from proofmark.site.node.parts import Mount
 
 
@@ -67,14 +67,14 @@ class Conditions:
         expected = self._layout(mode)
         if expected is None or not facts.numa:
             return
-        seen = Layout(
+        seen = NumaShape(
             tuple(sorted((len(each.cpus), each.memory_bytes) for each in facts.numa if each.cpus)),
             tuple(sorted(each.memory_bytes for each in facts.numa if not each.cpus)),
         )
-        if not alike(seen, expected):
+        if not same_numa_shape(seen, expected):
             yield f"{host} shows {seen}; in mode {mode} it is {expected}"
 
-    def _expected(self, mode: str) -> Layout | None:
+    def _expected(self, mode: str) -> NumaShape | None:
         """Return the domains of a node in `mode`; None where nobody declares them.
 
         A virtual node shows the memory of the machine that it stands on, whatever its mode.
@@ -83,7 +83,7 @@ class Conditions:
         if virtual or mode not in self._partition.modes:
             return None
         try:
-            return layout_of(topology_of_mode(self._site, mode))
+            return numa_shape(topology_of_mode(self._site, mode))
         except BadInput:
             return None
 

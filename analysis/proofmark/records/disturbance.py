@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.cases.models import Case, Stability
-from proofmark.records.columns import EMULATED, Records, number
+from proofmark.records.columns import EMULATED, Records, intern
 
 
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
@@ -36,7 +36,7 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     for execution, why in found.items():
         executions[execution] = executions[execution]._replace(disturbed=why)
         its = (records.execution == execution) & records.valid
-        reason[its] = number(reasons, why)
+        reason[its] = intern(reasons, why)
     return replace(records, executions=executions, reasons=list(reasons), reason=reason)
 
 

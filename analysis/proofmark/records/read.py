@@ -8,28 +8,28 @@ from functools import lru_cache
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.common.files import content_of
+from proofmark.common.files import read_bytes
 from proofmark.common.nodesets import folded
-from proofmark.common.parallel import shared_out
+from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
-from proofmark.records.binding import Seating
+from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import (
     NOTHING,
-    Draft,
     Execution,
     Measurand,
-    Part,
+    RecordBatch,
+    RecordBuilder,
     Records,
     Scalar,
-    number,
+    intern,
 )
 from proofmark.records.columns import Record as Record
-from proofmark.records.concurrency import apart, spread
+from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
-from proofmark.records.validity import end_trouble
+from proofmark.records.validity import end_invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
@@ -55,7 +55,7 @@ def read_run(
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
     large = sum(len(instances) for _, _, instances in tasks) > ALONE
-    records = Records.joined(run.id, shared_out(reader.read, tasks, large=large))
+    records = Records.joined(run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, benchmarks.cases)
 
 
@@ -87,7 +87,7 @@ class _Reader:
         self.partition = site.partition
         self.conditions = Conditions(run, site, nodes)
 
-    def read(self, task: Task) -> Part:
+    def read(self, task: Task) -> RecordBatch:
         """Return what all executions of a step give in these folders."""
         mode, step, instances = task
         reader = _StepReader(self, mode, step)
@@ -103,7 +103,7 @@ class _StepReader:
     """Reads executions of one step into a draft."""
 
     def __init__(self, about: _Reader, mode: str, step: Step) -> None:
-        self.draft = Draft()
+        self.draft = RecordBuilder()
         self._about, self._mode, self._step = about, mode, step
         self._case = about.benchmarks.case(step.case)
         self._asked = {
@@ -112,14 +112,14 @@ class _StepReader:
             "ranks": step.ranks,
             "threads": step.threads,
         }
-        self._seating = Seating(step, about.partition.stand_ins)
+        self._seating = BindingCheck(step, about.partition.stand_ins)
         self._known: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
         """Add what one execution gave, in the folder `name`, for `hosts`."""
         step, case, draft = self._step, self._case, self.draft
         try:
-            content = content_of(f"{attempt.path}/{step.output}")
+            content = read_bytes(f"{attempt.path}/{step.output}")
         except FileNotFoundError:
             content = b""
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
@@ -127,7 +127,9 @@ class _StepReader:
         trouble = self._trouble(hosts, there, attempt)
         if case.together and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
-            trouble = trouble or apart(step, case.together, attempt.files.folder, readings, file)
+            trouble = trouble or concurrency_error(
+                step, case.together, attempt.files.folder, readings, file
+            )
             readings = [*readings, *spread(case.together, readings)]
         several = _named(tuple(there)) if len(there) > 1 else ""
         draft.executions.append(
@@ -140,15 +142,15 @@ class _StepReader:
             reason = None
             if trouble or elsewhere or not reading.valid or reading.node:
                 reason = _reason(reading, trouble, elsewhere, attempt)
-            draft.reason.append(-1 if reason is None else number(draft.reasons, reason))
-            draft.node.append(number(draft.nodes, several or reading.node or attempt.host))
+            draft.reason.append(-1 if reason is None else intern(draft.reasons, reason))
+            draft.node.append(intern(draft.nodes, several or reading.node or attempt.host))
         draft.execution += [len(draft.executions) - 1] * len(readings)
 
     def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
         conditions, when = self._about.conditions, (attempt.start, attempt.end)
         nodes = dict.fromkeys([attempt.host, *there])
         return (
-            end_trouble(self._step, attempt)
+            end_invalid_reason(self._step, attempt)
             or self._seating.trouble(hosts or self._step.nodes, attempt.binding)
             or conditions.trouble(self._step, self._mode, nodes, *when)
             or _misplaced(hosts, attempt)
@@ -173,7 +175,7 @@ class _StepReader:
                 environment_hash=self._about.software.packages[step.package].environment_hash,
                 parameters=json.dumps(_parameters(step, reading), sort_keys=True),
             )
-            place = number(self.draft.measurands, made)
+            place = intern(self.draft.measurands, made)
             found = self._known[key] = place, _elsewhere(self._asked, reading)
         return found
 

@@ -6,27 +6,29 @@ import signal
 from collections.abc import Sequence
 
 from proofmark.plan.plan import Step
-from proofmark.records.binding import Seating
+from proofmark.records.binding import BindingCheck
 from proofmark.runs.attempts import Attempt, last_words
 from proofmark.runs.binding_file import DAMAGED
-from proofmark.site.execution import StandIns
+from proofmark.site.execution import HostCpuMap
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
-def step_trouble(
-    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: StandIns | None = None
+def invalid_reason(
+    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: HostCpuMap | None = None
 ) -> str:
     """Return why no number of this execution counts, or an empty string.
 
     The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
     the nodes of an instance, if the step has such.
     """
-    seating = Seating(step, stand_ins)
-    return end_trouble(step, attempt) or seating.trouble(hosts or step.nodes, attempt.binding)
+    seating = BindingCheck(step, stand_ins)
+    return end_invalid_reason(step, attempt) or seating.trouble(
+        hosts or step.nodes, attempt.binding
+    )
 
 
-def end_trouble(step: Step, attempt: Attempt) -> str:
+def end_invalid_reason(step: Step, attempt: Attempt) -> str:
     """Return what the exit code and the watchdog say against it, or an empty string."""
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"

@@ -8,14 +8,14 @@ from hashlib import sha256
 from proofmark.judge.diagnosis.bad_nodes import BadNode, Slow
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import count, folded, number, pairs
 
 MOST_FIGURES = 3
 REST = "All stand in verdict.json."
 
 
-def sections(material: Material) -> tuple[Section, ...]:
+def sections(material: RunData) -> tuple[Section, ...]:
     """Return the section; none of a run on a single node."""
     bad = material.verdict.bad
     if bad.asked < 2:
@@ -30,7 +30,7 @@ def sections(material: Material) -> tuple[Section, ...]:
     return (Section("bad-nodes", "Bad nodes", tuple(blocks)),)
 
 
-def _nodes(material: Material) -> Iterator[Block]:
+def _nodes(material: RunData) -> Iterator[Block]:
     bad = material.verdict.bad
     if not bad.nodes:
         said = f"None of {count(bad.asked, 'node')} is off by more than chance allows."
@@ -63,7 +63,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:+.1f} %".replace("-", "−")
 
 
-def _figures(material: Material, node: BadNode) -> Cell:
+def _figures(material: RunData, node: BadNode) -> Cell:
     shown = [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
         shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
@@ -85,7 +85,7 @@ def _figure(slow: Slow) -> str:
     return f"{slow.name} {value}" + (f", {setting}" if setting else "")
 
 
-def _links(material: Material) -> Iterator[Block]:
+def _links(material: RunData) -> Iterator[Block]:
     if links := material.verdict.bad.links:
         rows = [(Cell(pair, "strong"), _percent(slow.off), _figure(slow)) for pair, slow in links]
         columns = ("Between", Column("Off", "number"), "By")
@@ -93,7 +93,7 @@ def _links(material: Material) -> Iterator[Block]:
         yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
 
 
-def _causes(material: Material) -> Iterator[Block]:
+def _causes(material: RunData) -> Iterator[Block]:
     bad = material.verdict.bad
     if not bad.causes:
         return
@@ -126,7 +126,7 @@ def _causes(material: Material) -> Iterator[Block]:
     )
 
 
-def _drift(material: Material) -> Iterator[Block]:
+def _drift(material: RunData) -> Iterator[Block]:
     rows = [
         (
             Cell(each.trait, "strong"),
@@ -144,7 +144,7 @@ def _drift(material: Material) -> Iterator[Block]:
         yield Block(titles=(caption,), tables=(listed,))
 
 
-def _able(material: Material) -> Iterator[Block]:
+def _able(material: RunData) -> Iterator[Block]:
     """Say what the comparison can find: a test without power is no clean bill."""
     fleet = material.verdict.fleet
     if not fleet.figures:
@@ -172,7 +172,7 @@ def _able(material: Material) -> Iterator[Block]:
 
 
 def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
-    record, stick = figure.record, figure.yardstick
+    record, stick = figure.record, figure.fleet_limit
     words = filter(None, (record.case, record.benchmark, record.metric))
     details = ", ".join(filter(None, (record.placement, pairs(record.parameters), figure.kind)))
     name = Cell(" ".join(dict.fromkeys(words)), "strong", details=(details,))

@@ -10,7 +10,7 @@ from proofmark.judge.verdict import Result
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import Block, Cell, Column, table
 from proofmark.report.results import name
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import number, pairs
 from proofmark.software.blas import AS_INSTALLED, RIGHT
 from proofmark.software.software import BLAS_KERNEL, Package, Software
@@ -36,13 +36,13 @@ def _by_itself(package: Package) -> str:
     return ""
 
 
-def kernels(material: Material) -> dict[str, str]:
+def kernels(material: RunData) -> dict[str, str]:
     """Return by choice the kernel that was used: what the outputs say, else what was wanted."""
     said = {choice: " and ".join(names) for choice, names in material.kernels.items() if names}
     return {**wanted_kernels(material.software), **said}
 
 
-def block(material: Material) -> list[Block]:
+def block(material: RunData) -> list[Block]:
     """Return the comparison of the choices, where there are several, and what is to be said.
 
     Nothing where no step had a choice.
@@ -119,7 +119,7 @@ def _gain(values: Mapping[str, Result]) -> str:
     return f"{right.record.value / own.record.value:.2f} ×"
 
 
-def _sentences(material: Material, used: Mapping[str, str]) -> list[str]:
+def _sentences(material: RunData, used: Mapping[str, str]) -> list[str]:
     said = []
     own, right = used.get(AS_INSTALLED), used.get(RIGHT)
     if own and right and own == right:

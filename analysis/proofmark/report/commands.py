@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from proofmark.common.text import duration
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
-from proofmark.report.run_data import MOST_COMMANDS, Material
+from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.text import count
 from proofmark.runs.files import StepFiles
 from proofmark.runs.progress import StepState
@@ -14,7 +14,7 @@ from proofmark.runs.progress import StepState
 FILES = ("run.sh", "stdout", "stderr", "binding.json")
 
 
-def section(material: Material) -> Section:
+def section(material: RunData) -> Section:
     """Return the steps by case."""
     run = material.run
     example = next(
@@ -40,13 +40,13 @@ def section(material: Material) -> Section:
     return Section("commands", "Commands", (again, judged, *blocks, *_left_out(material)))
 
 
-def _case(material: Material, case: str, states: list[StepState]) -> Block:
+def _case(material: RunData, case: str, states: list[StepState]) -> Block:
     known = material.benchmarks.cases.get(case)
     title = f"{case} – {known.title}" if known else case
     return Block(titles=(title,), folds=tuple(_fold(material, state) for state in states))
 
 
-def _fold(material: Material, state: StepState) -> Fold:
+def _fold(material: RunData, state: StepState) -> Fold:
     step = state.step
     files = material.run.files
     own = files.step(step.id)
@@ -84,7 +84,7 @@ def _what_happened(state: StepState) -> str:
     return code if state.seconds is None else f"{code}, {duration(state.seconds)}"
 
 
-def _left_out(material: Material) -> list[Block]:
+def _left_out(material: RunData) -> list[Block]:
     said = []
     total = len(material.states)
     if total > LONGEST_TABLE:

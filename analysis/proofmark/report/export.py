@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proofmark.common.files import whole
+from proofmark.common.files import replacing
 from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.columns import Records
@@ -39,7 +39,7 @@ def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list
 
 def _junit(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / run.files.junit.name
-    with whole(path) as file:
+    with replacing(path) as file:
         write_junit(file, verdict)
     return [path]
 

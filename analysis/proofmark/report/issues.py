@@ -8,7 +8,7 @@ from proofmark.judge.verdict import Result
 from proofmark.report import blas_kernels as kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure, measured, word
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import count, folded
 from proofmark.runs.progress import StepState
 
@@ -21,7 +21,7 @@ NOT_RUN = {
 REST = "All stand in verdict.json."
 
 
-def section(material: Material) -> Section:
+def section(material: RunData) -> Section:
     """Return what needs attention, the gravest first."""
     blocks = [
         *_failures(material),
@@ -39,7 +39,7 @@ def section(material: Material) -> Section:
     return Section("attention", "What needs attention", tuple(blocks) or (calm,))
 
 
-def _failures(material: Material) -> Iterator[Block]:
+def _failures(material: RunData) -> Iterator[Block]:
     """Yield FAIL and INVALID results; those of one step with one reason are one row."""
     alike: dict[tuple[str, str, str], list[Result]] = {}
     for verdict in ("FAIL", "INVALID"):
@@ -71,7 +71,7 @@ def _failures(material: Material) -> Iterator[Block]:
     yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
 
 
-def _retest(material: Material) -> Iterator[Block]:
+def _retest(material: RunData) -> Iterator[Block]:
     if command := material.verdict.retest_command():
         again = sum(result.retest for result in material.verdict.of("FAIL"))
         why = (
@@ -83,7 +83,7 @@ def _retest(material: Material) -> Iterator[Block]:
         )
 
 
-def _figures(material: Material, results: Sequence[Result]) -> Cell:
+def _figures(material: RunData, results: Sequence[Result]) -> Cell:
     if len(results) == 1:
         return figure(results[0], material.benchmarks)
     records = [result.record for result in results]
@@ -103,7 +103,7 @@ def _some(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(found[:most]) + more
 
 
-def _files(material: Material, step: str) -> tuple[Link, ...]:
+def _files(material: RunData, step: str) -> tuple[Link, ...]:
     files = material.run.files
     own = files.step(step)
     return tuple(
@@ -111,14 +111,14 @@ def _files(material: Material, step: str) -> tuple[Link, ...]:
     )
 
 
-def _other_modes(material: Material) -> Iterator[Block]:
+def _other_modes(material: RunData) -> Iterator[Block]:
     if not_run := material.verdict.coverage.not_run:
         caption = "Steps for other modes of the machine"
         why = "They run in a mode that is entered only when a reboot is confirmed."
         yield Block(titles=(caption,), paragraphs=(why,), items=not_run)
 
 
-def _not_run(material: Material) -> Iterator[Block]:
+def _not_run(material: RunData) -> Iterator[Block]:
     missing = {line.partition(":")[0] for line in material.verdict.coverage.missing}
     states = [state for state in material.states if state.step.id in missing]
     if not states:
@@ -132,7 +132,7 @@ def _not_run(material: Material) -> Iterator[Block]:
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
 
 
-def _stopped(material: Material) -> Iterator[Block]:
+def _stopped(material: RunData) -> Iterator[Block]:
     if stopped := material.verdict.coverage.stopped:
         caption = "Jobs that ended before their steps, or did without a node"
         yield Block(titles=(caption,), items=stopped)
@@ -142,7 +142,7 @@ def _step(state: StepState) -> Cell:
     return Cell(state.step.id, "code")
 
 
-def _findings(material: Material) -> Iterator[Block]:
+def _findings(material: RunData) -> Iterator[Block]:
     software = material.software
     found = [
         f"{package}: {finding}"
@@ -153,7 +153,7 @@ def _findings(material: Material) -> Iterator[Block]:
         yield Block(titles=("Findings about the software",), items=tuple(found))
 
 
-def _counters(material: Material) -> Iterator[Block]:
+def _counters(material: RunData) -> Iterator[Block]:
     rows = [
         (
             word("INVALID") if change.invalid else Cell("information"),
@@ -188,7 +188,7 @@ def _counters(material: Material) -> Iterator[Block]:
     )
 
 
-def _disturbances(material: Material) -> Iterator[Block]:
+def _disturbances(material: RunData) -> Iterator[Block]:
     found = tuple(
         dict.fromkeys(
             each
@@ -201,7 +201,7 @@ def _disturbances(material: Material) -> Iterator[Block]:
         yield Block(titles=("Nodes that were not idle",), items=found[:200])
 
 
-def _no_provenance(material: Material) -> Iterator[Block]:
+def _no_provenance(material: RunData) -> Iterator[Block]:
     named = {host for step in material.run.plan.steps() for host in step.nodes}
     gap = len(named) - len(material.nodes)
     if gap > 0:

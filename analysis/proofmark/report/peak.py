@@ -7,17 +7,17 @@ from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
 from proofmark.report.plots.blas_kernel import HPL
 from proofmark.report.results import figure
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import number
 from proofmark.site.node.facts import NodeFacts
 
 
-def peak_of_run(material: Material) -> float | None:
+def peak_of_run(material: RunData) -> float | None:
     """Return Rpeak nominal of the one node of a run; None where there are several."""
     return peak(material.facts[0]) if len(material.nodes) == 1 else None
 
 
-def section(material: Material) -> Section:
+def section(material: RunData) -> Section:
     """Return Rpeak nominal of each kind of node, and HPL as a part of it."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for facts in material.facts:
@@ -54,7 +54,7 @@ def _row(facts: NodeFacts) -> tuple[str, ...]:
     )
 
 
-def _explained(material: Material) -> tuple[str, ...]:
+def _explained(material: RunData) -> tuple[str, ...]:
     said = [
         "Cores × flop per cycle × nominal frequency, with two vector units a core. It judges "
         "nothing: under vector instructions a processor runs at another frequency."
@@ -69,7 +69,7 @@ def _explained(material: Material) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _efficiencies(material: Material) -> list[Table]:
+def _efficiencies(material: RunData) -> list[Table]:
     rate = peak_of_run(material)
     rows = []
     for result in material.verdict.about(lambda record: record.metric in HPL):

@@ -12,7 +12,7 @@ from proofmark.common.plugins import Plugins
 from proofmark.judge.claims.model import Machine
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.series import Point
+from proofmark.report.drawing.series import Sample
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Plot(ABC):
         """Return whether `record` belongs into it."""
 
     @abstractmethod
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw at least one point, all of one origin; return nothing if they are too few."""
 
 

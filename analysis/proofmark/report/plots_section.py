@@ -15,12 +15,12 @@ from proofmark.records.columns import Record
 from proofmark.report import blas_kernels as kernels
 from proofmark.report import peak as information
 from proofmark.report.drawing.charts import STYLE, Drawing
-from proofmark.report.drawing.series import Point, points_of
+from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import inline, raster, standalone
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
 from proofmark.report.plot import Context, Plot, plots
 from proofmark.report.plots import p5_placements
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import count
 from proofmark.software.software import BLAS_KERNEL
 
@@ -31,7 +31,7 @@ Files = dict[str, bytes]
 """Contents by file name."""
 
 
-def section(material: Material) -> tuple[Section, Files]:
+def section(material: RunData) -> tuple[Section, Files]:
     """Return the figures, and the contents of their files by name."""
     context = Context(
         peak_gflops=information.peak_of_run(material),
@@ -39,7 +39,7 @@ def section(material: Material) -> tuple[Section, Files]:
         machine=machine_of(material.run),
         lacking=_lacking(material),
     )
-    points = points_of(
+    points = samples_of(
         material.verdict.results, lambda record: any(plot.wants(record) for plot in plots())
     )
     folder = material.run.files.plots.name
@@ -63,7 +63,7 @@ def _drawn(record: Record) -> bool:
     return any(plot.wants(record) for plot in plots())
 
 
-def _drawings(plot: Plot, points: list[Point], context: Context) -> Iterator[Drawing]:
+def _drawings(plot: Plot, points: list[Sample], context: Context) -> Iterator[Drawing]:
     """Yield the drawings of `plot`; what was measured and what was not never share one."""
     wanted = [point for point in points if plot.wants(point.record)]
     for origin in dict.fromkeys(point.record.origin for point in wanted):
@@ -98,7 +98,7 @@ def data(drawing: Drawing) -> str:
     return file.getvalue()
 
 
-def _table_2(points: list[Point], files: Files, folder: str) -> list[Block]:
+def _table_2(points: list[Sample], files: Files, folder: str) -> list[Block]:
     """Return table 2 of P5 for each origin, and keep it as CSV."""
     plot = p5_placements.CollectivesByPlacement()
     wanted = [point for point in points if plot.wants(point.record)]
@@ -126,7 +126,7 @@ def _table_2(points: list[Point], files: Files, folder: str) -> list[Block]:
     return blocks
 
 
-def _lacking(material: Material) -> dict[str, tuple[int, int]]:
+def _lacking(material: RunData) -> dict[str, tuple[int, int]]:
     """Return of each case how many of its planned steps have no valid figure, and of how many."""
     sound = material.verdict.sound_steps()
     planned = [step for step in material.run.plan.steps() if step.repeat == 1]
@@ -135,7 +135,7 @@ def _lacking(material: Material) -> dict[str, tuple[int, int]]:
     return {case: (sum(step not in sound for step in ids), len(ids)) for case, ids in steps.items()}
 
 
-def _left_out(material: Material) -> tuple[str, ...]:
+def _left_out(material: RunData) -> tuple[str, ...]:
     invalid = sum(_drawn(result.record) for result in material.verdict.of("INVALID"))
     if not invalid:
         return ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts
-from proofmark.report.run_data import Material, facts_of
+from proofmark.report.run_data import RunData, facts_of
 from proofmark.report.software import blocks as software_blocks
 from proofmark.report.text import count, folded, size
 from proofmark.runs.nodes import Node
@@ -23,7 +23,7 @@ IGNORED = ("ext4", "tmpfs", "overlay", "squashfs", "hugetlbfs", "ramfs", "iso966
 Facts = tuple[tuple[str, str], ...]
 
 
-def section(material: Material) -> Section:
+def section(material: RunData) -> Section:
     """Return the nodes, like ones together, and the programs."""
     kinds: dict[Facts, list[Node]] = {}
     for node in material.nodes:

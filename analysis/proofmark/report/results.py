@@ -5,7 +5,7 @@ from __future__ import annotations
 from proofmark.cases.models import Benchmarks
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
 
 NUMBER = "number"
@@ -54,7 +54,7 @@ def repeats(result: Result) -> str:
     return f"{len(values)}: {number(min(values))} … {number(max(values))}"
 
 
-def judged_section(material: Material) -> Section:
+def judged_section(material: RunData) -> Section:
     """Return the figures that a reference applies to."""
     if not material.verdict.judgements():
         nothing = "No reference applies to any figure of this run: all of them are UNJUDGED."
@@ -75,7 +75,7 @@ HOLDS = {"FAIL": ("FAIL",), "PASS": ("FAIL", "PASS"), "UNJUDGED": ("FAIL", "PASS
 """In which results an answer stands: the worst of a result's answers is its verdict."""
 
 
-def _judged_table(material: Material) -> Table:
+def _judged_table(material: RunData) -> Table:
     verdict = material.verdict
     rows = (
         (
@@ -120,7 +120,7 @@ def _limits(judgement: Judgement) -> str:
     return ", ".join(f"{words} {limit:g}" for words, limit in bounds if limit is not None)
 
 
-def all_section(material: Material) -> Section:
+def all_section(material: RunData) -> Section:
     """Return every figure of the run, folded away."""
     results = material.verdict.results
     rows = (

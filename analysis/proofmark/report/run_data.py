@@ -31,7 +31,7 @@ _LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Material:
+class RunData:
     """The contents of a run.
 
     Attributes:
@@ -69,7 +69,7 @@ def facts_of(node: Node) -> NodeFacts:
     return node.jobs[-1].provenance.facts
 
 
-def gather(run: Run, verdict: Verdict) -> Material:
+def gather(run: Run, verdict: Verdict) -> RunData:
     """Read the folder of `run`.
 
     Raises:
@@ -79,7 +79,7 @@ def gather(run: Run, verdict: Verdict) -> Material:
     times = [each for state in states for each in _times(run.files.step(state.step.id))]
     provided = run.files.software
     software = read_json(provided, Software) if provided.exists() else None
-    return Material(
+    return RunData(
         run=run,
         verdict=verdict,
         site=site_of(run),

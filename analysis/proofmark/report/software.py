@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.software.program import Program
 from proofmark.software.software import Package
 
 
-def blocks(material: Material) -> Iterator[Block]:
+def blocks(material: RunData) -> Iterator[Block]:
     """Yield the programs, their libraries and their environment."""
     if material.software is None:
         yield Block(titles=("Programs",), paragraphs=("No program has been provided yet.",))
@@ -56,7 +56,7 @@ def _blas(program: Program) -> str:
     return f"{blas.family} {blas.version or 'of unknown version'}, {kernel}"
 
 
-def _folds(material: Material) -> Iterator[Fold]:
+def _folds(material: RunData) -> Iterator[Fold]:
     packages = material.software.packages if material.software else {}
     for name, package in packages.items():
         for program in package.programs.values():

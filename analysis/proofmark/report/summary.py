@@ -11,7 +11,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
@@ -42,7 +42,7 @@ class Answer:
     about: tuple[tuple[str, str], ...]
 
 
-def answer(material: Material) -> Answer:
+def answer(material: RunData) -> Answer:
     """Return the head of the report."""
     verdict = material.verdict
     tallies = (Tally(word, grouped(verdict.counts[word]), _MEANINGS[word]) for word in WORDS)
@@ -82,7 +82,7 @@ def headline(verdict: Verdict) -> str:
     return sentence(parts)
 
 
-def _about(material: Material) -> tuple[tuple[str, str], ...]:
+def _about(material: RunData) -> tuple[tuple[str, str], ...]:
     plan, coverage = material.run.plan, material.verdict.coverage
     suite = material.benchmarks.suites.get(plan.suite)
     twice = f"{coverage.duplicate} figures twice" if coverage.duplicate else "none twice"
@@ -127,7 +127,7 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
     return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
 
 
-def _nodes(material: Material) -> str:
+def _nodes(material: RunData) -> str:
     """Return how many nodes were measured, of how many; nothing of a run on a single node."""
     wanted = {_short(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
     if len(wanted) < 2:
@@ -141,11 +141,11 @@ def _short(host: str) -> str:
     return host.partition(".")[0]
 
 
-def _hosts(material: Material) -> set[str]:
+def _hosts(material: RunData) -> set[str]:
     return {host for step in material.run.plan.steps() for host in step.nodes}
 
 
-def _machines(material: Material) -> str:
+def _machines(material: RunData) -> str:
     kinds = Counter(
         f"{facts.cpu_model}, {count(facts.sockets, 'socket')}, "
         f"{count(facts.cores, 'core')}, {size(facts.memory_bytes)}"
@@ -158,7 +158,7 @@ def _machines(material: Material) -> str:
     return "; ".join(named) + more or "unknown: no provenance was collected"
 
 
-def _when(material: Material) -> str:
+def _when(material: RunData) -> str:
     if material.started is None or material.ended is None:
         return "nothing yet"
     took = duration((material.ended - material.started).total_seconds())

@@ -11,7 +11,7 @@ from proofmark.report import issues as attention
 from proofmark.report import peak as information
 from proofmark.report import plots_section as plots
 from proofmark.report.page import Section
-from proofmark.report.run_data import Material
+from proofmark.report.run_data import RunData
 from proofmark.report.summary import Answer, answer
 
 
@@ -25,7 +25,7 @@ class View:
     figures: Mapping[str, bytes]
 
 
-def view(material: Material) -> View:
+def view(material: RunData) -> View:
     """Arrange a run for its readers: verdicts, figures, bad nodes, then how to repeat it."""
     figures, files = plots.section(material)
     sections = (

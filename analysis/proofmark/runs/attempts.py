@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import content_of
+from proofmark.common.files import read_bytes
 from proofmark.runs.binding_file import UNREADABLE, Bound, Thread, read_binding
 from proofmark.runs.files import StepFiles
 
@@ -93,9 +93,9 @@ def attempts(folder: Path | str) -> list[Attempt]:
 
 def _attempt(path: str, number: int) -> Attempt:
     try:
-        when = json.loads(content_of(f"{path}/when.json"))
-        binding = content_of(f"{path}/binding.json")
-        rc = int(content_of(f"{path}/rc"))
+        when = json.loads(read_bytes(f"{path}/when.json"))
+        binding = read_bytes(f"{path}/binding.json")
+        rc = int(read_bytes(f"{path}/rc"))
         host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
         steal, others = _shares(when)

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Job
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 
 
 @dataclass(frozen=True)
-class Ticket:
+class Submission:
     """A job that was submitted, or was about to be: then `id` is empty.
 
     `attempts` is how many attempts it had before; `stopping` that we have cancelled it.
@@ -41,25 +41,25 @@ class JobFolder:
         self.script, self.log = self.files.script, self.files.messages
         self._ticket, self._history = self.files.ticket, self.files.history
 
-    def open(self, scheduler: str, name: str) -> Ticket:
+    def open(self, scheduler: str, name: str) -> Submission:
         """Write down that the job is about to be submitted."""
-        ticket = Ticket(scheduler, name, "", len(self.files.attempts()), _now())
+        ticket = Submission(scheduler, name, "", len(self.files.attempts()), _now())
         self.keep(ticket)
         return ticket
 
-    def keep(self, ticket: Ticket) -> None:
+    def keep(self, ticket: Submission) -> None:
         """Write down what is known of the job now."""
         write_whole(self._ticket, json.dumps(asdict(ticket)) + "\n")
 
-    def ticket(self) -> Ticket | None:
+    def ticket(self) -> Submission | None:
         """Return the ticket of a job that may still live in the queue."""
         try:
-            return Ticket(**json.loads(self._ticket.read_text()))
+            return Submission(**json.loads(self._ticket.read_text()))
         except FileNotFoundError:
             return None
 
     def note(
-        self, ticket: Ticket, report: Report, *, over: bool = False, without: str = ""
+        self, ticket: Submission, report: JobStatus, *, over: bool = False, without: str = ""
     ) -> None:
         """Add a line to the history; the job's end takes its ticket away.
 
@@ -81,7 +81,7 @@ class JobFolder:
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not even submitted."""
-        self.note(Ticket(scheduler, "", "", 0, ""), Report(State.UNAVAILABLE, why))
+        self.note(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
 
     def history(self) -> list[dict[str, str]]:
         """Return the lines of the history, oldest first."""
@@ -90,7 +90,7 @@ class JobFolder:
         except FileNotFoundError:
             return []
 
-    def exit_code(self, ticket: Ticket) -> int | None:
+    def exit_code(self, ticket: Submission) -> int | None:
         """Return what the script said at the end of its last attempt, if it came to it."""
         attempts = self.files.attempts()
         if len(attempts) <= ticket.attempts:
@@ -129,10 +129,14 @@ def stopped_jobs(run: Run) -> list[str]:
 def last_state(folder: JobFolder) -> str:
     """Return in words what a job came to at last; empty where it never was in the queue."""
     history = folder.history()
-    return told(Report(State[history[-1]["state"]], history[-1]["reason"])) if history else ""
+    return (
+        status_text(JobStatus(State[history[-1]["state"]], history[-1]["reason"]))
+        if history
+        else ""
+    )
 
 
-def told(report: Report) -> str:
+def status_text(report: JobStatus) -> str:
     """Return `report` in words."""
     return f"{report.state.value}: {report.reason}" if report.reason else report.state.value
 

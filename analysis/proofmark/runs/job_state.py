@@ -56,7 +56,7 @@ _STUCK = (
 
 
 @dataclass(frozen=True)
-class Report:
+class JobStatus:
     """A job's state and, in the scheduler's own words, why."""
 
     state: State

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 from pydantic import ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import content_of, whole
-from proofmark.common.parallel import shared_out
+from proofmark.common.files import read_bytes, replacing
+from proofmark.common.parallel import parallel_map
 from proofmark.common.strict_model import StrictModel
 
 NAME, SIGNATURE = "manifest.json", "manifest.json.sig"
@@ -82,7 +82,7 @@ def write_manifest(folder: Path) -> Path:
     path = folder / NAME
     made = manifest_of(folder)
     head = {"algorithm": made.algorithm, "run": made.run, "files": {}}
-    with whole(path) as file:
+    with replacing(path) as file:
         file.write(json.dumps(head, indent=1).removesuffix("{}\n}") + "{")
         between = "\n"
         for name, (sha256, size, link) in made.files.items():
@@ -106,7 +106,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, Entry]]:
     yield from found
     # A folder has a link of each one in it, where the file system counts them.
     large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ALONE  # noqa: PTH116
-    for own in shared_out(partial(_below, root), deep, large=large):
+    for own in parallel_map(partial(_below, root), deep, large=large):
         yield from own
 
 
@@ -142,7 +142,7 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
             elif name in _NOT_LISTED:
                 continue
             elif each.is_file():
-                entries.append((_shown(name), _entry(content_of(each.path))))
+                entries.append((_shown(name), _entry(read_bytes(each.path))))
             else:
                 raise bad_input(each.path, "", "no file and no folder", "files and folders")
     return entries, folders

@@ -41,7 +41,7 @@ class Queue(StrictModel):
     options: list[str] = []
 
 
-class Starting(StrictModel):
+class LaunchSettings(StrictModel):
     """How ranks are started here, where the package's own MPI does not know by itself.
 
     Attributes:
@@ -59,10 +59,10 @@ class Starting(StrictModel):
     binds: Literal["launcher", "wrapper"] = "launcher"
 
 
-NOTHING_TOLD = Starting()
+DEFAULT_LAUNCH = LaunchSettings()
 
 
-class StandIns(StrictModel):
+class HostCpuMap(StrictModel):
     """What of the real machine stands for the parts of a virtual node that has more of them.
 
     CPU n of the step's first node is CPU ``cpus[n % len(cpus)]`` of the machine, that of its second

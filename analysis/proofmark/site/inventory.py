@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, Mistake, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import accepted_keys, placed
@@ -133,7 +133,7 @@ def read_sites(
     limit: str,
     overrides: Mapping[str, str | None] | None = None,
     broken: list[Site] | None = None,
-) -> tuple[list[Site], list[Mistake]]:
+) -> tuple[list[Site], list[InputError]]:
     """Return the partitions whose facts are right, and the mistakes of the others.
 
     `broken` gets what can be read of the latter, for who looks for further mistakes.
@@ -142,7 +142,7 @@ def read_sites(
         BadInput: Ansible cannot read the inventory.
     """
     sites: list[Site] = []
-    mistakes: list[Mistake] = []
+    mistakes: list[InputError] = []
 
     def site_of(name: str, asked: _Asked, partition: Partition) -> Site:
         return Site(
@@ -160,7 +160,7 @@ def read_sites(
     for name, asked in _ask_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
         if "partition" not in asked.variables:
-            mistakes.append(Mistake(str(file), "partition", "nothing", "the partition's facts"))
+            mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
         raw = _override(asked.variables["partition"], overrides or {})
         try:
@@ -198,7 +198,7 @@ def variable_files(folder: Path) -> list[Path]:
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
-def _mistake(facts: Path, item: ErrorDetails) -> Mistake:
+def _mistake(facts: Path, item: ErrorDetails) -> InputError:
     key = ".".join(["partition", *map(str, item["loc"])])
     file, there = placed(variable_files(facts), ["partition", *item["loc"]])
     if there:
@@ -207,9 +207,9 @@ def _mistake(facts: Path, item: ErrorDetails) -> Mistake:
     if item["type"] == "extra_forbidden":
         words = accepted_keys(Partition, item["loc"])
         hint = nearest(str(item["loc"][-1]), words)
-        return Mistake(str(file), key, f"unknown key{hint}", f"one of {', '.join(words)}")
+        return InputError(str(file), key, f"unknown key{hint}", f"one of {', '.join(words)}")
     found = "nothing" if item["type"] == "missing" else repr(item["input"])
-    return Mistake(str(file), key, found, item["msg"])
+    return InputError(str(file), key, found, item["msg"])
 
 
 def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:

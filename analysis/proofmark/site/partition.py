@@ -16,7 +16,7 @@ from pydantic import (
 from proofmark.cases.models import Reference, Slug
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.execution import Queue, StandIns, Starting
+from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
@@ -85,8 +85,8 @@ class Partition(StrictModel):
     family_level: float = Field(default=0.01, gt=0, lt=1)
     firmware: Firmware | None = None
     queue: Queue = Queue()
-    starting: Starting = Starting()
-    stand_ins: StandIns | None = None
+    starting: LaunchSettings = LaunchSettings()
+    stand_ins: HostCpuMap | None = None
     limits: list[Limit] = []
 
     @model_validator(mode="before")

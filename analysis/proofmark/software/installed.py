@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.software import Origin
@@ -95,7 +95,7 @@ def find_programs(prefix: Path, names: Iterable[str], spelt: Mapping[str, str]) 
     }
     wanted = {name: spelt.get(name, name) for name in sorted(names)}
     mistakes = [
-        Mistake(str(prefix), name, f"no program {file!r}{nearest(file, there)}", _some(there))
+        InputError(str(prefix), name, f"no program {file!r}{nearest(file, there)}", _some(there))
         for name, file in wanted.items()
         if file not in there
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
-from proofmark.common.errors import BadInput, Mistake, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 
@@ -27,7 +27,7 @@ def preinstalled(
         BadInput: the site does not name a package.
     """
     mistakes = [
-        Mistake(
+        InputError(
             "partition.preinstalled",
             name,
             f"nothing on {name!r}{nearest(name, named)}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_streams
 
@@ -100,12 +100,14 @@ def parse_programs(text: str, source: str) -> tuple[Program, ...]:
     mistakes = []
     for stream in streams:
         if stream.kind != "program":
-            mistakes.append(Mistake(source, "", f"a probe of kind {stream.kind!r}", "program"))
+            mistakes.append(InputError(source, "", f"a probe of kind {stream.kind!r}", "program"))
         elif "program" in stream.absent:
             name = stream.pairs("program").get("name", "")
-            mistakes.append(Mistake(source, name, stream.absent["program"], "a program in PATH"))
+            mistakes.append(InputError(source, name, stream.absent["program"], "a program in PATH"))
         elif not {"name", "path"} <= stream.pairs("program").keys():
-            mistakes.append(Mistake(source, "program", "no name or path", "what the probe prints"))
+            mistakes.append(
+                InputError(source, "program", "no name or path", "what the probe prints")
+            )
     if mistakes:
         raise BadInput(*mistakes)
     return tuple(map(_program, streams))
@@ -119,7 +121,7 @@ def parse_program(text: str, source: str) -> Program:
     """
     programs = parse_programs(text, source)
     if len(programs) != 1:
-        raise BadInput(Mistake(source, "", f"{len(programs)} programs", "one"))
+        raise BadInput(InputError(source, "", f"{len(programs)} programs", "one"))
     return programs[0]
 
 

@@ -9,7 +9,7 @@ from proofmark.cases.reader.values import Parameter, measured, parameter
 
 
 @dataclass(slots=True)
-class Draft:
+class ReadingBuilder:
     """A reading before its run is over; it is valid as long as it has no problem.
 
     Rows may share their parameters.
@@ -23,10 +23,10 @@ class Draft:
 
 
 @dataclass
-class Run:
+class ProgramRun:
     """What one run of a program gave, and what holds for all of it."""
 
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[ReadingBuilder] = field(default_factory=list)
     facts: dict[str, Parameter] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     node: str | None = None
@@ -44,7 +44,7 @@ class Notes:
     """
 
     types: Mapping[str, str]
-    run: Run = field(default_factory=Run)
+    run: ProgramRun = field(default_factory=ProgramRun)
     sticky: dict[str, Parameter] = field(default_factory=dict)
     benchmark: str | None = None
 
@@ -61,11 +61,11 @@ class Notes:
 
     def measure(
         self, metric: str, word: str, parameters: Mapping[str, Parameter], problems: Iterable[str]
-    ) -> Draft:
+    ) -> ReadingBuilder:
         """Note what is printed as a value."""
         value, problem = measured(word)
         found = [*problems, problem] if problem else [*problems]
-        draft = Draft(metric, value, self._with_sticky(parameters), found, self.benchmark)
+        draft = ReadingBuilder(metric, value, self._with_sticky(parameters), found, self.benchmark)
         self.run.drafts.append(draft)
         return draft
 
@@ -74,10 +74,10 @@ class Notes:
 
     def unread(
         self, metric: str, problem: str, parameters: Mapping[str, Parameter] | None = None
-    ) -> Draft:
+    ) -> ReadingBuilder:
         """Note that a value could not be read, and why."""
         known = {**self.sticky, **(parameters or {})}
-        draft = Draft(metric, None, known, [problem], self.benchmark)
+        draft = ReadingBuilder(metric, None, known, [problem], self.benchmark)
         self.run.drafts.append(draft)
         return draft
 
@@ -86,11 +86,11 @@ class Notes:
 class UnreadLines:
     """Lines that could not be read; those that follow each other become one draft."""
 
-    draft: Draft | None = None
+    draft: ReadingBuilder | None = None
     first: str = ""
     more: int = 0
 
-    def line(self, problem: str, note: Callable[[str], Draft]) -> None:
+    def line(self, problem: str, note: Callable[[str], ReadingBuilder]) -> None:
         """Take one more such line; the first of a block makes the draft, by `note`."""
         if self.draft is None:
             self.draft, self.first, self.more = note(problem), problem, 0

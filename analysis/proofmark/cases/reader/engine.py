@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from proofmark.cases.reader.builder import Draft, Run
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text import read_text
@@ -65,21 +65,21 @@ def read_output(spec: ReadSpec, case: str, text: str) -> list[Reading]:
     elif spec.text:
         runs = read_text(spec, spec.text, text)
     else:
-        runs = [Run(problems=["no JSON document"])]
+        runs = [ProgramRun(problems=["no JSON document"])]
     if not text.strip():
-        runs = [Run(problems=["the output is empty"])]
+        runs = [ProgramRun(problems=["the output is empty"])]
     return [reading for run in runs for reading in _readings(spec, case, run)]
 
 
-def _readings(spec: ReadSpec, case: str, run: Run) -> list[Reading]:
+def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
     drafts = run.drafts
     if not drafts:
         first = next(iter(spec.metrics))
-        drafts = [Draft(first, None, {}, [f"no {spec.finds} found"])]
+        drafts = [ReadingBuilder(first, None, {}, [f"no {spec.finds} found"])]
     return [_reading(spec, case, run, draft) for draft in drafts]
 
 
-def _reading(spec: ReadSpec, case: str, run: Run, draft: Draft) -> Reading:
+def _reading(spec: ReadSpec, case: str, run: ProgramRun, draft: ReadingBuilder) -> Reading:
     known = {**run.facts, **draft.parameters} if run.facts else draft.parameters
     problems: Iterable[str] = ()
     if draft.problems or run.problems:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jmespath.exceptions import JMESPathError
 
-from proofmark.cases.reader.builder import Draft, Run
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 
@@ -30,7 +30,9 @@ def find_document(text: str, start: int = 0) -> int | None:
     return found.start() if found else None
 
 
-def read_documents(spec: ReadSpec, rules: JsonSpec, text: str, start: int | None) -> list[Run]:
+def read_documents(
+    spec: ReadSpec, rules: JsonSpec, text: str, start: int | None
+) -> list[ProgramRun]:
     """Read each JSON document of `text` from `start` on as a run of its own."""
     runs, end = [], 0
     while start is not None:
@@ -39,7 +41,7 @@ def read_documents(spec: ReadSpec, rules: JsonSpec, text: str, start: int | None
             document, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
             # The rest of the text is in doubt with it.
-            runs.append(Run(problems=[f"the JSON document is cut or broken: {error}"]))
+            runs.append(ProgramRun(problems=[f"the JSON document is cut or broken: {error}"]))
             break
         run = _read_document(spec, rules, document)
         for pattern in rules.refuse:
@@ -50,9 +52,9 @@ def read_documents(spec: ReadSpec, rules: JsonSpec, text: str, start: int | None
     return runs
 
 
-def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> Run:
+def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> ProgramRun:
     scope = {"output": document}
-    run = Run()
+    run = ProgramRun()
     for reason, condition in rules.require.items():
         if not _holds(condition, scope, otherwise=False):
             run.problems.append(reason)
@@ -78,7 +80,7 @@ def _items(each: list[tuple[str, Any]], scope: _Scope) -> Iterator[_Scope]:
         yield from _items(inner, {**scope, name: item})
 
 
-def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Draft]:
+def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[ReadingBuilder]:
     """Read one item."""
     problems = [
         reason
@@ -99,7 +101,7 @@ def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Draft]:
             value, problem = measured(_printed(rule.value, scope))
         except ValueError as error:
             problem = str(error)
-        yield Draft(metric, value, parameters, [*problems, *filter(None, [problem])])
+        yield ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
 
 
 def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:

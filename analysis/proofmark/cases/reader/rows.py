@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from proofmark.cases.reader.builder import Draft, Notes
+from proofmark.cases.reader.builder import Notes, ReadingBuilder
 from proofmark.cases.reader.spec_text import Row
 from proofmark.cases.reader.values import shorten
 
@@ -18,7 +18,7 @@ class Rows:
 
     rule: Row
     notes: Notes
-    waiting: list[Draft] = field(default_factory=list)
+    waiting: list[ReadingBuilder] = field(default_factory=list)
     confirmed: bool = False
     seen: int = 0
     counted: int | None = None

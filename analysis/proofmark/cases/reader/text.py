@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from proofmark.cases.reader.builder import Notes, Run, UnreadLines
+from proofmark.cases.reader.builder import Notes, ProgramRun, UnreadLines
 from proofmark.cases.reader.rows import Match, Rows
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_table import Table
@@ -26,8 +26,8 @@ _ABORTED = (
 )
 
 
-def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[Run]:
-    """Read printed text: one `Run` for each run of the program in it."""
+def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
+    """Read printed text: one `ProgramRun` for each run of the program in it."""
     *lines, cut = text.split("\n")
     current = _TextRun(spec, rules)
     runs = [current]
@@ -92,7 +92,7 @@ class _TextRun:
             if (match := keys.match.fullmatch(line)) and (quantity := keys.quantity(match)):
                 self._notes.unread(quantity.metric, problem)
 
-    def finish(self, problems: Iterable[str]) -> Run:
+    def finish(self, problems: Iterable[str]) -> ProgramRun:
         """Judge the run as a whole and return it."""
         rules, run = self._rules, self._notes.run
         self._end_table()

@@ -11,8 +11,14 @@ import numpy as np
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.nodesets import hosts_of
-from proofmark.judge.aggregate import Standing
-from proofmark.judge.fleet.thresholds import DROPS, FAMILY_LEVEL, Yardstick, level_of_one, yardstick
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.thresholds import (
+    DROPS,
+    FAMILY_LEVEL,
+    FleetLimit,
+    fleet_limit,
+    level_of_one,
+)
 from proofmark.judge.references.compare import Judgement
 from proofmark.records.columns import Floats, Numbers, Record
 from proofmark.site.node.facts import NodeFacts
@@ -25,13 +31,13 @@ class FleetFigure:
     record: Record
     kind: str
     better: str
-    yardstick: Yardstick
+    fleet_limit: FleetLimit
     flagged: tuple[str, ...]
 
     @cached_property
     def told(self) -> tuple[str, str, tuple[float | None, float | None]]:
         """What the answer to every node says: source, what it is held against, and the limits."""
-        stick = self.yardstick
+        stick = self.fleet_limit
         source = f"{stick.nodes} like nodes"
         if stick.limit is None:
             return source, "", (None, None)
@@ -43,7 +49,7 @@ class FleetFigure:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        record, stick = self.record, self.yardstick
+        record, stick = self.record, self.fleet_limit
         return {
             "case": record.case,
             "benchmark": record.benchmark,
@@ -95,12 +101,12 @@ class Fleet:
         """Return the form of ``verdict.json``."""
         return {
             "family_level": self.level,
-            "tests": sum(figure.yardstick.nodes for figure in self._tested()),
+            "tests": sum(figure.fleet_limit.nodes for figure in self._tested()),
             "figures": [figure.as_json() for figure in self.figures],
         }
 
     def _tested(self) -> Iterable[FleetFigure]:
-        return (figure for figure in self.figures if figure.yardstick.limit is not None)
+        return (figure for figure in self.figures if figure.fleet_limit.limit is not None)
 
 
 _NONE: Numbers = np.array([], dtype=np.int64)
@@ -114,7 +120,7 @@ def hardware_kind(facts: NodeFacts | None) -> str:
 
 
 def measure_fleet(
-    figures: Standing, benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
+    figures: Aggregates, benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
 ) -> Fleet:
     """Compare like nodes: figures that differ in nothing but the node, on like hardware.
 
@@ -135,7 +141,7 @@ def measure_fleet(
         first = figures.record(int(members[0]))
         better = benchmarks.case(first.case).metrics[first.metric].better
         values = figures.median[members]
-        stick = yardstick(values, better, one)
+        stick = fleet_limit(values, better, one)
         bad = np.zeros(len(members), dtype=bool)
         if stick.limit is not None:
             bad = values < stick.limit if better == "higher" else values > stick.limit
@@ -150,7 +156,7 @@ def measure_fleet(
     )
 
 
-def _groups(figures: Standing, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
+def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
     """Yield the numbers of the figures that are alike, where several are."""
     places: dict[tuple[str, int], int] = {}
     kind = np.array(
@@ -185,7 +191,7 @@ class _Kinds:
 
 def _judgement(figure: FleetFigure, value: float) -> Judgement:
     """Hold one node's value against those of its fellows."""
-    stick, better = figure.yardstick, figure.better
+    stick, better = figure.fleet_limit, figure.better
     source, name, bounds = figure.told
     if stick.limit is None:
         return Judgement(

@@ -28,7 +28,7 @@ DROPS = (0.03, 0.05, 0.10, 0.50)
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class FleetLimit:
     """What a figure of a node is held against: those of its fellows.
 
     Attributes:
@@ -69,9 +69,9 @@ def level_of_one(family: float, figures: int) -> float:
     return float(-np.expm1(np.log1p(-family) / max(1, figures)))
 
 
-def yardstick(
+def fleet_limit(
     values: Sequence[float] | Floats, better: Literal["higher", "lower"], level: float
-) -> Yardstick:
+) -> FleetLimit:
     """Return the limit for each of `values`, one a node, in one unit.
 
     One-sided: a node that is better than the others is never flagged.
@@ -85,9 +85,9 @@ def yardstick(
     nodes, centre = len(there), float(np.median(there)) if len(there) else 0.0
     if nodes < LEAST_NODES:
         why = f"{nodes} like nodes: too few to tell which is the odd one ({LEAST_NODES} needed)"
-        return Yardstick(nodes, centre, 0.0, 0.0, None, 1.0, why)
+        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, why)
     if centre <= 0:
-        return Yardstick(nodes, centre, 0.0, 0.0, None, 1.0, "the median of the like nodes is 0")
+        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, "the median of the like nodes is 0")
     sign = -1.0 if better == "higher" else 1.0
     _, spreads = centre_and_spread(sign * there[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
@@ -98,5 +98,5 @@ def yardstick(
             f"{nodes} like nodes with a spread of {100 * spread:.1f} %: "
             "not even one that fails altogether stands out"
         )
-        return Yardstick(nodes, centre, spread, critical, None, detectable, why)
-    return Yardstick(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)
+        return FleetLimit(nodes, centre, spread, critical, None, detectable, why)
+    return FleetLimit(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)

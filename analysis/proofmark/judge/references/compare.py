@@ -9,7 +9,7 @@ from statistics import median
 from proofmark.cases.models import Against, Reference
 from proofmark.common.expressions import render
 from proofmark.common.units import factor
-from proofmark.judge.aggregate import Standing, by_repeat
+from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import derive
 from proofmark.records.columns import EMULATED, Record
@@ -69,7 +69,7 @@ class Counterpart:
 class Figures:
     """The valid figures of a run, found again by what they are."""
 
-    def __init__(self, figures: Standing) -> None:
+    def __init__(self, figures: Aggregates) -> None:
         self._figures = figures
         self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
 
@@ -132,7 +132,7 @@ def applies(reference: Reference, record: Record) -> bool:
     return all(own.get(key) == value for key, value in reference.where.items())
 
 
-def hold(
+def compare(
     record: Record,
     value: float,
     reference: Reference,

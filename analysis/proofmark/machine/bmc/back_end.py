@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from proofmark.common.plugins import Plugins
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import Host, Reading
+from proofmark.machine.bmc.model import FirmwareState, Host
 from proofmark.site.firmware import Firmware, Settings
 
 
@@ -57,15 +57,15 @@ class BackEnd(ABC):
         """
 
     @abstractmethod
-    def read(self, host: Host, wanted: Settings) -> Reading:
+    def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Read what is in effect, what waits for the next boot, and what may be set."""
 
     @abstractmethod
-    def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Let `wanted` take effect at the next boot."""
 
     @abstractmethod
-    def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Restart the machine; returns when the restart has been requested."""
 
     @abstractmethod

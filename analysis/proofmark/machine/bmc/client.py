@@ -15,8 +15,8 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.https import Nonsense, Wire
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
+from proofmark.machine.outcome import NodeError, Outcome
 
 MOST_FILES = 32768
 """Where the system sets no limit to open files."""
@@ -27,7 +27,7 @@ SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 @dataclass(frozen=True)
-class Line:
+class ConnectionSettings:
     """What all the connections of a site share."""
 
     context: ssl.SSLContext
@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """An answer whose status the caller takes; `body` is empty where there is none."""
 
     status: int
@@ -66,12 +66,12 @@ def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
     return context
 
 
-class Lines:
+class ConnectionPool:
     """The lines to the BMCs of a site; one that is kept saves the next verb its handshake."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ConnectionSettings) -> None:
         self._line = line
-        self._kept: dict[str, Bmc] = {}
+        self._kept: dict[str, RedfishConnection] = {}
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = MOST_FILES if hard == resource.RLIM_INFINITY else hard
         if soft != resource.RLIM_INFINITY and soft < most:
@@ -80,9 +80,9 @@ class Lines:
         self._room = most // 2
 
     @contextmanager
-    def to(self, address: str) -> Iterator[Bmc]:
+    def to(self, address: str) -> Iterator[RedfishConnection]:
         """Give the line to a BMC; one thread a BMC at a time."""
-        bmc = self._kept.pop(address, None) or Bmc(address, self._line)
+        bmc = self._kept.pop(address, None) or RedfishConnection(address, self._line)
         try:
             bmc.begin()
             yield bmc
@@ -96,12 +96,12 @@ class Lines:
             self._kept[address] = bmc
 
 
-class Bmc:
+class RedfishConnection:
     """The line to one BMC, opened when first needed."""
 
-    def __init__(self, address: str, line: Line) -> None:
+    def __init__(self, address: str, line: ConnectionSettings) -> None:
         self._line, self.address = line, address
-        self._wire: Wire | None = None
+        self._wire: HttpsConnection | None = None
         self._headers = {"Accept": "application/json", "Authorization": line.credentials.basic}
         self._session = ""
 
@@ -122,7 +122,7 @@ class Bmc:
         asked = {"UserName": who.user, "Password": who.password}
         made = self.ask("POST", SESSIONS, asked, accept=(200, 201))
         if not made.token:
-            raise Failed(Outcome.UNEXPECTED, "a session without X-Auth-Token")
+            raise NodeError(Outcome.UNEXPECTED, "a session without X-Auth-Token")
         self._headers["X-Auth-Token"] = made.token
         self._session = made.location
 
@@ -132,12 +132,12 @@ class Bmc:
             if self._session and self._wire:
                 # A BMC has few sessions; that one of them stays behind is no failure of ours.
                 self._once("DELETE", self._session, None, {})
-        except (OSError, Nonsense):
+        except (OSError, ProtocolError):
             pass
         finally:
             self._drop()
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> Response:
         """Return a resource."""
         return self.ask("GET", path)
 
@@ -148,7 +148,7 @@ class Bmc:
         content: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (200,),
-    ) -> Answer:
+    ) -> Response:
         """Send one request, again where the BMC asks for time or cut a line that only reads.
 
         Raises:
@@ -159,7 +159,7 @@ class Bmc:
             kept = self._wire is not None
             try:
                 status, header, raw = self._once(method, path, body, headers or {})
-            except (OSError, Nonsense) as error:
+            except (OSError, ProtocolError) as error:
                 self._drop()
                 failed = self._failure(error)
                 # What changes something may have been done: only its caller can find out.
@@ -173,14 +173,14 @@ class Bmc:
                 return self._answer(method, path, status, header, raw, accept)
             if left:
                 self._pause(left, header.get("retry-after", ""))
-        raise Failed(Outcome.BUSY, f"{status} at each of {self._line.tries} tries of {path}")
+        raise NodeError(Outcome.BUSY, f"{status} at each of {self._line.tries} tries of {path}")
 
     def _once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
         line = self._line
         if self._wire is None:
-            self._wire = Wire(self.address, line.port, line.context, line.timeout_s)
+            self._wire = HttpsConnection(self.address, line.port, line.context, line.timeout_s)
         answer = self._wire.ask(method, path, {**self._headers, **headers}, body)
         if self._wire.closing:
             self._drop()
@@ -194,7 +194,7 @@ class Bmc:
         header: Mapping[str, str],
         raw: bytes,
         accept: tuple[int, ...],
-    ) -> Answer:
+    ) -> Response:
         try:
             body = json.loads(raw) if raw.strip() else {}
         except ValueError:
@@ -204,8 +204,8 @@ class Bmc:
         if status not in accept:
             told = self._line.credentials.hide(_complaint(body))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
-            raise Failed(outcome, f"{method} {path}: {status}: {told}")
-        return Answer(
+            raise NodeError(outcome, f"{method} {path}: {status}: {told}")
+        return Response(
             status,
             header.get("etag") or str(body.get("@odata.etag", "")),
             header.get("location", ""),
@@ -213,22 +213,22 @@ class Bmc:
             body,
         )
 
-    def _failure(self, error: Exception) -> Failed:
+    def _failure(self, error: Exception) -> NodeError:
         told = f"{self.address}:{self._line.port}: {self._line.credentials.hide(str(error))}"
         match error:
             case ssl.SSLCertVerificationError():
                 reason = f"{self.address}: {error.verify_message}"
-                return Failed(Outcome.BAD_CERTIFICATE, reason)
+                return NodeError(Outcome.BAD_CERTIFICATE, reason)
             case TimeoutError():
                 where, limit = f"{self.address}:{self._line.port}", self._line.timeout_s
-                return Failed(Outcome.NO_ANSWER, f"{where}: no answer within {limit:g} s")
+                return NodeError(Outcome.NO_ANSWER, f"{where}: no answer within {limit:g} s")
             case ConnectionError():
-                return Failed(Outcome.UNREACHABLE, told)
-            case ssl.SSLError() | Nonsense():
-                return Failed(Outcome.UNEXPECTED, told or type(error).__name__)
+                return NodeError(Outcome.UNREACHABLE, told)
+            case ssl.SSLError() | ProtocolError():
+                return NodeError(Outcome.UNEXPECTED, told or type(error).__name__)
             case socket.gaierror():
-                return Failed(Outcome.UNREACHABLE, f"{self.address}: no such name")
-        return Failed(Outcome.UNREACHABLE, told)
+                return NodeError(Outcome.UNREACHABLE, f"{self.address}: no such name")
+        return NodeError(Outcome.UNREACHABLE, told)
 
     def _pause(self, left: int, asked: str) -> None:
         """Wait longer each time, and never at the same moment as a thousand others."""

@@ -19,11 +19,11 @@ AT_A_TIME = 64 << 10
 WITHOUT_BODY = (204, 304)
 
 
-class Nonsense(Exception):
+class ProtocolError(Exception):
     """What came is no answer by HTTP."""
 
 
-class Wire:
+class HttpsConnection:
     """A connection to `address`, made at once.
 
     Raises:
@@ -71,7 +71,7 @@ class Wire:
         elif method != "GET":
             lines.append("Content-Length: 0")
         if any("\r" in line or "\n" in line for line in lines):
-            raise Nonsense(f"a line break in {path!r} or a header")
+            raise ProtocolError(f"a line break in {path!r} or a header")
         self._socket.sendall(
             "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + (body or b"")
         )
@@ -83,13 +83,13 @@ class Wire:
     def _head(self) -> tuple[int, dict[str, str]]:
         while (end := self._rest.find(b"\r\n\r\n")) < 0:
             if len(self._rest) > LARGEST_HEAD:
-                raise Nonsense("headers without an end")
+                raise ProtocolError("headers without an end")
             self._rest += self._more()
         head, self._rest = self._rest[:end].decode("latin-1"), self._rest[end + 4 :]
         first, *lines = head.split("\r\n")
         version, _, told = first.partition(" ")
         if not version.startswith("HTTP/1.") or not told[:3].isdecimal():
-            raise Nonsense(f"{first[:40]!r} where a status was awaited")
+            raise ProtocolError(f"{first[:40]!r} where a status was awaited")
         pairs = (line.partition(":") for line in lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         manner = headers.get("connection", "").lower()
@@ -105,14 +105,14 @@ class Wire:
         if length is None:
             return self._until_it_hangs_up()
         if not length.isdecimal() or int(length) > LARGEST:
-            raise Nonsense(f"an answer of {length[:20]} bytes")
+            raise ProtocolError(f"an answer of {length[:20]} bytes")
         return self._exactly(int(length))
 
     def _chunks(self) -> bytes:
         parts: list[bytes] = []
         while size := self._size_of_chunk():
             if size + sum(map(len, parts)) > LARGEST:
-                raise Nonsense("an answer without an end")
+                raise ProtocolError("an answer without an end")
             parts.append(self._exactly(size))
             self._line()
         while self._line():
@@ -124,12 +124,12 @@ class Wire:
         try:
             return int(text, 16)
         except ValueError:
-            raise Nonsense(f"{text[:20]!r} where the size of a chunk was awaited") from None
+            raise ProtocolError(f"{text[:20]!r} where the size of a chunk was awaited") from None
 
     def _line(self) -> bytes:
         while (end := self._rest.find(b"\r\n")) < 0:
             if len(self._rest) > LARGEST_HEAD:
-                raise Nonsense("a line without an end")
+                raise ProtocolError("a line without an end")
             self._rest += self._more()
         line, self._rest = self._rest[:end], self._rest[end + 2 :]
         return line
@@ -149,7 +149,7 @@ class Wire:
         while more := self._socket.recv(AT_A_TIME):
             whole += more
             if len(whole) > LARGEST:
-                raise Nonsense("an answer without an end")
+                raise ProtocolError("an answer without an end")
         self._rest = b""
         return whole
 

@@ -18,7 +18,7 @@ class Host:
 
 
 @dataclass(frozen=True)
-class Offer:
+class AttributeSpec:
     """What a firmware says of one of its attributes.
 
     Attributes:
@@ -33,7 +33,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FirmwareState:
     """The firmware of one machine at one moment.
 
     Attributes:
@@ -45,11 +45,11 @@ class Reading:
 
     current: Settings
     pending: Settings = field(default_factory=dict)
-    offers: Mapping[str, Offer] | None = None
+    offers: Mapping[str, AttributeSpec] | None = None
     handle: Mapping[str, str] = field(default_factory=dict)
 
 
-def mistakes(wanted: Settings, offers: Mapping[str, Offer] | None) -> Iterator[str]:
+def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | None) -> Iterator[str]:
     """Yield what is wrong with wishing for `wanted`: misspelt, read-only, not offered."""
     if offers is None:
         return
@@ -66,17 +66,19 @@ def mistakes(wanted: Settings, offers: Mapping[str, Offer] | None) -> Iterator[s
             yield f"{name}: {value} is not between {offer.lower} and {offer.upper}"
 
 
-def foreign(reading: Reading, ours: Collection[tuple[str, Scalar]]) -> dict[str, Scalar]:
+def foreign_pending(
+    reading: FirmwareState, ours: Collection[tuple[str, Scalar]]
+) -> dict[str, Scalar]:
     """Return the pending values that we never asked for; `ours` are all that we ever did."""
     return {name: value for name, value in reading.pending.items() if (name, value) not in ours}
 
 
-def differing(reading: Reading, wanted: Settings) -> dict[str, Scalar]:
+def to_change(reading: FirmwareState, wanted: Settings) -> dict[str, Scalar]:
     """Return those of `wanted` that do not act now."""
     return {name: value for name, value in wanted.items() if reading.current.get(name) != value}
 
 
-def _within(value: int, offer: Offer) -> bool:
+def _within(value: int, offer: AttributeSpec) -> bool:
     least = value if offer.lower is None else offer.lower
     most = value if offer.upper is None else offer.upper
     return least <= value <= most

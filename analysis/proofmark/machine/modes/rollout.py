@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.model import Host, Reading, differing, mistakes
+from proofmark.machine.bmc.model import FirmwareState, Host, refused_settings, to_change
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.transition import Goal, Passage, goal_of_return
-from proofmark.machine.modes.verification import Seen
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.modes.transition import ModeTransition, TargetMode, original_state
+from proofmark.machine.modes.verification import Observation
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.journal import History, Journal, journals
 
-Goals = Callable[[History], Goal]
+Goals = Callable[[History], TargetMode]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Checked:
     """One node before anything was touched."""
 
     past: History
-    goal: Goal
-    reading: Reading
-    seen: Seen | None
+    goal: TargetMode
+    reading: FirmwareState
+    seen: Observation | None
 
 
 @dataclass(frozen=True)
-class Crew:
+class ModeRollout:
     """What moves the nodes of one run.
 
     `tag` begins the reason of every drain of ours: by it we know what we may resume.
@@ -48,12 +48,12 @@ class Crew:
 
     run: Path
     tag: str
-    passage: Passage
+    passage: ModeTransition
     drain: DrainingScheduler
     hosts: Mapping[str, Host]
     say: Callable[[str], None]
 
-    def enter(self, nodes: Sequence[str], goal: Goal) -> dict[str, Result]:
+    def enter(self, nodes: Sequence[str], goal: TargetMode) -> dict[str, Result]:
         """Bring `nodes` into `goal`; return how each fared.
 
         Raises:
@@ -65,7 +65,7 @@ class Crew:
         """Put back every node that the journals say we moved or drained."""
         found = {each.node: each.history() for each in journals(self.run)}
         nodes = [node for node, past in found.items() if past.to_restore]
-        return self._move(nodes, goal_of_return, "resume")
+        return self._move(nodes, original_state, "resume")
 
     def check(
         self, nodes: Sequence[str], goals: Goals
@@ -83,7 +83,7 @@ class Crew:
             past = Journal(self.run, node).history()
             goal = goals(past)
             if node in standing and (held := self._held_by(standing[node], past)):
-                raise Failed(Outcome.HELD, f"out of service already: {held}")
+                raise NodeError(Outcome.HELD, f"out of service already: {held}")
             reading, seen = self.passage.check(self.hosts[node], past, goal)
             return Checked(past, goal, reading, seen)
 
@@ -91,12 +91,12 @@ class Crew:
         good, bad = split(fan_out(nodes, one, firmware.at_once, self.passage.stop))
         wrong: dict[str, list[str]] = {}
         for node, checked in good.items():
-            for text in mistakes(checked.goal.attributes, checked.reading.offers):
+            for text in refused_settings(checked.goal.attributes, checked.reading.offers):
                 wrong.setdefault(text, []).append(node)
         if wrong:
             raise BadInput(
                 *(
-                    Mistake("firmware", f"on {folded(those)}", text, "what its registry offers")
+                    InputError("firmware", f"on {folded(those)}", text, "what its registry offers")
                     for text, those in wrong.items()
                 )
             )
@@ -117,7 +117,7 @@ class Crew:
                 now = each.reading.current
                 changes = [
                     f"{name}: {now.get(name, 'unknown')} → {value}"
-                    for name, value in differing(each.reading, each.goal.attributes).items()
+                    for name, value in to_change(each.reading, each.goal.attributes).items()
                 ]
                 words = ", ".join([*changes, "drain, reset, resume"])
             found.setdefault(words, []).append(node)
@@ -178,11 +178,11 @@ class Crew:
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
         results = self._take(batch, mode)
 
-        def go(node: str) -> Seen:
+        def go(node: str) -> Observation:
             log = Journal(self.run, node)
             try:
                 return self.passage.go(self.hosts[node], batch[node].goal, log)
-            except Failed as failed:
+            except NodeError as failed:
                 log.result("fail", outcome=failed.outcome, text=failed.text)
                 raise
 

@@ -11,36 +11,38 @@ from proofmark.common.expressions import render
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.modes.rollout import Crew
-from proofmark.machine.modes.transition import Goal, Passage
-from proofmark.machine.modes.verification import Shape, judge
-from proofmark.machine.remote_shell import Reach
+from proofmark.machine.modes.rollout import ModeRollout
+from proofmark.machine.modes.transition import ModeTransition, TargetMode
+from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware, Scalar, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
-from proofmark.site.node.numa import layout_of
+from proofmark.site.node.numa import numa_shape
 
 Say = Callable[[str], None]
 
 
-def crew_of(opened: Run, site: Site, who: Credentials, say: Say, stop: threading.Event) -> Crew:
+def rollout_of(
+    opened: Run, site: Site, who: Credentials, say: Say, stop: threading.Event
+) -> ModeRollout:
     """Return what moves the nodes of a run.
 
     Raises:
         BadInput: back end, scheduler, certificates or addresses are not right.
     """
     firmware = firmware_of(site)
-    shell = Reach(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.reach, firmware.timeout_s)
     context = BackEndContext(firmware, who, shell)
     every: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():
         every |= wanted(firmware, mode.settings)
-    return Crew(
+    return ModeRollout(
         run=opened.folder,
         tag=f"proofmark:{opened.id}",
-        passage=Passage(firmware, back_end(context), shell, every, stop),
+        passage=ModeTransition(firmware, back_end(context), shell, every, stop),
         drain=draining(site.partition.scheduler),
         hosts=hosts_of(site, firmware),
         say=say,
@@ -71,7 +73,7 @@ def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
     return first if first == last else f"{first} … {last}"
 
 
-def goal_of(site: Site, mode: str) -> Goal:
+def target_mode(site: Site, mode: str) -> TargetMode:
     """Return `mode` as a goal: attributes for the firmware, proof from the operating system.
 
     Raises:
@@ -81,12 +83,12 @@ def goal_of(site: Site, mode: str) -> Goal:
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
     shapes = {
-        name: Shape(each.settings, layout_of(topology_of_mode(site, name)))
+        name: ExpectedState(each.settings, numa_shape(topology_of_mode(site, name)))
         for name, each in modes.items()
     }
     firmware = firmware_of(site)
-    judged = partial(judge, mode=mode, shapes=shapes, smbios=firmware.smbios)
-    return Goal(mode, wanted(firmware, modes[mode].settings), judged)
+    judged = partial(verify_mode, mode=mode, shapes=shapes, smbios=firmware.smbios)
+    return TargetMode(mode, wanted(firmware, modes[mode].settings), judged)
 
 
 def firmware_of(site: Site) -> Firmware:

@@ -13,39 +13,39 @@ from dataclasses import dataclass
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
-from proofmark.machine.bmc.model import Host, Reading, differing, foreign
-from proofmark.machine.modes.verification import Seen, read_seen
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.bmc.model import FirmwareState, Host, foreign_pending, to_change
+from proofmark.machine.modes.verification import Observation, read_observation
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, History, Journal
 from proofmark.site.firmware import Firmware, Settings
 
 
 @dataclass(frozen=True)
-class Goal:
+class TargetMode:
     """Where a node shall go.
 
     Attributes:
         mode: its name; ``RESTORED`` for what the node was before.
         attributes: the firmware's, that make it.
-        judge: raises `Failed` where what the node shows is not it.
+        judge: raises `NodeError` where what the node shows is not it.
     """
 
     mode: str
     attributes: Settings
-    judge: Callable[[Seen], None]
+    judge: Callable[[Observation], None]
 
-    def shown_by(self, seen: Seen) -> bool:
+    def shown_by(self, seen: Observation) -> bool:
         """Tell whether `seen` is proof of it."""
         try:
             self.judge(seen)
-        except Failed:
+        except NodeError:
             return False
         return True
 
 
 @dataclass(frozen=True)
-class Passage:
+class ModeTransition:
     """What takes nodes of one partition into modes, one node a call, from any thread.
 
     `every` names all attributes that some mode sets: those that have to be put back.
@@ -57,29 +57,31 @@ class Passage:
     every: Settings
     stop: threading.Event
 
-    def look(self, node: str) -> Seen:
+    def look(self, node: str) -> Observation:
         """Ask the node's operating system what it shows.
 
         Raises:
             Failed: it cannot be asked, or answers nonsense.
         """
         try:
-            return read_seen(self.shell(node, PROBE), node, self.firmware.smbios)
+            return read_observation(self.shell(node, PROBE), node, self.firmware.smbios)
         except BadInput as error:
-            raise Failed(Outcome.UNEXPECTED, str(error)) from None
+            raise NodeError(Outcome.UNEXPECTED, str(error)) from None
 
-    def check(self, host: Host, past: History, goal: Goal) -> tuple[Reading, Seen | None]:
+    def check(
+        self, host: Host, past: History, goal: TargetMode
+    ) -> tuple[FirmwareState, Observation | None]:
         """Look at everything before anything is touched.
 
         Raises:
             Failed: this node cannot go; the outcome says why.
         """
         reading = self.back_end.read(host, {**self.every, **goal.attributes})
-        if others := foreign(reading, past.staged):
-            raise Failed(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
+        if others := foreign_pending(reading, past.staged):
+            raise NodeError(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
         try:
             seen = self.look(host.node)
-        except Failed:
+        except NodeError:
             if not past.in_flight:
                 raise
             return reading, None
@@ -87,14 +89,16 @@ class Passage:
             self.back_end.stage(host, reading, goal.attributes)
         return reading, seen
 
-    def arrived(self, past: History, reading: Reading, seen: Seen | None, goal: Goal) -> bool:
+    def arrived(
+        self, past: History, reading: FirmwareState, seen: Observation | None, goal: TargetMode
+    ) -> bool:
         """Tell whether a node is where it shall be, with nothing waiting."""
         if seen is None or past.in_flight or reading.pending:
             return False
-        set_so = not self.back_end.reads_current_values or not differing(reading, goal.attributes)
+        set_so = not self.back_end.reads_current_values or not to_change(reading, goal.attributes)
         return set_so and goal.shown_by(seen)
 
-    def go(self, host: Host, goal: Goal, log: Journal) -> Seen:
+    def go(self, host: Host, goal: TargetMode, log: Journal) -> Observation:
         """Take one node that is out of service into `goal`; return what it shows there.
 
         Raises:
@@ -108,10 +112,10 @@ class Passage:
         if past.original is None:
             now = {name: reading.current[name] for name in self.every if name in reading.current}
             log.result("original", address=host.address, attributes=now, seen=seen.as_json())
-        if others := foreign(reading, past.staged):
-            raise Failed(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
+        if others := foreign_pending(reading, past.staged):
+            raise NodeError(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
         before = dict(reading.current)
-        changes = differing(reading, goal.attributes)
+        changes = to_change(reading, goal.attributes)
         if changes or reading.pending:
             log.intent("stage", attributes=dict(goal.attributes), before=before)
             self.back_end.stage(host, reading, goal.attributes)
@@ -125,12 +129,12 @@ class Passage:
         return seen
 
     def _restart(
-        self, host: Host, reading: Reading, goal: Goal, log: Journal, boot_id: str
-    ) -> Seen:
+        self, host: Host, reading: FirmwareState, goal: TargetMode, log: Journal, boot_id: str
+    ) -> Observation:
         log.intent("reset", boot_id=boot_id)
         try:
             self.back_end.reset(host, reading, goal.attributes)
-        except Failed as failed:
+        except NodeError as failed:
             # No answer does not mean that it was not heard: whether the node goes down tells.
             if failed.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
                 log.result("reset", void=True)
@@ -143,19 +147,19 @@ class Passage:
         """See the end of a reset that was, or was about to be, asked for when we were stopped."""
         try:
             self._await_boot(host, log, boot_id)
-        except Failed as failed:
+        except NodeError as failed:
             if failed.outcome is not Outcome.NOT_RESET:
                 raise
             log.result("reset", void=True)
 
-    def _await_boot(self, host: Host, log: Journal, boot_id: str) -> Seen:
+    def _await_boot(self, host: Host, log: Journal, boot_id: str) -> Observation:
         """Wait until the node answers with another boot id; the only proof of a reset."""
         start = time.monotonic()
         down = False
         while True:
             try:
                 seen = self.look(host.node)
-            except Failed as failed:
+            except NodeError as failed:
                 if not down:
                     log.result("down", said=failed.text)
                 down = True
@@ -166,13 +170,20 @@ class Passage:
             spent = time.monotonic() - start
             if not down and spent > self.firmware.settle_s:
                 text = f"still up after {spent:.0f} s, with boot id {boot_id}"
-                raise Failed(Outcome.NOT_RESET, text)
+                raise NodeError(Outcome.NOT_RESET, text)
             if spent > self.firmware.boot_limit_s:
-                raise Failed(Outcome.NO_RETURN, f"not back {spent:.0f} s after its reset")
+                raise NodeError(Outcome.NO_RETURN, f"not back {spent:.0f} s after its reset")
             if self.stop.wait(self.firmware.poll_s):
-                raise Failed(Outcome.STOPPED, "told to stop while it boots")
+                raise NodeError(Outcome.STOPPED, "told to stop while it boots")
 
-    def _prove(self, host: Host, goal: Goal, seen: Seen, before: Settings, earlier: Seen) -> None:
+    def _prove(
+        self,
+        host: Host,
+        goal: TargetMode,
+        seen: Observation,
+        before: Settings,
+        earlier: Observation,
+    ) -> None:
         """Accept the mode by what acts after the boot, in the firmware and in the system."""
         now = self.back_end.verify(host, goal.attributes)
         if now is not None:
@@ -184,30 +195,30 @@ class Passage:
             if wrong:
                 stayed = all(before.get(name) == value for name, value in wrong.items())
                 outcome = Outcome.NOT_APPLIED if stayed else Outcome.OTHER_MODE
-                raise Failed(outcome, f"after the boot the firmware has {_told(wrong)}")
+                raise NodeError(outcome, f"after the boot the firmware has {_told(wrong)}")
         try:
             goal.judge(seen)
-        except Failed as failed:
+        except NodeError as failed:
             same = (seen.layout, seen.settings) == (earlier.layout, earlier.settings)
             if failed.outcome is Outcome.OTHER_MODE and same:
-                raise Failed(Outcome.NOT_APPLIED, failed.text) from None
+                raise NodeError(Outcome.NOT_APPLIED, failed.text) from None
             raise
 
 
-def goal_of_return(past: History) -> Goal:
+def original_state(past: History) -> TargetMode:
     """Return the way back: the attributes of before, and a system that shows what it showed."""
     original, shown = dict(past.original or {}), dict(past.original_seen)
 
-    def judge(seen: Seen) -> None:
+    def judge(seen: Observation) -> None:
         if past.original is None:
             return  # stopped before anything was asked: as it is, it was
         now = seen.as_json()
         kept = ("numa", "smbios")
         if any(now[key] != shown.get(key) for key in kept):
             text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in kept)
-            raise Failed(Outcome.OTHER_MODE, text)
+            raise NodeError(Outcome.OTHER_MODE, text)
 
-    return Goal(RESTORED, original, judge)
+    return TargetMode(RESTORED, original, judge)
 
 
 def _told(settings: Mapping[str, object]) -> str:

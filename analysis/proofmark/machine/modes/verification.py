@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
-from proofmark.machine.outcome import Failed, Outcome
-from proofmark.site.node.numa import Layout, alike, layout_of_domains
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.site.node.numa import NumaShape, numa_shape_of_domains, same_numa_shape
 from proofmark.site.node.probe_text import read_stream
 from proofmark.site.node.smbios import knl_mode
 
@@ -18,7 +18,7 @@ LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """A node at one moment.
 
     Attributes:
@@ -28,7 +28,7 @@ class Seen:
     """
 
     boot_id: str
-    layout: Layout
+    layout: NumaShape
     settings: Mapping[str, str]
     silent: str
     clock: int
@@ -39,14 +39,14 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ExpectedState:
     """What a node must show in a mode; `settings` in the words of the inventory."""
 
     settings: Mapping[str, str]
-    layout: Layout
+    layout: NumaShape
 
 
-def read_seen(text: str, source: str, smbios: Literal["knl"] | None) -> Seen:
+def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> Observation:
     """Read what ``mode-probe.sh`` printed.
 
     Raises:
@@ -58,7 +58,9 @@ def read_seen(text: str, source: str, smbios: Literal["knl"] | None) -> Seen:
     settings = knl_mode(table, source) if smbios == "knl" and table else {}
     try:
         domains = [_domain(values) for values in stream.tables("numa").values()]
-        return Seen(boot["id"], layout_of_domains(domains), settings, silent, int(boot["clock"]))
+        return Observation(
+            boot["id"], numa_shape_of_domains(domains), settings, silent, int(boot["clock"])
+        )
     except (KeyError, ValueError, RangeSetException) as error:
         raise stream.wrong("", f"a value that cannot be read ({error})", "what it prints") from None
 
@@ -69,19 +71,21 @@ def _domain(values: Mapping[str, str]) -> tuple[int, int]:
     return len(RangeSet(cpus)) if cpus else 0, int(values["memory_kb"]) << 10
 
 
-def shows(seen: Seen, shapes: Mapping[str, Shape]) -> list[str]:
+def matching_modes(seen: Observation, shapes: Mapping[str, ExpectedState]) -> list[str]:
     """Return the modes that a node can be in, by all that it shows."""
     return [name for name, shape in shapes.items() if _fits(seen, shape)]
 
 
-def _fits(seen: Seen, shape: Shape) -> bool:
+def _fits(seen: Observation, shape: ExpectedState) -> bool:
     told = {name: value for name, value in seen.settings.items() if name in shape.settings}
-    return alike(seen.layout, shape.layout) and all(
+    return same_numa_shape(seen.layout, shape.layout) and all(
         shape.settings[name] == value for name, value in told.items()
     )
 
 
-def judge(seen: Seen, mode: str, shapes: Mapping[str, Shape], smbios: str | None) -> None:
+def verify_mode(
+    seen: Observation, mode: str, shapes: Mapping[str, ExpectedState], smbios: str | None
+) -> None:
     """Accept a node that shows `mode`, and none that may be in another.
 
     Raises:
@@ -89,17 +93,19 @@ def judge(seen: Seen, mode: str, shapes: Mapping[str, Shape], smbios: str | None
     """
     shape = shapes[mode]
     if not _fits(seen, shape):
-        others = ", ".join(shows(seen, shapes)) or "no mode that is declared"
+        others = ", ".join(matching_modes(seen, shapes)) or "no mode that is declared"
         told = ", ".join(f"{name} {value}" for name, value in seen.settings.items())
         text = f"not {mode} but {others}: {seen.layout}{'; SMBIOS: ' if told else ''}{told}"
-        raise Failed(Outcome.OTHER_MODE, text)
+        raise NodeError(Outcome.OTHER_MODE, text)
     if smbios and not seen.settings and shape.settings.get("cluster") in LOOK_ALIKE:
         why = seen.silent or "the tables do not tell"
-        raise Failed(Outcome.UNPROVEN, f"{', '.join(LOOK_ALIKE)} look alike without SMBIOS: {why}")
+        raise NodeError(
+            Outcome.UNPROVEN, f"{', '.join(LOOK_ALIKE)} look alike without SMBIOS: {why}"
+        )
     same = [
         name
         for name, other in shapes.items()
         if name != mode and other.settings != shape.settings and _fits(seen, other)
     ]
     if same:
-        raise Failed(Outcome.UNPROVEN, f"{mode} or {', '.join(same)}: {seen.layout}")
+        raise NodeError(Outcome.UNPROVEN, f"{mode} or {', '.join(same)}: {seen.layout}")

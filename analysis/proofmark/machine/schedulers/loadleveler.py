@@ -6,8 +6,8 @@ import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.machine.scheduler import Refused, Request, Scheduler, ask, ssh_to
-from proofmark.runs.job_state import Report, State
+from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, ask_scheduler, ssh_to
+from proofmark.runs.job_state import JobStatus, State
 
 _SILENT = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 
@@ -77,32 +77,32 @@ class LoadLeveler(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; filters of the site may talk before the answer."""
-        said = ask("llsubmit", str(script), silent=_SILENT)
+        said = ask_scheduler("llsubmit", str(script), silent=_SILENT)
         for line in said.splitlines():
             if line.startswith("llsubmit: The job ") and line.count('"') == 2:
                 return line.split('"')[1]
-        raise Refused(f"llsubmit: {said.strip()[-200:]}")
+        raise SchedulerError(f"llsubmit: {said.strip()[-200:]}")
 
     def find(self, name: str) -> str:
         """Return the job that is called `name`."""
         return next((job for job, _, called in _queue() if called == name), "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Ask llq once for all jobs of this user."""
         found = {job: _state(word) for job, word, _ in _queue()}
         return {job: found[job] for job in ids if job in found}
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Return nothing: the history is the administrators'."""
         return None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs."""
-        ask("llcancel", *ids, silent=_SILENT)
+        ask_scheduler("llcancel", *ids, silent=_SILENT)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Ask llstatus once."""
-        said = ask("llstatus", "-r", "%n", "%sta", silent=_SILENT)
+        said = ask_scheduler("llstatus", "-r", "%n", "%sta", silent=_SILENT)
         told = dict(line.split("!", 1) for line in said.splitlines() if line.count("!") == 1)
         short = {name.partition(".")[0]: state for name, state in told.items()}
         found = {name: told.get(name, short.get(name, "")) for name in names}
@@ -111,15 +111,15 @@ class LoadLeveler(Scheduler):
 
 def _queue() -> list[tuple[str, str, str]]:
     """Return job, state and name of every job; a job has one step here, of number 0."""
-    said = ask("llq", "-u", getpass.getuser(), "-r", "%id", "%st", "%jn", silent=_SILENT)
+    said = ask_scheduler("llq", "-u", getpass.getuser(), "-r", "%id", "%st", "%jn", silent=_SILENT)
     if _NOTHING in said:
         return []
     told = (line.split("!") for line in said.splitlines() if line.count("!") == 2)
     return [(step.removesuffix(".0"), word, name) for step, word, name in told]
 
 
-def _state(word: str) -> Report:
-    return Report(_STATES.get(word, State.UNKNOWN), word)
+def _state(word: str) -> JobStatus:
+    return JobStatus(_STATES.get(word, State.UNKNOWN), word)
 
 
 def _node(state: str) -> str:

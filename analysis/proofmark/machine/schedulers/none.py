@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_state import JobStatus, State
 
 _GRACE_S = 60
 """A stopped step needs up to 2 s to end its program by force; then the job writes its notes.
@@ -61,13 +61,13 @@ class NoScheduler(DrainingScheduler):
         """Return nothing: a job does not outlive the process that started it."""
         return ""
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Ask whether the children still run, and how they ended."""
         return {job: _state(_children[job].poll()) for job in ids if job in _children}
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Say of a job of an earlier process that it died with that."""
-        return Report(State.CANCELLED, "who ran it was killed")
+        return JobStatus(State.CANCELLED, "who ran it was killed")
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Stop the children: each stops its step, which stops its program."""
@@ -99,10 +99,10 @@ class NoScheduler(DrainingScheduler):
         return ""
 
 
-def _state(code: int | None) -> Report:
+def _state(code: int | None) -> JobStatus:
     if code is None:
-        return Report(State.RUNNING)
+        return JobStatus(State.RUNNING)
     if code == 0:
-        return Report(State.ENDED)
+        return JobStatus(State.ENDED)
     said = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
-    return Report(State.FAILED, said)
+    return JobStatus(State.FAILED, said)

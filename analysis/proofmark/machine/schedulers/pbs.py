@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.outcome import Failed, Outcome
-from proofmark.machine.scheduler import DrainingScheduler, NoAnswer, NodeStatus, Request, ask
-from proofmark.runs.job_state import Report, State
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.scheduler import (
+    DrainingScheduler,
+    NodeStatus,
+    Request,
+    SchedulerUnavailable,
+    ask_scheduler,
+)
+from proofmark.runs.job_state import JobStatus, State
 
 _SILENT = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
 
@@ -98,36 +104,36 @@ class Pbs(DrainingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        return ask("qsub", str(script), silent=_SILENT).split()[-1]
+        return ask_scheduler("qsub", str(script), silent=_SILENT).split()[-1]
 
     def find(self, name: str) -> str:
         """Return the job that is called `name`."""
-        found = ask("qselect", "-N", name, silent=_SILENT).split()
+        found = ask_scheduler("qselect", "-N", name, silent=_SILENT).split()
         return found[0] if found else ""
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Ask qstat once, for ended ones too."""
         codes = (0, _UNKNOWN_JOB, _FINISHED_JOB)
-        said = ask("qstat", "-x", "-f", "-F", "json", *ids, silent=_SILENT, good=codes)
+        said = ask_scheduler("qstat", "-x", "-f", "-F", "json", *ids, silent=_SILENT, good=codes)
         try:
             jobs: dict[str, dict[str, Any]] = (
                 json.loads(said).get("Jobs", {}) if said.strip() else {}
             )
         except ValueError:
-            raise NoAnswer(f"qstat: no JSON but {said[-100:]!r}") from None
+            raise SchedulerUnavailable(f"qstat: no JSON but {said[-100:]!r}") from None
         return {job: _state(told) for job, told in jobs.items() if job in ids}
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Return nothing: `states` asks the history already, where the server keeps one."""
         return None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Delete the jobs; one that has ended is none to complain about."""
-        ask("qdel", *ids, silent=_SILENT, good=(0, _UNKNOWN_JOB, _FINISHED_JOB))
+        ask_scheduler("qdel", *ids, silent=_SILENT, good=(0, _UNKNOWN_JOB, _FINISHED_JOB))
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Ask pbsnodes once."""
-        said = json.loads(ask("pbsnodes", "-a", "-F", "json", silent=_SILENT))
+        said = json.loads(ask_scheduler("pbsnodes", "-a", "-F", "json", silent=_SILENT))
         told: dict[str, dict[str, Any]] = said.get("nodes", {})
         wanted = set(names)
         return {
@@ -147,7 +153,7 @@ class Pbs(DrainingScheduler):
                     bool(states & OUT), not each.get("jobs"), str(each.get("comment", ""))
                 )
         if missing := sorted(set(nodes) - found.keys()):
-            raise Failed(Outcome.UNEXPECTED, f"pbsnodes does not know {', '.join(missing[:5])}")
+            raise NodeError(Outcome.UNEXPECTED, f"pbsnodes does not know {', '.join(missing[:5])}")
         return found
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
@@ -164,12 +170,12 @@ class Pbs(DrainingScheduler):
         """Return why we may not drain, or nothing: its comment is set to what it is."""
         try:
             _pbsnodes("-C", self.node_status([node])[node].reason, node)
-        except Failed as failed:
+        except NodeError as failed:
             return failed.text
         return ""
 
 
-def _state(told: Mapping[str, Any]) -> Report:
+def _state(told: Mapping[str, Any]) -> JobStatus:
     letter, comment = str(told.get("job_state", "")), str(told.get("comment", ""))
     state = _STATES.get(letter, State.UNKNOWN)
     code, substate = told.get("Exit_status"), told.get("substate")
@@ -181,7 +187,7 @@ def _state(told: Mapping[str, Any]) -> Report:
         state = State.CANCELLED
     elif letter == "Q" and comment.startswith(("Can Never Run", "Not Running: Node")):
         state = State.UNAVAILABLE
-    return Report(state, " ".join(filter(None, (letter, comment))))
+    return JobStatus(state, " ".join(filter(None, (letter, comment))))
 
 
 def _node(state: str, comment: str) -> str:

@@ -9,14 +9,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from proofmark.machine.scheduler import (
-    NoAnswer,
-    Refused,
     Request,
     Scheduler,
-    ask,
+    SchedulerError,
+    SchedulerUnavailable,
+    ask_scheduler,
     one_by_one,
 )
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_state import JobStatus, State
 
 _SILENT = ("nable to send message", "nable to contact", "commlib error", "got no connection")
 
@@ -84,22 +84,22 @@ class GridEngine(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        said = ask("qsub", "-terse", str(script), silent=_SILENT)
+        said = ask_scheduler("qsub", "-terse", str(script), silent=_SILENT)
         return said.split()[-1]
 
     def find(self, name: str) -> str:
         """Return the job that is called `name`."""
         return next((job for job, _, called in _queue() if called == name), "")
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Ask qstat once for all jobs of this user; it forgets one as soon as that has ended."""
         return {job: _state(letters) for job, letters, _ in _queue() if job in ids}
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Ask the accounts, which lag some seconds behind."""
         try:
-            said = ask("qacct", "-j", job, silent=_SILENT)
-        except (NoAnswer, Refused):
+            said = ask_scheduler("qacct", "-j", job, silent=_SILENT)
+        except (SchedulerUnavailable, SchedulerError):
             return None
         told = dict(
             line.split(None, 1) for line in said.splitlines() if len(line.split(None, 1)) == 2
@@ -109,16 +109,16 @@ class GridEngine(Scheduler):
             return None
         number = failed.split()[0]
         if failed != "0" and told.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
-            return Report(State.CANCELLED, f"by {told['deleted_by'].strip()}")
-        return Report(_FAILURES.get(number, State.NODE_FAILED), "" if number == "0" else failed)
+            return JobStatus(State.CANCELLED, f"by {told['deleted_by'].strip()}")
+        return JobStatus(_FAILURES.get(number, State.NODE_FAILED), "" if number == "0" else failed)
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Delete the jobs; one that has ended is none to complain about."""
-        ask("qdel", ",".join(ids), silent=_SILENT, good=(0, 1))
+        ask_scheduler("qdel", ",".join(ids), silent=_SILENT, good=(0, 1))
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Ask qstat once for the queue instances."""
-        said = ask("qstat", "-f", "-u", "nobody", silent=_SILENT)
+        said = ask_scheduler("qstat", "-f", "-u", "nobody", silent=_SILENT)
         told: dict[str, str] = {}
         for words in (line.split() for line in said.splitlines() if "@" in line):
             node, slots, flags = words[0].partition("@")[2], words[2], "".join(words[5:6])
@@ -130,11 +130,11 @@ class GridEngine(Scheduler):
 
 def _queue() -> list[tuple[str, str, str]]:
     """Return number, state and name of every job."""
-    said = ask("qstat", "-xml", "-u", getpass.getuser(), silent=_SILENT)
+    said = ask_scheduler("qstat", "-xml", "-u", getpass.getuser(), silent=_SILENT)
     try:
         jobs = ElementTree.fromstring(said).iter("job_list")
     except ElementTree.ParseError:
-        raise NoAnswer(f"qstat: no XML but {said[-100:]!r}") from None
+        raise SchedulerUnavailable(f"qstat: no XML but {said[-100:]!r}") from None
     return [
         (
             job.findtext("JB_job_number", ""),
@@ -145,6 +145,6 @@ def _queue() -> list[tuple[str, str, str]]:
     ]
 
 
-def _state(letters: str) -> Report:
+def _state(letters: str) -> JobStatus:
     state = next((state for letter, state in _STATES if letter in letters), State.UNKNOWN)
-    return Report(state, letters)
+    return JobStatus(state, letters)

@@ -11,16 +11,16 @@ from pathlib import Path
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     DrainingScheduler,
-    NoAnswer,
     NodeStatus,
-    Refused,
     Request,
-    ask,
+    SchedulerError,
+    SchedulerUnavailable,
+    ask_scheduler,
 )
-from proofmark.runs.job_state import Report, State
+from proofmark.runs.job_state import JobStatus, State
 
 _SILENT = ("nable to contact", "timed out", "connect failure", "temporarily unable", "Zero Bytes")
 
@@ -116,39 +116,41 @@ class Slurm(DrainingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        said = ask("sbatch", "--parsable", str(script), silent=_SILENT)
+        said = ask_scheduler("sbatch", "--parsable", str(script), silent=_SILENT)
         return said.strip().partition(";")[0]
 
     def find(self, name: str) -> str:
         """Return the job that is called `name`."""
-        found = ask(*_squeue("%i", f"--name={name}"), silent=_SILENT).split()
+        found = ask_scheduler(*_squeue("%i", f"--name={name}"), silent=_SILENT).split()
         return found[0] if found else ""
 
-    def states(self, ids: Sequence[str]) -> Mapping[str, Report]:
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Ask squeue once for all jobs of this user; it lists ended jobs until MinJobAge."""
         # Not --jobs: an id that is no longer known makes an error of the whole question.
-        lines = ask(*_squeue("%i|%T|%r", "--states=all"), silent=_SILENT).splitlines()
+        lines = ask_scheduler(*_squeue("%i|%T|%r", "--states=all"), silent=_SILENT).splitlines()
         known = (line.split("|", 2) for line in lines if line.count("|") >= 2)
         return {job: _state(word, reason) for job, word, reason in known if job in ids}
 
-    def ended(self, job: str) -> Report | None:
+    def ended(self, job: str) -> JobStatus | None:
         """Ask the accounts, where there are any."""
         try:
-            said = ask(
+            said = ask_scheduler(
                 "sacct", "--noheader", "--parsable2", "-X", f"--jobs={job}", "--format=State"
             )
-        except (Refused, NoAnswer, BadInput):
+        except (SchedulerError, SchedulerUnavailable, BadInput):
             return None
         return _state(said.split()[0], "") if said.split() else None
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; one that has ended is none to complain about."""
-        ask("scancel", "--quiet", *ids, silent=_SILENT)
+        ask_scheduler("scancel", "--quiet", *ids, silent=_SILENT)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Ask sinfo once."""
         wanted = f"--nodes={folded(names)}"
-        said = ask("sinfo", "--noheader", "--Node", wanted, "--format=%N|%T|%E", silent=_SILENT)
+        said = ask_scheduler(
+            "sinfo", "--noheader", "--Node", wanted, "--format=%N|%T|%E", silent=_SILENT
+        )
         told = (line.split("|", 2) for line in said.splitlines())
         return {name: _node(state, reason) for name, state, reason in told}
 
@@ -157,7 +159,7 @@ class Slurm(DrainingScheduler):
         text = _scontrol("--oneliner", "show", "node", folded(nodes))
         found = dict(_node_status(line) for line in text.splitlines() if line.strip())
         if missing := sorted(set(nodes) - found.keys()):
-            raise Failed(Outcome.UNEXPECTED, f"scontrol does not know {folded(missing)}")
+            raise NodeError(Outcome.UNEXPECTED, f"scontrol does not know {folded(missing)}")
         return found
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
@@ -177,7 +179,7 @@ class Slurm(DrainingScheduler):
             line = _scontrol("--oneliner", "show", "node", node)
             there = re.search(r" Comment=(.*?)(?= \w+=|$)", line)
             _scontrol("update", f"NodeName={node}", f"Comment={there[1] if there else ''}")
-        except Failed as failed:
+        except NodeError as failed:
             return failed.text
         return ""
 
@@ -206,12 +208,12 @@ def _squeue(form: str, *options: str) -> list[str]:
     return ["squeue", "--noheader", f"--user={os.getuid()}", *options, f"--format={form}"]
 
 
-def _state(word: str, reason: str) -> Report:
+def _state(word: str, reason: str) -> JobStatus:
     state = _STATES.get(word, State.UNKNOWN)
     if word == "PENDING":
         state = next((found for part, found in _REASONS.items() if reason.startswith(part)), state)
     told = reason if reason not in ("None", "") else ""
-    return Report(state, " ".join(filter(None, (word, told))))
+    return JobStatus(state, " ".join(filter(None, (word, told))))
 
 
 def _node(state: str, reason: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from ClusterShell.NodeSet import NodeSet
 
-from proofmark.common.errors import BadInput, Mistake, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import size
 from proofmark.runs.run import Run
 from proofmark.site.node.parts import read_mounts
@@ -111,7 +111,7 @@ def _quota(lines: Iterable[str], source: str) -> list[int]:
 
 def judge_scratch(
     facts: Sequence[ScratchFacts], demand: Scratch, peak_bytes: int, *, may_create: bool
-) -> list[Mistake]:
+) -> list[InputError]:
     """Return what speaks against the scratch directory, each with the nodes that say so.
 
     `peak_bytes` is the most that the plan leaves there at one time. With `may_create` the directory
@@ -123,13 +123,13 @@ def judge_scratch(
     def missing(node: ScratchFacts) -> bool:
         return node.nearest not in ({f"{path}", f"{path.parent}"} if may_create else {f"{path}"})
 
-    found: list[Mistake] = []
+    found: list[InputError] = []
 
     def refuse(
         wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
     ) -> None:
         for text, nodes in _nodes_by(filter(wrong, facts), what).items():
-            found.append(Mistake(demand.path, f"on {nodes}", text, accepted))
+            found.append(InputError(demand.path, f"on {nodes}", text, accepted))
 
     refuse(
         lambda node: node.path != f"{path}",
@@ -177,7 +177,7 @@ def judge_scratch(
     systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
     if len(systems) > 1:
         told = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
-        found.append(Mistake(demand.path, "", told, "one file system on all nodes"))
+        found.append(InputError(demand.path, "", told, "one file system on all nodes"))
     return found
 
 
@@ -215,22 +215,26 @@ def refuse_scratch(
     """
     mistakes = judge_scratch(facts, demand, run.plan.totals.scratch_peak_bytes, may_create=False)
     if any(node.written is None for node in facts):
-        mistakes.append(Mistake(demand.path, "", "a probe that did not write", "one that did (-w)"))
+        mistakes.append(
+            InputError(demand.path, "", "a probe that did not write", "one that did (-w)")
+        )
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
-        mistakes.append(Mistake(demand.path, "", f"written by {', '.join(others)}", f"by {user}"))
+        mistakes.append(
+            InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
+        )
     for found, blind in _nodes_by(
         (node for node in facts if node.shared != mark),
         lambda node: _plain(node.shared or "nothing", mark),
     ).items():
         accepted = "what another node of the run wrote there: one file system on all nodes"
-        mistakes.append(Mistake(demand.path, f"on {blind}", found, accepted))
+        mistakes.append(InputError(demand.path, f"on {blind}", found, accepted))
     for found, those in _nodes_by(
         (node for node in facts if block_bytes and node.layout),
         lambda node: " / ".join(node.layout),
     ).items():
         if f"{block_bytes}" not in found.split():
             accepted = f"a block size of {block_bytes}, for which the plan takes it"
-            mistakes.append(Mistake(demand.path, f"on {those}", found, accepted))
+            mistakes.append(InputError(demand.path, f"on {those}", found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.nodesets import fold, folded, unfold
-from proofmark.machine.node_scripts import Script, say, tell, within_budget
-from proofmark.machine.outcome import Failed
+from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes, say
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
     judge_scratch,
@@ -32,7 +32,7 @@ from proofmark.site.storage import Scratch
 
 
 @dataclass(frozen=True)
-class Nodes:
+class ScratchTarget:
     """The nodes whose scratch is meant, and what is required of it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Nodes:
         return mount_commands(self.demand)
 
     @property
-    def others(self) -> Iterator[Nodes]:
+    def others(self) -> Iterator[ScratchTarget]:
         """The further file systems that the plan writes to, which the site has mounted.
 
         Two block sizes of GPFS are two file systems: each is of the first one's type.
@@ -66,16 +66,16 @@ class Nodes:
                 demand = Scratch(path=each.path, type=kept.type, off_root=kept.off_root)
                 yield replace(self, demand=demand, block_bytes=each.block_bytes)
 
-    def tell(
+    def run_on_nodes(
         self, names: Sequence[str], *scripts: Script
-    ) -> tuple[dict[str, str], dict[str, Failed]]:
+    ) -> tuple[dict[str, str], dict[str, NodeError]]:
         """Run `scripts` on `names`."""
-        return tell(self.site, names, *scripts)
+        return run_on_nodes(self.site, names, *scripts)
 
-    def lose(self, lost: Mapping[str, Failed]) -> None:
+    def lose(self, lost: Mapping[str, NodeError]) -> None:
         """Name the nodes that are lost, as far as the budget goes."""
         accepted = "a node that mounts it and answers"
-        within_budget(self.site, self.demand.path, len(self.names), lost, accepted)
+        check_failure_budget(self.site, self.demand.path, len(self.names), lost, accepted)
 
     def mount(self, verb: str) -> Script:
         """Return the script that mounts, unmounts or looks, and its words."""
@@ -101,7 +101,7 @@ def _waiting(run: Run, mode: str) -> list[str]:
 
 def nodes_of(
     opened: Run, mode: str = "", scratch_dir: str = "", *, user: str = "", may_create: bool = True
-) -> Nodes:
+) -> ScratchTarget:
     """Return the nodes of a run, or those on which steps of `mode` wait.
 
     Raises:
@@ -116,10 +116,10 @@ def nodes_of(
     names = _waiting(opened, mode) if mode else opened.plan.nodes()
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
-    return Nodes(opened, site, names, demand, block, user, may_create)
+    return ScratchTarget(opened, site, names, demand, block, user, may_create)
 
 
-def look(nodes: Nodes) -> list[str]:
+def look(nodes: ScratchTarget) -> list[str]:
     """Say what would be mounted where, and what speaks against the directory; change nothing."""
     texts, lost = _seen(nodes, "look")
     nodes.lose(lost)
@@ -135,7 +135,7 @@ def look(nodes: Nodes) -> list[str]:
     return would
 
 
-def _prove(nodes: Nodes) -> list[str]:
+def _prove(nodes: ScratchTarget) -> list[str]:
     """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
     if not nodes.names:
         say("no node waits for it")
@@ -158,9 +158,9 @@ def _prove(nodes: Nodes) -> list[str]:
 
 
 def _prove_one(
-    nodes: Nodes,
+    nodes: ScratchTarget,
     texts: Mapping[str, str],
-    lost: dict[str, Failed],
+    lost: dict[str, NodeError],
     proofs: list[str],
 ) -> list[str]:
     """Prove one directory on the nodes that have told of it in `texts`."""
@@ -175,12 +175,12 @@ def _prove_one(
     layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = ("-c",) if nodes.may_create else ()
-    made, gone = nodes.tell([first], nodes.probe(*create, "-k", mark, *layout, *told))
+    made, gone = nodes.run_on_nodes([first], nodes.probe(*create, "-k", mark, *layout, *told))
     changed = _who_said(made, "created") + _who_said(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    written, blind = nodes.tell(list(texts), nodes.probe("-w", *create, "-r", mark, *told))
+    written, blind = nodes.run_on_nodes(list(texts), nodes.probe("-w", *create, "-r", mark, *told))
     changed += _who_said(written, "created")
-    nodes.tell([first], nodes.probe("-d", mark))
+    nodes.run_on_nodes([first], nodes.probe("-d", mark))
     lost |= gone | blind
     nodes.lose(lost)
     user = nodes.site.partition.run_user
@@ -192,27 +192,27 @@ def _prove_one(
     return changed
 
 
-def _unmount(nodes: Nodes) -> list[str]:
+def _unmount(nodes: ScratchTarget) -> list[str]:
     """Take away what this run mounted, and nothing else."""
     names = _remembered(nodes.run)
     if not names or not nodes.demand.mount:
         return []
-    texts, lost = nodes.tell(names, nodes.mount("unmount"))
+    texts, lost = nodes.run_on_nodes(names, nodes.mount("unmount"))
     _remember(nodes.run, lost)
     nodes.lose(lost)
     return _who_said(texts, "unmounted")
 
 
-VERBS: Mapping[str, Callable[[Nodes], list[str]]] = {
+VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
     "look": look,
     "prove": _prove,
     "unmount": _unmount,
 }
 
 
-def _seen(nodes: Nodes, verb: str) -> tuple[dict[str, str], dict[str, Failed]]:
+def _seen(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
     first = [nodes.mount(verb)] if nodes.demand.mount else []
-    return nodes.tell(nodes.names, *first, nodes.probe())
+    return nodes.run_on_nodes(nodes.names, *first, nodes.probe())
 
 
 def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
@@ -227,7 +227,7 @@ def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
     return sorted({node for those in said.values() for node in those})
 
 
-def _refuse(nodes: Nodes, texts: Iterable[str], *, may_create: bool) -> None:
+def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
     peak = nodes.run.plan.totals.scratch_peak_bytes
     if wrong := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
         raise BadInput(*wrong)
@@ -242,7 +242,7 @@ def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
     ]
 
 
-def _note(nodes: Nodes, lost: Mapping[str, Failed]) -> None:
+def _note(nodes: ScratchTarget, lost: Mapping[str, NodeError]) -> None:
     """Note in the journals which nodes may not run a step for want of a scratch."""
     for node in nodes.names:
         log = Journal(nodes.run.folder, node)

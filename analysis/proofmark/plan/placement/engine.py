@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.plan.placement.model import Placement, Seat, Stretch
-from proofmark.plan.placement.request import Ask, counted
+from proofmark.plan.placement.model import CpuSlot, NodeRange, Placement
+from proofmark.plan.placement.request import PlacementRequest, counted
 from proofmark.plan.placement.rules import RULES, Rule
 from proofmark.site.node.topology import Topology
 
@@ -49,10 +49,12 @@ def place(
     if pus_per_core > topology.threads_per_core:
         available = f"at most {topology.threads_per_core}, what every core of the node has"
         raise bad_input(asked_in, "pus_per_core", str(pus_per_core), available)
-    ask = Ask(
+    ask = PlacementRequest(
         topology, placement, ranks, nodes, threads, pus_per_core, oversubscribe, asked_in=asked_in
     )
-    stretches = (Stretch(count, _seats(ask, rule, each)) for count, each in rule.over(ask) if count)
+    stretches = (
+        NodeRange(count, _seats(ask, rule, each)) for count, each in rule.over(ask) if count
+    )
     return Placement(placement, threads, tuple(stretches))
 
 
@@ -63,7 +65,7 @@ def _rule(name: str, asked_in: str) -> Rule:
     return RULES[name]
 
 
-def _seats(ask: Ask, rule: Rule, ranks: int) -> tuple[Seat, ...]:
+def _seats(ask: PlacementRequest, rule: Rule, ranks: int) -> tuple[CpuSlot, ...]:
     """Hand out the hardware threads of each core in the order in which it is asked for."""
     if not ranks:
         return ()
@@ -77,5 +79,5 @@ def _seats(ask: Ask, rule: Rule, ranks: int) -> tuple[Seat, ...]:
                 raise ask.refuse(asked, counted(ask.pus_per_core, "thread"))
             pus.append(core.pus[taken[core.index] % ask.pus_per_core])
             taken[core.index] += 1
-        seats.append(Seat(tuple(pus), cores))
+        seats.append(CpuSlot(tuple(pus), cores))
     return tuple(seats)

@@ -10,7 +10,7 @@ from proofmark.site.node.topology import Core
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class CpuSlot:
     """One rank's share of a node: a hardware thread (os index) and its core for each thread."""
 
     pus: tuple[int, ...]
@@ -18,7 +18,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class NodeRange:
     """Consecutive nodes that are laid out alike.
 
     Attributes:
@@ -27,7 +27,7 @@ class Stretch:
     """
 
     nodes: int
-    seats: tuple[Seat, ...]
+    seats: tuple[CpuSlot, ...]
 
     @property
     def ranks(self) -> int:
@@ -68,10 +68,10 @@ class RankPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks(Sequence[RankPlace]):
+class RankPlacements(Sequence[RankPlace]):
     """Every rank's place, made when it is looked at: thousands of like nodes cost no memory."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[NodeRange, ...]
 
     def __len__(self) -> int:
         return sum(stretch.ranks for stretch in self.stretches)
@@ -117,12 +117,12 @@ class Placement:
 
     name: str
     threads: int
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[NodeRange, ...]
 
     @property
-    def ranks(self) -> Ranks:
+    def ranks(self) -> RankPlacements:
         """Every rank's place, in rank order."""
-        return Ranks(self.stretches)
+        return RankPlacements(self.stretches)
 
     @property
     def nodes(self) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from proofmark.plan.placement.request import Ask, counted
+from proofmark.plan.placement.request import PlacementRequest, counted
 from proofmark.plan.placement.within_node import Layout
 from proofmark.site.node.topology import Core
 
 
-def same_tile(ask: Ask, ranks: int) -> Layout:
+def same_tile(ask: PlacementRequest, ranks: int) -> Layout:
     """Two cores of one level 2 cache."""
     for one, other in combinations(ask.topology.cores, 2):
         if one.tile is not None and one.tile == other.tile:
@@ -19,7 +19,7 @@ def same_tile(ask: Ask, ranks: int) -> Layout:
     raise ask.refuse("two cores of one level 2 cache", available)
 
 
-def same_socket(ask: Ask, ranks: int) -> Layout:
+def same_socket(ask: PlacementRequest, ranks: int) -> Layout:
     """Two cores of one socket; not of one tile, and of one NUMA domain, where there are such."""
 
     def preference(pair: tuple[Core, Core]) -> tuple[bool, bool]:
@@ -35,7 +35,7 @@ def same_socket(ask: Ask, ranks: int) -> Layout:
     return [(one,), (other,)]
 
 
-def other_socket(ask: Ask, ranks: int) -> Layout:
+def other_socket(ask: PlacementRequest, ranks: int) -> Layout:
     """The first core, and the first core of the nearest other socket."""
     first, *others = _first_cores(ask)
     if not others:
@@ -45,10 +45,10 @@ def other_socket(ask: Ask, ranks: int) -> Layout:
     return [(first,), (nearest,)]
 
 
-def hops_away(wanted: int) -> Callable[[Ask, int], Layout]:
+def hops_away(wanted: int) -> Callable[[PlacementRequest, int], Layout]:
     """Make the placement of two sockets at so many hops, as their NUMA distances tell."""
 
-    def lay(ask: Ask, ranks: int) -> Layout:
+    def lay(ask: PlacementRequest, ranks: int) -> Layout:
         hops = ask.topology.socket_hops
         for one, other in combinations(_first_cores(ask), 2):
             if hops.get((one.socket, other.socket)) == wanted:
@@ -60,7 +60,7 @@ def hops_away(wanted: int) -> Callable[[Ask, int], Layout]:
     return lay
 
 
-def _first_cores(ask: Ask) -> list[Core]:
+def _first_cores(ask: PlacementRequest) -> list[Core]:
     """The first core of every socket."""
     firsts: dict[int, Core] = {}
     for core in ask.topology.cores:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proofmark.common.errors import BadInput, Mistake
+from proofmark.common.errors import BadInput, InputError
 from proofmark.site.node.topology import Topology
 
 
-class Refused(BadInput):
+class PlacementError(BadInput):
     """The nodes cannot hold what is asked for; others may."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PlacementRequest:
     """Ranks × threads to lay on like nodes.
 
     Attributes:
@@ -57,10 +57,10 @@ class Ask:
             return f"at most {self.of_threads(self.room(cores))}"
         return f"ranks of at most {counted(cores * self.pus_per_core, 'thread')}"
 
-    def refuse(self, asked: str, available: str) -> Refused:
+    def refuse(self, asked: str, available: str) -> PlacementError:
         """The error that this placement cannot be had: what was asked for, what there is."""
         key = f"placement {self.name}"
-        return Refused(Mistake(self.asked_in, key, f"a request for {asked}", available))
+        return PlacementError(InputError(self.asked_in, key, f"a request for {asked}", available))
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proofmark.plan.placement import across_nodes as nodes
 from proofmark.plan.placement import pairs
 from proofmark.plan.placement import within_node as inside
-from proofmark.plan.placement.request import Ask
+from proofmark.plan.placement.request import PlacementRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Rule:
         within: lays a node's ranks on its cores (`inside`, `pairs`).
     """
 
-    over: Callable[[Ask], nodes.Shares]
-    within: Callable[[Ask, int], inside.Layout]
+    over: Callable[[PlacementRequest], nodes.Shares]
+    within: Callable[[PlacementRequest, int], inside.Layout]
 
 
 RULES: dict[str, Rule] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from proofmark.plan.placement import openmp
-from proofmark.plan.placement.request import Ask, counted
+from proofmark.plan.placement.request import PlacementRequest, counted
 from proofmark.site.node.topology import Core, NumaDomain
 
 Cores = tuple[Core, ...]
@@ -28,12 +28,12 @@ LEVELS: tuple[Level, ...] = (
 )
 
 
-def close(ask: Ask, ranks: int) -> Layout:
+def close(ask: PlacementRequest, ranks: int) -> Layout:
     """Next to each other, from the first core on: OpenMP's ``close`` over ranks and threads."""
     return _blocks(ask.topology.cores, ranks, ask.threads)
 
 
-def spread(ask: Ask, ranks: int) -> Layout:
+def spread(ask: PlacementRequest, ranks: int) -> Layout:
     """Far apart: OpenMP's ``spread`` over ranks, and over the threads in each rank's share."""
     cores = ask.topology.cores
     if ranks > len(cores):
@@ -42,7 +42,7 @@ def spread(ask: Ask, ranks: int) -> Layout:
     return [tuple(own[at] for at in openmp.spread(ask.threads, len(own))) for own in shares]
 
 
-def distributed(ask: Ask, ranks: int) -> Layout:
+def distributed(ask: PlacementRequest, ranks: int) -> Layout:
     """Dealt out in turn to books, in each book to its sockets, …; a rank's threads stay close."""
     cores = ask.topology.cores
     width = min(ask.threads, max(1, len(cores) // ranks))
@@ -50,7 +50,7 @@ def distributed(ask: Ask, ranks: int) -> Layout:
     return [_fill(slots[rank % len(slots)], ask.threads) for rank in range(ranks)]
 
 
-def fitted(ask: Ask, ranks: int) -> Layout:
+def fitted(ask: PlacementRequest, ranks: int) -> Layout:
     """As many ranks in each NUMA domain, every rank inside one, all laid alike.
 
     Of uneven domains each lends as many cores as the smallest has; a number of ranks that the
@@ -74,7 +74,7 @@ def fitted(ask: Ask, ranks: int) -> Layout:
     return layout
 
 
-def unfitted(ask: Ask, ranks: int) -> Layout:
+def unfitted(ask: PlacementRequest, ranks: int) -> Layout:
     """As `close`, blind to NUMA domains; refused where the ranks fit several domains all the same.
 
     They fit when every rank is inside one domain and every domain has as many ranks.
@@ -89,7 +89,7 @@ def unfitted(ask: Ask, ranks: int) -> Layout:
     return layout
 
 
-def _domains(ask: Ask) -> list[NumaDomain]:
+def _domains(ask: PlacementRequest) -> list[NumaDomain]:
     return [domain for domain in ask.topology.numa_domains if domain.cores]
 
 

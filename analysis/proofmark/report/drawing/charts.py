@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from proofmark.report.drawing.series import Line, Point, Spot
+from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.text import count, number
 
@@ -72,7 +72,7 @@ class Drawing:
     title: str
     text: str
     figure: Figure
-    points: Sequence[Point]
+    points: Sequence[Sample]
 
 
 def sheet() -> tuple[Figure, Axes]:
@@ -92,14 +92,14 @@ class Words:
 
 
 def over_bytes(
-    name: str, words: Words, lines: Sequence[Line], points: Sequence[Point]
+    name: str, words: Words, lines: Sequence[Series], points: Sequence[Sample]
 ) -> list[Drawing]:
     """Draw `lines` over a number of bytes, both axes logarithmic; nothing if no value fits there.
 
     A shade shows the range over repeats and nodes. There are as many lines as can be told apart;
     the text counts the others, and the values of 0, which have no place on such an axis.
     """
-    positive = [Line(line.label, _positive(line)) for line in lines]
+    positive = [Series(line.label, _positive(line)) for line in lines]
     whole = [line for line in positive if line.spots]
     drawn = whole[: len(COLOURS)]
     if not drawn:
@@ -125,7 +125,7 @@ def over_bytes(
     return [Drawing(name, words.title, text, figure, points)]
 
 
-def _positive(line: Line) -> tuple[Spot, ...]:
+def _positive(line: Series) -> tuple[PlotPoint, ...]:
     """Return what has a place on a logarithmic axis."""
     return tuple(spot for spot in line.spots if spot.low > 0)
 
@@ -156,7 +156,7 @@ def _scale_log(axes: Axes, y: Sequence[float]) -> None:
     axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
 
 
-def _described(lines: Sequence[Line], y_label: str, left_out: int, zeros: int) -> str:
+def _described(lines: Sequence[Series], y_label: str, left_out: int, zeros: int) -> str:
     said = []
     for line in lines:
         values = [spot.y for spot in line.spots]

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import is_bandwidth, message_bytes
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Point, lines_by, parameter
+from proofmark.report.drawing.series import Sample, lines_by, parameter
 from proofmark.report.plot import Context
 
 DISTANCES = {
@@ -40,7 +40,7 @@ def drawn(
     name: str,
     title: str,
     label: Callable[[Record], str],
-    points: Sequence[Point],
+    points: Sequence[Sample],
     context: Context,
     *,
     ordered: bool = False,

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
-from proofmark.report.drawing.series import Line, Point
+from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.plot import Context
 from proofmark.report.text import count, number, visible
@@ -44,7 +44,7 @@ class Panel:
     """One pair of axes; `level` is a named x at which a line stands."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Series]
     y: str | None = None
     level: tuple[str, float] | None = None
 
@@ -73,7 +73,7 @@ class Chart:
 
 
 def panels(
-    chart: Chart, content: Sequence[Panel], points: Sequence[Point], context: Context
+    chart: Chart, content: Sequence[Panel], points: Sequence[Sample], context: Context
 ) -> list[Drawing]:
     """Draw the panels that have lines; nothing where none has two places.
 
@@ -267,10 +267,10 @@ def _lacking(chart: Chart, context: Context) -> str:
     )
 
 
-def scaled(lines: Sequence[Line], factor: Callable[[float], float]) -> list[Line]:
+def scaled(lines: Sequence[Series], factor: Callable[[float], float]) -> list[Series]:
     """Return lines with each value multiplied by `factor` of its place."""
     return [
-        Line(
+        Series(
             line.label,
             tuple(
                 type(spot)(

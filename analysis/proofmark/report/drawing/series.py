@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.aggregate import Standing
+from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
 from proofmark.report.text import visible
@@ -18,7 +18,7 @@ Scalar = str | int | float
 
 
 @dataclass(frozen=True)
-class Point:
+class Sample:
     """One figure of the run: the median of its repeats (in `record`), its least and greatest."""
 
     record: Record
@@ -28,7 +28,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Spot:
+class PlotPoint:
     """One place of a line: the median over nodes at `x`, and the range over nodes and repeats."""
 
     x: float
@@ -38,23 +38,23 @@ class Spot:
 
 
 @dataclass(frozen=True)
-class Line:
+class Series:
     """Spots in the order of x; `label` says only what tells the line from its fellows."""
 
     label: str
-    spots: tuple[Spot, ...]
+    spots: tuple[PlotPoint, ...]
 
 
 MANY = 64
 """Nodes of which each is a point of its own; more of them are one point with their range."""
 
 
-def points_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Point]:
+def samples_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Sample]:
     """Return what can be drawn: INVALID measures something else than it claims."""
-    return list(_points(results.standing, wanted))
+    return list(_samples(results.standing, wanted))
 
 
-def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Point]:
+def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator[Sample]:
     """Yield the points of the figures that are wanted; many like nodes are one."""
     chosen = np.flatnonzero(standing.about(wanted) & standing.valid)
     alike: dict[int, list[int]] = {}
@@ -66,7 +66,7 @@ def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Po
         if len(figures) <= MANY:
             for figure in figures:
                 record = standing.record(figure)
-                yield Point(
+                yield Sample(
                     record, float(standing.median[figure]), float(low[figure]), float(high[figure])
                 )
             continue
@@ -77,7 +77,7 @@ def _points(standing: Standing, wanted: Callable[[Record], bool]) -> Iterator[Po
         middle = float(np.median(values))
         name = names[nodes.tobytes()]
         merged = replace(standing.record(figures[0]), node=name, value=middle)
-        yield Point(merged, middle, float(low[figures].min()), float(high[figures].max()))
+        yield Sample(merged, middle, float(low[figures].min()), float(high[figures].max()))
 
 
 def parameter(record: Record, name: str) -> float | None:
@@ -90,20 +90,20 @@ Measure = Callable[[Record], float | None]
 
 
 def lines_of(
-    points: Sequence[Point], x: Measure, besides: Collection[str], factor: Measure
-) -> list[Line]:
+    points: Sequence[Sample], x: Measure, besides: Collection[str], factor: Measure
+) -> list[Series]:
     """Sort points into lines over `x`, one for each setting of everything not in `besides`.
 
     `factor` brings each record's printed unit to that of the axis. Nodes do not part lines: like
     nodes are one line with its range.
     """
-    settings: dict[tuple[tuple[str, Scalar], ...], list[Point]] = {}
+    settings: dict[tuple[tuple[str, Scalar], ...], list[Sample]] = {}
     for point in points:
         known = {key: value for key, value in _setting(point.record).items() if key not in besides}
         settings.setdefault(tuple(known.items()), []).append(point)
     labels = _labels([dict(setting) for setting in settings])
     return [
-        Line(label, spots_of(members, x, factor))
+        Series(label, plot_points_of(members, x, factor))
         for label, members in zip(labels, settings.values(), strict=True)
     ]
 
@@ -134,16 +134,16 @@ def _label(setting: Mapping[str, Scalar]) -> str:
 
 
 def lines_by(
-    points: Sequence[Point], label: Callable[[Record], str], x: Measure, factor: Measure
-) -> list[Line]:
+    points: Sequence[Sample], label: Callable[[Record], str], x: Measure, factor: Measure
+) -> list[Series]:
     """Sort points into lines over `x` by their label, in the order in which labels first come."""
-    alike: dict[str, list[Point]] = {}
+    alike: dict[str, list[Sample]] = {}
     for point in points:
         alike.setdefault(label(point.record), []).append(point)
-    return [Line(visible(name), spots_of(each, x, factor)) for name, each in alike.items()]
+    return [Series(visible(name), plot_points_of(each, x, factor)) for name, each in alike.items()]
 
 
-def spots_of(points: Iterable[Point], x: Measure, factor: Measure) -> tuple[Spot, ...]:
+def plot_points_of(points: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
     """Return a spot for each place of `x`: the median over what is alike there."""
     places: dict[float, list[tuple[float, float, float]]] = {}
     for point in points:
@@ -152,7 +152,7 @@ def spots_of(points: Iterable[Point], x: Measure, factor: Measure) -> tuple[Spot
             triple = (point.value * scale, point.low * scale, point.high * scale)
             places.setdefault(place, []).append(triple)
     return tuple(
-        Spot(
+        PlotPoint(
             place,
             median(value for value, _, _ in alike),
             min(low for _, low, _ in alike),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Bars, Drawing, bars
-from proofmark.report.drawing.series import Line, Point, lines_of, parameter
+from proofmark.report.drawing.series import Sample, Series, lines_of, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Context, Plot
 from proofmark.report.text import number, sentence
@@ -25,13 +25,13 @@ def whole_rate(record: Record) -> float | None:
     return None if ranks is None else factor * ranks
 
 
-def _rates(points: Sequence[Point]) -> dict[str, float]:
+def _rates(points: Sequence[Sample]) -> dict[str, float]:
     """Return GFlop/s by choice; of several settings of one choice the best stands."""
     choices = dict.fromkeys(str(point.record.parameters[VARIANT]) for point in points)
     rates: dict[str, float] = {}
     for choice in choices:
         chosen = [point for point in points if point.record.parameters[VARIANT] == choice]
-        lines: list[Line] = lines_of(chosen, lambda _: 0.0, (), whole_rate)
+        lines: list[Series] = lines_of(chosen, lambda _: 0.0, (), whole_rate)
         found = [spot.y for line in lines for spot in line.spots]
         if found:
             rates[choice] = max(found)
@@ -52,7 +52,7 @@ class BlasKernels(Plot):
             and gigaflops(record) is not None
         )
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw two bars a kernel, and Rpeak as a line where it is known."""
         hpl = _rates([point for point in points if point.record.metric in HPL])
         dgemm = _rates([point for point in points if point.record.metric == DGEMM])

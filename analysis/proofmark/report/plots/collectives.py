@@ -9,7 +9,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Words, over_bytes
 from proofmark.report.drawing.labels import is_collective
 from proofmark.report.drawing.messages import is_time, message_bytes
-from proofmark.report.drawing.series import Point, lines_of
+from proofmark.report.drawing.series import Sample, lines_of
 from proofmark.report.drawing.ticks import microseconds
 from proofmark.report.plot import Context, Plot
 
@@ -26,7 +26,7 @@ class Collectives(Plot):
         timed = is_time(record) and message_bytes(record) is not None
         return is_collective(record.benchmark) and timed and not theirs
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw a line a collective."""
         lines = lines_of(points, message_bytes, {"bytes"}, microseconds)
         title = "Collective operations: time over message size"

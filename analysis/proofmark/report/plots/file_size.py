@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Words, over_bytes
-from proofmark.report.drawing.series import Point, lines_of, parameter
+from proofmark.report.drawing.series import Sample, lines_of, parameter
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
 
@@ -34,7 +34,7 @@ class FileSize(Plot):
             and megabytes_per_second(record) is not None
         )
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw writing and reading, each with a line a layout."""
         drawings: list[Drawing] = []
         for metric, what in METRICS.items():

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import fits, mode_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.drawing.series import Line, Point, lines_by, parameter
+from proofmark.report.drawing.series import Sample, Series, lines_by, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Context, Plot
 
@@ -23,9 +23,9 @@ def label(record: Record) -> str:
     return fits(mode_name(record.mode), record.placement)
 
 
-def _best(points: Sequence[Point]) -> list[Point]:
+def _best(points: Sequence[Sample]) -> list[Sample]:
     """Keep the best setting of each mode, placement and number of nodes: that is Rmax."""
-    best: dict[tuple[str, str, float | None], Point] = {}
+    best: dict[tuple[str, str, float | None], Sample] = {}
     for point in points:
         key = (point.record.mode, point.record.placement, nodes_of(point.record))
         if key not in best or point.value > best[key].value:
@@ -33,7 +33,7 @@ def _best(points: Sequence[Point]) -> list[Point]:
     return list(best.values())
 
 
-def _order(line: Line) -> str:
+def _order(line: Series) -> str:
     return ("b" if "not fitted" in line.label else "a") + line.label
 
 
@@ -49,7 +49,7 @@ class HplOverNodes(Plot):
         known = nodes_of(record) is not None and gigaflops(record) is not None
         return record.case == "hpl" and record.metric == "rmax" and known
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw Rmax, and beside it the part of Rpeak where that is known."""
         knl = any(point.record.system == "knl" for point in points)
         best = _best(points)

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import layout_name, memory_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Point, lines_by
+from proofmark.report.drawing.series import Sample, lines_by
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
 from proofmark.report.plots.file_size import METRICS, file_bytes
@@ -32,7 +32,7 @@ class IorOverFileSize(Plot):
         known = bool(file_bytes(record)) and megabytes_per_second(record) is not None
         return record.case == "ior" and record.metric in METRICS and as_paper and known
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw a panel for each memory that the processes were bound to."""
         knl = points[0].record.system == "knl"
         memories = list(

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name, mode_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.drawing.series import Point, lines_by, parameter
+from proofmark.report.drawing.series import Sample, lines_by, parameter
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
 
@@ -43,7 +43,7 @@ class StreamOverThreads(Plot):
         """Triad by threads; those of P2 are told by their second placement."""
         return is_stream(record) and record.metric == KERNEL
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw GB/s over threads, a line a memory and mode, where threads are spread only."""
         close = {point.record.mode for point in points if point.record.placement == "close"}
         points = [point for point in points if point.record.placement == "spread"]

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.drawing.series import Point, lines_by
+from proofmark.report.drawing.series import Sample, lines_by
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
 from proofmark.report.plots.p1_stream import is_stream, threads_of
@@ -29,7 +29,7 @@ def _chart(name: str, title: str) -> Chart:
 
 
 def _panels(
-    points: Sequence[Point], label: Callable[[Record], str], level: tuple[str, float] | None
+    points: Sequence[Sample], label: Callable[[Record], str], level: tuple[str, float] | None
 ) -> list[Panel]:
     memories = list(dict.fromkeys(point.record.parameters.get("memory", "") for point in points))
     content = []
@@ -52,7 +52,7 @@ class PlacementOfThreads(Plot):
         """The four kernels by threads, in a placement that the paper compares."""
         return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw a plot for each kernel, and one of all over twice the cores; close is required."""
         close = [point for point in points if point.record.placement == "close"]
         machine = context.machine

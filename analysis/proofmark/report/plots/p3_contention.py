@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import drawn, is_osu, pairs_of
-from proofmark.report.drawing.series import Point
+from proofmark.report.drawing.series import Sample
 from proofmark.report.plot import Context, Plot
 from proofmark.report.text import count
 
@@ -27,7 +27,7 @@ class SimultaneousPairs(Plot):
         """Pairs at the same time between two nodes."""
         return is_osu(record) and pairs_of(record) is not None
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw the bandwidth of a pair, a line a number of pairs; the band: worst to best pair."""
         title = "P3, figure 5: bandwidth of each of several pairs between two nodes"
         points = sorted(points, key=lambda point: pairs_of(point.record) or 0)

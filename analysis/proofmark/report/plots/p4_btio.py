@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import block_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Point, lines_by, parameter
+from proofmark.report.drawing.series import Sample, lines_by, parameter
 from proofmark.report.plot import Context, Plot
 
 CLASSES = ("A", "B", "C")
@@ -36,7 +36,7 @@ class BtIo(Plot):
         timed = record.metric == "io_time" and record.unit == "s"
         return record.case == "npb-btio" and timed and known
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw a figure a class, a panel a block size, a line a placement."""
         drawings: list[Drawing] = []
         for number, name in enumerate(CLASSES, start=1):

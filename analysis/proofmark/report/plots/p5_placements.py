@@ -12,7 +12,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import message_bytes
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Line, Point, Spot, lines_by, parameter
+from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by, parameter
 from proofmark.report.drawing.ticks import microseconds
 from proofmark.report.plot import Context, Plot
 from proofmark.report.text import count
@@ -26,7 +26,7 @@ def _label(record: Record) -> str:
     return count(round(parameter(record, "ranks") or 0), "process", "processes")
 
 
-def _figure_1(points: Sequence[Point], context: Context) -> list[Drawing]:
+def _figure_1(points: Sequence[Sample], context: Context) -> list[Drawing]:
     own = [p for p in points if p.record.benchmark == FIGURE_1 and message_bytes(p.record)]
     own.sort(key=lambda point: parameter(point.record, "ranks") or 0)
     content = [
@@ -53,7 +53,7 @@ def _figure_1(points: Sequence[Point], context: Context) -> list[Drawing]:
     return panels(chart, content, own, context)
 
 
-def times_of(points: Sequence[Point], collective: str) -> Values:
+def times_of(points: Sequence[Sample], collective: str) -> Values:
     """Return times by placement, ranks and bytes, the median over what else there is."""
     found: dict[tuple[str | int | float, ...], list[float]] = {}
     for point in points:
@@ -69,7 +69,7 @@ def named(pair: tuple[str, str]) -> str:
     return f"({pair[0]}−{pair[1]})/{pair[1]}"
 
 
-def _figure_2(points: Sequence[Point], context: Context) -> list[Drawing]:
+def _figure_2(points: Sequence[Sample], context: Context) -> list[Drawing]:
     own = [point for point in points if point.record.benchmark in FIGURE_2]
     node = context.machine.cores if context.machine else 0
     content = [
@@ -92,16 +92,16 @@ def _figure_2(points: Sequence[Point], context: Context) -> list[Drawing]:
     return panels(chart, content, own, context)
 
 
-def _ratio_lines(times: Values) -> Iterator[Line]:
+def _ratio_lines(times: Values) -> Iterator[Series]:
     for pair in RATIOS:
         by_ranks: dict[int, list[float]] = {}
         for (ranks, _), difference in relative_differences(times, *pair).items():
             by_ranks.setdefault(ranks, []).append(difference)
         means = [(ranks, fmean(each)) for ranks, each in sorted(by_ranks.items())]
-        yield Line(named(pair), tuple(Spot(ranks, y, y, y) for ranks, y in means))
+        yield Series(named(pair), tuple(PlotPoint(ranks, y, y, y) for ranks, y in means))
 
 
-def table_2(points: Sequence[Point]) -> list[tuple[str, str, list[float]]]:
+def table_2(points: Sequence[Sample]) -> list[tuple[str, str, list[float]]]:
     """Return collective, statistic and a value for each of `RATIOS`, where all are known."""
     rows: list[tuple[str, str, list[float]]] = []
     for name in COLLECTIVES:
@@ -126,6 +126,6 @@ class CollectivesByPlacement(Plot):
         named = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
         return named and known and record.metric == TIME and microseconds(record) is not None
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw the time of Alltoall, and the relative differences of Bcast and Alltoall."""
         return [*_figure_1(points, context), *_figure_2(points, context)]

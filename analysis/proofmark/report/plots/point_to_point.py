@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Words, over_bytes
 from proofmark.report.drawing.labels import is_point_to_point
 from proofmark.report.drawing.messages import is_bandwidth, is_time, message_bytes
-from proofmark.report.drawing.series import Point, lines_of
+from proofmark.report.drawing.series import Sample, lines_of
 from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
 from proofmark.report.plot import Context, Plot
 
@@ -25,7 +25,7 @@ class PointToPoint(Plot):
         theirs = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
         return talks and not theirs and (is_time(record) or is_bandwidth(record))
 
-    def draw(self, points: Sequence[Point], context: Context) -> list[Drawing]:
+    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
         """Draw the time and the bandwidth, a line a benchmark and placement."""
         parts = (
             ("time", "time in µs", is_time, microseconds),

@@ -12,7 +12,7 @@ MEMORY_TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
-class Layout:
+class NumaShape:
     """NUMA domains, whatever their numbers.
 
     Attributes:
@@ -30,17 +30,17 @@ class Layout:
         return f"{_sizes(main)} with cpus{bare}"
 
 
-def layout_of_domains(domains: list[tuple[int, int]]) -> Layout:
+def numa_shape_of_domains(domains: list[tuple[int, int]]) -> NumaShape:
     """Return the layout of domains, each as its number of CPUs and its bytes."""
-    return Layout(
+    return NumaShape(
         tuple(sorted(each for each in domains if each[0])),
         tuple(sorted(size for cpus, size in domains if not cpus)),
     )
 
 
-def layout_of(topology: Topology) -> Layout:
+def numa_shape(topology: Topology) -> NumaShape:
     """Return the domains that a declared node has."""
-    return layout_of_domains(
+    return numa_shape_of_domains(
         [
             (sum(len(topology.cores[core].pus) for core in domain.cores), domain.bytes)
             for domain in topology.numa_domains
@@ -48,7 +48,7 @@ def layout_of(topology: Topology) -> Layout:
     )
 
 
-def alike(seen: Layout, expected: Layout) -> bool:
+def same_numa_shape(seen: NumaShape, expected: NumaShape) -> bool:
     """Tell whether a node shows these domains; memory of 0 bytes is memory nobody told of."""
     threads = [cpus for cpus, _ in seen.with_cpus], [cpus for cpus, _ in expected.with_cpus]
     sizes = ([*(size for _, size in each.with_cpus), *each.without] for each in (seen, expected))

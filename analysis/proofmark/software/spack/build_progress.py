@@ -17,7 +17,7 @@ HASH = re.compile(r"-([a-z0-9]{32})\b")
 
 
 @dataclass
-class Follower:
+class BuildProgress:
     """Turns what Spack prints into progress: n of m, what builds now, the time left.
 
     `times` are the seconds that earlier builds on this machine took, by package.

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, Mistake, bad_input
-from proofmark.software.spack.installation import Home
+from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.software.spack.installation import SpackInstallation
 
 MANIFESTS = "v3/manifests/spec"
 """Of Spack's build caches since 1.0: ``<name>/<name>-<version>-<hash>.spec.manifest.json``."""
@@ -24,7 +24,7 @@ def cached(cache: Path | None) -> dict[str, Path]:
     return {path.name.removesuffix(SUFFIX).rpartition("-")[2]: path for path in found}
 
 
-def trust(home: Home, key: Path | None) -> None:
+def trust(home: SpackInstallation, key: Path | None) -> None:
     """Make a keyring of the site's key alone.
 
     Raises:
@@ -42,12 +42,12 @@ def trust(home: Home, key: Path | None) -> None:
         raise bad_input(key, "", last, "a public key of GnuPG")
 
 
-def release(home: Home) -> None:
+def release(home: SpackInstallation) -> None:
     """End the agent that GnuPG, ours or Spack's, has left for the keyring."""
     subprocess.run(["gpgconf", "--homedir", str(home.keyring), "--kill", "all"], check=False)
 
 
-def verify(home: Home, cache: Path, wanted: Collection[str]) -> None:
+def verify(home: SpackInstallation, cache: Path, wanted: Collection[str]) -> None:
     """Check the signatures of the specs `wanted`, as far as the cache has them.
 
     Spack would build from source what is not signed well. That hides an attack or a mix-up, and
@@ -61,7 +61,9 @@ def verify(home: Home, cache: Path, wanted: Collection[str]) -> None:
         if spec_hash in wanted:
             done = _gpg(home, "--status-fd=1", "--verify", str(path))
             if done.returncode != 0 or "[GNUPG:] VALIDSIG " not in done.stdout:
-                mistakes.append(Mistake(str(path), "", _why(done), "a signature of the site's key"))
+                mistakes.append(
+                    InputError(str(path), "", _why(done), "a signature of the site's key")
+                )
     if mistakes:
         raise BadInput(*mistakes)
 
@@ -77,7 +79,7 @@ def _why(done: subprocess.CompletedProcess[str]) -> str:
     return "no signature"
 
 
-def _gpg(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+def _gpg(home: SpackInstallation, *words: str) -> subprocess.CompletedProcess[str]:
     command = ["gpg", "--homedir", str(home.keyring), "--batch", "--no-tty", *words]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -85,7 +87,9 @@ def _gpg(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
         raise bad_input("gpg", "", "no such command", "GnuPG, to check signatures") from None
 
 
-def push(home: Home, environment: Path, hashes: Collection[str], cache: Path, key: str) -> None:
+def push(
+    home: SpackInstallation, environment: Path, hashes: Collection[str], cache: Path, key: str
+) -> None:
     """Push what is installed into a build cache, signed by `key` of the caller's own GnuPG.
 
     Raises:

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proofmark.common.errors import BadInput, Mistake, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.software.build_process import Say
@@ -137,7 +137,7 @@ def _refuse_other(manifest: Manifest, bundle: Path, lock: Path) -> None:
 
 def _extract(
     tar: tarfile.TarFile, manifest: Manifest, folder: Path, bundle: Path
-) -> Iterable[Mistake]:
+) -> Iterable[InputError]:
     """Write each member whose digest fits; yield what does not."""
     left = dict(manifest.files)
     for member in tar:
@@ -146,7 +146,7 @@ def _extract(
         expected = left.pop(member.name, None)
         content = tar.extractfile(member) if member.isfile() else None
         if expected is None or content is None:
-            yield Mistake(str(bundle), member.name, "not in the manifest", "what it lists")
+            yield InputError(str(bundle), member.name, "not in the manifest", "what it lists")
             continue
         path = folder / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,9 +158,11 @@ def _extract(
         path.chmod(0o755 if member.mode & 0o100 else 0o644)
         if seen.hexdigest() != expected:
             found = f"damaged, SHA-256 {seen.hexdigest()[:12]}"
-            yield Mistake(str(bundle), member.name, found, f"{expected[:12]}, as the manifest says")
+            yield InputError(
+                str(bundle), member.name, found, f"{expected[:12]}, as the manifest says"
+            )
     for name in left:
-        yield Mistake(str(bundle), name, "missing", "what the manifest lists")
+        yield InputError(str(bundle), name, "missing", "what the manifest lists")
 
 
 def bare(checkout: Path, tag: str, target: Path) -> None:

@@ -17,9 +17,9 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.software.build_process import Say, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.spack import buildcache as caches
-from proofmark.software.spack.build_progress import Follower, read_times
+from proofmark.software.spack.build_progress import BuildProgress, read_times
 from proofmark.software.spack.bundle import unpack
-from proofmark.software.spack.installation import Home, Sources, bootstrap, home_of
+from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
@@ -116,7 +116,7 @@ def install(order: Order, system: str, say: Say) -> Installed:
 class Bench:
     """Spack ready to work: its home, the environment's folder with the lock, the cache in use."""
 
-    home: Home
+    home: SpackInstallation
     environment: Path
     cache: Path | None
 
@@ -169,7 +169,7 @@ def _build(order: Order, choice: Choice, bench: Bench, say: Say) -> None:
     home, ready = bench.home, caches.cached(bench.cache)
     todo = choice.lock.missing(order.programs, home.installed(), ready)
     noted = home.root / "times.json"
-    follower = Follower(todo, say, read_times(noted))
+    follower = BuildProgress(todo, say, read_times(noted))
     log = home.root / "logs" / f"{order.arch}.log"
     say(f"{len(todo)} specs to install; all that Spack prints: {log}")
     wanted = [f"/{choice.lock.root(package).hash}" for package in order.programs]

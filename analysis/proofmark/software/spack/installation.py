@@ -47,7 +47,7 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Home:
+class SpackInstallation:
     """One folder with all that Spack is and makes."""
 
     root: Path
@@ -129,13 +129,17 @@ class Home:
         return found
 
 
-def home_of(prefixes: Path, sources: Sources) -> Home:
+def home_of(prefixes: Path, sources: Sources) -> SpackInstallation:
     """Return the home under `prefixes`; nothing is made."""
     root = prefixes / "spack"
-    return Home(root, sources.spack or root / "spack", sources.packages or root / "packages")
+    return SpackInstallation(
+        root, sources.spack or root / "spack", sources.packages or root / "packages"
+    )
 
 
-def bootstrap(home: Home, kit: Path, pins: Mapping[str, Any], sources: Sources, say: Say) -> None:
+def bootstrap(
+    home: SpackInstallation, kit: Path, pins: Mapping[str, Any], sources: Sources, say: Say
+) -> None:
     """Bring Spack, its recipes and the solver to their pins; nothing is done where they are.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import Any
 import archspec.cpu
 import yaml
 
-from proofmark.common.errors import Mistake, bad_input, nearest
+from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
@@ -96,7 +96,7 @@ def _load(path: Path) -> dict[str, Any]:
     return loaded
 
 
-def check(root: Path, arch: str, operating_system: str) -> list[Mistake]:
+def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
     """Return what is wrong with one committed lock; a missing one is bad input."""
     directory = root / "environments" / arch
     environment = read_environment(directory, operating_system)
@@ -177,7 +177,7 @@ def _concretize(
     return canonicalise(lock)
 
 
-def guard(target: str, programs: list[Path]) -> list[Mistake]:
+def guard(target: str, programs: list[Path]) -> list[InputError]:
     """Return the programs that hold Xeon-Phi-only instructions their target lacks."""
     if target not in archspec.cpu.TARGETS:
         raise bad_input(
@@ -188,7 +188,7 @@ def guard(target: str, programs: list[Path]) -> list[Mistake]:
     for program in programs:
         listing = _output("objdump", "-d", "--no-show-raw-insn", str(program))
         if found := forbidden_instructions(listing, features):
-            mistakes.append(Mistake(str(program), "", ", ".join(found), f"what a {target} runs"))
+            mistakes.append(InputError(str(program), "", ", ".join(found), f"what a {target} runs"))
     return mistakes
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.errors import Mistake
+from proofmark.common.errors import InputError
 
 Json = Any
 """A value read from JSON or YAML."""
@@ -123,7 +123,7 @@ def check_lock(
     os: str,
     overlay: Path,
     pins: Mapping[str, Json],
-) -> list[Mistake]:
+) -> list[InputError]:
     """Return everything that keeps a lock from being shipped; empty when it may be.
 
     Args:
@@ -137,10 +137,10 @@ def check_lock(
         pins: content of ``environments/common/spack-pins.yaml``.
     """
     lock = json.loads(lock_text)
-    mistakes: list[Mistake] = []
+    mistakes: list[InputError] = []
 
     def wrong(key: str, found: object, accepted: str) -> None:
-        mistakes.append(Mistake(source, key, str(found), accepted))
+        mistakes.append(InputError(source, key, str(found), accepted))
 
     if lock_text != canonicalise(lock):
         wrong("", "a lock that is not canonical", "the text that `spacklock make` writes")

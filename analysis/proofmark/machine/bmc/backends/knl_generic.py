@@ -8,7 +8,7 @@ resets, and the node is not drained.
 from __future__ import annotations
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
-from proofmark.machine.bmc.model import Host, Offer, Reading
+from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.site.firmware import Settings
 
@@ -23,19 +23,19 @@ class KnlGeneric(BackEnd):
     def __init__(self, context: BackEndContext) -> None:
         self._timeout_s = context.firmware.timeout_s
 
-    def read(self, host: Host, wanted: Settings) -> Reading:
+    def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Read the active and the available features."""
         words = self._run("scontrol", "--oneliner", "show", "node", host.node).split()
         told = dict(word.partition("=")[::2] for word in words)
         available = _features(told.get("AvailableFeatures", ""))
         active = _features(told.get("ActiveFeatures", ""))
-        offers = {name: Offer(values=(True,)) for name in available}
-        return Reading(only(dict.fromkeys(active, True), wanted), offers=offers)
+        offers = {name: AttributeSpec(values=(True,)) for name in available}
+        return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
 
-    def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Do nothing: Slurm stages when the job starts."""
 
-    def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Submit a job that needs the features; it does nothing but be there."""
         constraint = "&".join(wanted)
         submitted = ["sbatch", "--parsable", "--exclusive", "--time=5", "--output=/dev/null"]

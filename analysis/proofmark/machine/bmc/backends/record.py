@@ -6,12 +6,12 @@ The operating system still has to prove the mode; where it is another, a person 
 from __future__ import annotations
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.model import Host, Reading
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.bmc.model import FirmwareState, Host
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 
 
-class Record(BackEnd):
+class ManualBackEnd(BackEnd):
     """Sets nothing, ever."""
 
     sets = False
@@ -21,18 +21,18 @@ class Record(BackEnd):
     def __init__(self, context: BackEndContext) -> None:
         """Keep nothing."""
 
-    def read(self, host: Host, wanted: Settings) -> Reading:
+    def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Know nothing of the firmware."""
-        return Reading(current={})
+        return FirmwareState(current={})
 
-    def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Refuse."""
         settings = ", ".join(f"{name}={value}" for name, value in wanted.items())
-        raise Failed(Outcome.CANNOT_SET, f"set it at the machine: {settings}")
+        raise NodeError(Outcome.CANNOT_SET, f"set it at the machine: {settings}")
 
-    def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Refuse."""
-        raise Failed(Outcome.CANNOT_SET, "restart it at the machine")
+        raise NodeError(Outcome.CANNOT_SET, "restart it at the machine")
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Leave it to the operating system."""

@@ -12,9 +12,14 @@ from typing import Any
 
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
-from proofmark.machine.bmc.client import Bmc, Line, Lines, tls_context
-from proofmark.machine.bmc.model import Host, Offer, Reading, foreign
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.bmc.client import (
+    ConnectionPool,
+    ConnectionSettings,
+    RedfishConnection,
+    tls_context,
+)
+from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host, foreign_pending
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 
 ROOT = "/redfish/v1"
@@ -39,8 +44,8 @@ class Redfish(BackEnd):
     def __init__(self, context: BackEndContext) -> None:
         firmware = context.firmware
         self._system, self._reset_type = firmware.system, firmware.reset_type
-        self._lines = Lines(
-            Line(
+        self._lines = ConnectionPool(
+            ConnectionSettings(
                 tls_context(firmware.ca, verify=firmware.verify_tls),
                 firmware.port,
                 context.credentials,
@@ -50,11 +55,11 @@ class Redfish(BackEnd):
             )
         )
         self._systems: dict[str, str] = {}
-        self._registries: dict[str, Mapping[str, Offer]] = {}
+        self._registries: dict[str, Mapping[str, AttributeSpec]] = {}
         self._reading: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
-    def read(self, host: Host, wanted: Settings) -> Reading:
+    def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Read the system, its BIOS and the settings that wait."""
         with self._lines.to(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
@@ -67,9 +72,9 @@ class Redfish(BackEnd):
             times = told.get("SupportedApplyTimes")
             if times and "OnReset" not in times:
                 offered = ", ".join(map(str, times))
-                raise Failed(Outcome.REFUSED, f"applies settings {offered}; needed: OnReset")
+                raise NodeError(Outcome.REFUSED, f"applies settings {offered}; needed: OnReset")
             action = (system.get("Actions") or {}).get("#ComputerSystem.Reset") or {}
-            return Reading(
+            return FirmwareState(
                 current=only(current, wanted),
                 pending=pending,
                 offers=self._offers(bmc, bios),
@@ -83,7 +88,7 @@ class Redfish(BackEnd):
                 },
             )
 
-    def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """PATCH the settings, unless somebody else changed them since we looked."""
         path, etag = reading.handle["settings"], reading.handle["etag"]
         content: dict[str, Any] = {"Attributes": dict(wanted)}
@@ -100,25 +105,25 @@ class Redfish(BackEnd):
                 etag = ""
             else:
                 times = f"{CHANGED_MEANWHILE} times"
-                raise Failed(Outcome.UNEXPECTED, f"{path}: changed under our hands {times}")
+                raise NodeError(Outcome.UNEXPECTED, f"{path}: changed under our hands {times}")
             next_boot = {**reading.current, **(bmc.get(path).body.get("Attributes") or {})}
         missing = {name: value for name, value in wanted.items() if next_boot.get(name) != value}
         if missing:
-            raise Failed(Outcome.NOT_APPLIED, f"accepted and not pending: {_told(missing)}")
+            raise NodeError(Outcome.NOT_APPLIED, f"accepted and not pending: {_told(missing)}")
 
-    def _look_again(self, bmc: Bmc, reading: Reading, wanted: Settings) -> str:
+    def _look_again(self, bmc: RedfishConnection, reading: FirmwareState, wanted: Settings) -> str:
         """Return the tag of the settings as they are now, if nobody else has changed them."""
         there = bmc.get(reading.handle["settings"])
         pending = _pending(bmc.get(reading.handle["bios"]).body, there.body)
         ours = {*reading.pending.items(), *wanted.items()}
-        if others := foreign(Reading(current={}, pending=pending), ours):
-            raise Failed(Outcome.FOREIGN_PENDING, f"since we looked: {_told(others)}")
+        if others := foreign_pending(FirmwareState(current={}, pending=pending), ours):
+            raise NodeError(Outcome.FOREIGN_PENDING, f"since we looked: {_told(others)}")
         return there.etag
 
-    def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """POST the reset."""
         if not reading.handle["reset"]:
-            raise Failed(Outcome.REFUSED, "the system has no action to reset it")
+            raise NodeError(Outcome.REFUSED, "the system has no action to reset it")
         with self._lines.to(host.address) as bmc:
             how = {"ResetType": reading.handle["reset_type"]}
             bmc.ask("POST", reading.handle["reset"], how, accept=(200, 202, 204))
@@ -129,14 +134,14 @@ class Redfish(BackEnd):
             system = bmc.get(self._path_of_system(bmc)).body
             return only(_values(bmc.get(_link(system, "Bios")).body), wanted)
 
-    def _path_of_system(self, bmc: Bmc) -> str:
+    def _path_of_system(self, bmc: RedfishConnection) -> str:
         if self._system:
             return f"{ROOT}/Systems/{self._system}"
         if bmc.address not in self._systems:
             members = bmc.get(f"{ROOT}/Systems").body.get("Members") or []
             if len(members) != 1:
                 found = f"{len(members)} systems; firmware.system says which is the node"
-                raise Failed(Outcome.UNEXPECTED, found)
+                raise NodeError(Outcome.UNEXPECTED, found)
             self._systems[bmc.address] = _link({"member": members[0]}, "member")
         return self._systems[bmc.address]
 
@@ -146,13 +151,15 @@ class Redfish(BackEnd):
         chosen = next((kind for kind in asked if kind in offered), None)
         if chosen is None:
             hint = nearest(asked[0], offered)
-            raise Failed(Outcome.REFUSED, f"no reset {asked[0]!r}{hint}: {', '.join(offered)}")
+            raise NodeError(Outcome.REFUSED, f"no reset {asked[0]!r}{hint}: {', '.join(offered)}")
         return chosen
 
-    def _offers(self, bmc: Bmc, bios: Mapping[str, Any]) -> Mapping[str, Offer]:
+    def _offers(
+        self, bmc: RedfishConnection, bios: Mapping[str, Any]
+    ) -> Mapping[str, AttributeSpec]:
         name = str(bios.get("AttributeRegistry") or "")
         if not name:
-            raise Failed(Outcome.REFUSED, "no attribute registry: nothing can be checked")
+            raise NodeError(Outcome.REFUSED, "no attribute registry: nothing can be checked")
         with self._guard:
             alone = self._reading.setdefault(name, threading.Lock())
         with alone:
@@ -161,7 +168,7 @@ class Redfish(BackEnd):
         return self._registries[name]
 
 
-def _registry(bmc: Bmc, name: str) -> dict[str, Offer]:
+def _registry(bmc: RedfishConnection, name: str) -> dict[str, AttributeSpec]:
     where = bmc.ask("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
     if where.status != 200:
         # Some BMCs file a registry without the last part of its version.
@@ -169,33 +176,37 @@ def _registry(bmc: Bmc, name: str) -> dict[str, Offer]:
         paths = [_link({"member": member}, "member") for member in members]
         near = [path for path in paths if name.startswith(path.rpartition("/")[2])]
         if not near:
-            raise Failed(Outcome.REFUSED, f"no attribute registry {name}: nothing can be checked")
+            raise NodeError(
+                Outcome.REFUSED, f"no attribute registry {name}: nothing can be checked"
+            )
         where = bmc.get(max(near, key=len))
     uri = next((str(item["Uri"]) for item in where.body.get("Location", []) if "Uri" in item), "")
     if not uri:
-        raise Failed(Outcome.REFUSED, f"registry {name} has no file: nothing can be checked")
+        raise NodeError(Outcome.REFUSED, f"registry {name} has no file: nothing can be checked")
     entries = bmc.get(uri).body.get("RegistryEntries") or {}
     return {str(item["AttributeName"]): _offer(item) for item in entries.get("Attributes", [])}
 
 
-def _offer(item: Mapping[str, Any]) -> Offer:
+def _offer(item: Mapping[str, Any]) -> AttributeSpec:
     values = tuple(value["ValueName"] for value in item.get("Value") or [])
     if item.get("Type") == "Boolean":
         values = (True, False)
-    return Offer(bool(item.get("ReadOnly")), values, item.get("LowerBound"), item.get("UpperBound"))
+    return AttributeSpec(
+        bool(item.get("ReadOnly")), values, item.get("LowerBound"), item.get("UpperBound")
+    )
 
 
 def _link(body: Mapping[str, Any], name: str) -> str:
     target = body.get(name)
     if not isinstance(target, dict) or not isinstance(target.get("@odata.id"), str):
-        raise Failed(Outcome.UNEXPECTED, f"an answer without a link to {name}")
+        raise NodeError(Outcome.UNEXPECTED, f"an answer without a link to {name}")
     return str(target["@odata.id"])
 
 
 def _values(body: Mapping[str, Any]) -> dict[str, Any]:
     attributes = body.get("Attributes")
     if not isinstance(attributes, dict):
-        raise Failed(Outcome.UNEXPECTED, "a BIOS without attributes")
+        raise NodeError(Outcome.UNEXPECTED, "a BIOS without attributes")
     return attributes
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.model import Host, Offer, Reading
-from proofmark.machine.outcome import Failed, Outcome
+from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 
 SHOW = 'for name in "$@"; do syscfg /d BIOSSETTINGS "$name" || exit; done\n'
@@ -47,19 +47,19 @@ class Syscfg(BackEnd):
     def __init__(self, context: BackEndContext) -> None:
         self._shell = context.shell
 
-    def read(self, host: Host, wanted: Settings) -> Reading:
+    def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Ask for the wanted settings; what acts now is known only if nothing waits."""
         shown = read_shown(self._shell(host.node, SHOW, tuple(wanted)))
-        offers = {name: Offer(values=tuple(each.numbers)) for name, each in shown.items()}
+        offers = {name: AttributeSpec(values=tuple(each.numbers)) for name, each in shown.items()}
         current = {name: each.current for name, each in shown.items()}
         numbers = {
             f"{name}={value}": number
             for name, each in shown.items()
             for value, number in each.numbers.items()
         }
-        return Reading(current, offers=offers, handle=numbers)
+        return FirmwareState(current, offers=offers, handle=numbers)
 
-    def stage(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Set each value by its number, and look whether it stands."""
         numbers = {name: reading.handle[f"{name}={value}"] for name, value in wanted.items()}
         pairs = [word for pair in numbers.items() for word in pair]
@@ -68,9 +68,9 @@ class Syscfg(BackEnd):
         for name, value in wanted.items():
             if there[name].current != value:
                 found = f"{name} is {there[name].current}, not {value}"
-                raise Failed(Outcome.NOT_APPLIED, f"accepted and not set: {found}")
+                raise NodeError(Outcome.NOT_APPLIED, f"accepted and not set: {found}")
 
-    def reset(self, host: Host, reading: Reading, wanted: Settings) -> None:
+    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
         """Restart from within."""
         self._shell(host.node, RESTART)
 
