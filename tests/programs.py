@@ -29,9 +29,12 @@ SHELLS = frozenset({"bash", "dash", "sh"})
 NAME = re.compile(r"/?[a-z][a-z0-9_+.-]*(/[a-z0-9_+.-]+)*")
 OURS = (".awk", ".c", ".sh", ".yml")
 """Endings of files that are no program of the machine."""
-STARTS = frozenset({"Popen", "check_call", "check_output", "run", "which"})
-"""Functions of Python's library that take a command, or the name of a program."""
-OWN_STARTS = {"ask": 0, "ask_scheduler": 0, "ask_tool": 0, "built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1}
+STARTS = frozenset({"Popen", "check_call", "check_output", "run", "run_command", "which"})
+"""Functions that take a command, or the name of a program."""
+OWN_STARTS = {
+    **{"ask": 0, "ask_scheduler": 0, "ask_tool": 0},
+    **{"built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1},
+}
 """Functions of this repository whose arguments are the words of a command, from this one on."""
 TEXT_TAKERS = {"_shell": 1, "service": 1, "shell": 1}
 """Functions of this repository that take shell text: which argument it is."""

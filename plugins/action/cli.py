@@ -51,12 +51,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
         )
         argv, writes = options["argv"] + _spelt(options["options"]), options["writes"]
         told = " ".join(["proofmark", *argv])
+        traced = ["-v"] if self._display.verbosity else []
         if writes and self._task.check_mode:
             self._say(f"would run: {told}")
             raise AnsibleActionSkip(told)
         before = _contents(writes)
         with tempfile.TemporaryFile() as stdout:
-            code, errors = _Child(argv, options["user"], stdout, options["stdin"]).follow(self._say)
+            child = _Child([*traced, *argv], options["user"], stdout, options["stdin"])
+            code, errors = child.follow(self._say)
             stdout.seek(0)
             text = stdout.read().decode(errors="replace")
         # Ansible takes any rc but 0 for a failure, unless it is told.

@@ -99,6 +99,12 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = _Parser(prog="proofmark", description="From benchmark outputs to an acceptance verdict.")
     top.add_argument("--version", action="version", version=__version__)
+    top.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
+    )
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
     for name, (_, summary) in COMMANDS.items():
         commands.add_parser(
@@ -114,6 +120,10 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; print what went wrong to stderr, one line each."""
     options = parser().parse_args(arguments)
+    if options.verbose:
+        from proofmark.cli.trace import start_trace
+
+        start_trace(getattr(options, "folder", None))
     try:
         result: int = options.run(options)
         sys.stdout.flush()

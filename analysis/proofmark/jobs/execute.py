@@ -145,6 +145,7 @@ class ProgressReporter:
         self._moment = 0.0
 
     def look(self) -> None:
+        """Report the progress of the run and the state of its jobs."""
         self._current = current = progress(self._run, active=True, before=self._current)
         jobs = self._jobs.line
         key = (current.done, tuple(step.step.id for step in current.running), jobs)

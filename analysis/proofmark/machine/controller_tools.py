@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
+from proofmark.common.command import run_command
 from proofmark.machine.outcome import NodeError, Outcome
 
 
@@ -14,9 +15,7 @@ def ask_tool(*command: str, timeout_s: float) -> str:
         Failed: there is no such program, nothing comes in time, or it refuses.
     """
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=timeout_s
-        )
+        done = run_command(command, timeout_s=timeout_s)
     except FileNotFoundError:
         raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
     except subprocess.TimeoutExpired:

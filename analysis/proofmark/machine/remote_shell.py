@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from importlib.resources import files
 
+from proofmark.common.command import run_command
 from proofmark.machine.outcome import NodeError, Outcome
 
 SSH_FAILED = 255
@@ -29,15 +30,7 @@ class RemoteShell:
         # In the script and not on the command line, whose quotes ssh would lose.
         given = f"set -- {shlex.join(arguments)}\n{script}" if arguments else script
         try:
-            done = subprocess.run(
-                command,
-                input=given,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=self._timeout_s,
-            )
+            done = run_command(command, text=given, timeout_s=self._timeout_s)
         except FileNotFoundError:
             raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
         except subprocess.TimeoutExpired:

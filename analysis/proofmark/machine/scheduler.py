@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.runs.job_state import JobStatus
@@ -192,16 +193,12 @@ def ask_scheduler(
         Refused: it fails for another reason; its message.
     """
     try:
-        done = subprocess.run(
+        done = run_command(
             command,
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_ANSWER_S,
-            env=clean(os.environ),
-            check=False,
-            start_new_session=True,  # a Ctrl-C is ours; the answer comes nevertheless
+            text=text,
+            timeout_s=_ANSWER_S,
+            environment=clean(os.environ),
+            new_session=True,  # a Ctrl-C is ours; the answer comes nevertheless
         )
     except FileNotFoundError:
         found = f"no program {command[0]!r} in PATH"

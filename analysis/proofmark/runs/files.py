@@ -225,6 +225,11 @@ class RunFiles:
         return self.folder / "claims.json"
 
     @property
+    def trace(self) -> Path:
+        """What ``-v`` traced of the commands that worked on the run."""
+        return self.folder / "trace.log"
+
+    @property
     def report(self) -> Path:
         """The report."""
         return self.folder / "report.html"

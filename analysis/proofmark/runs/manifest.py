@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_bytes, replacing
 from proofmark.common.parallel import parallel_map
@@ -197,12 +198,12 @@ def verify(folder: Path, signers: Path) -> Checked:
     names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
     found = _keygen("find-principals", *names[:4], asked=str(signature)).splitlines()
     signer = found[0].strip()
-    content = path.read_bytes()
+    content = path.read_bytes().decode(errors="replace")  # what is no text was not signed
     good = _run("verify", "-I", signer, *names, content=content)
     if good.returncode:
         if _run("check-novalidate", *names[2:], content=content).returncode:
             return Checked(signer, (f"{NAME}: changed after it was signed",))
-        said = good.stderr.decode(errors="replace").strip()
+        said = good.stderr.strip()
         raise bad_input(signers, "", said or "not accepted", f"a signer of {NAMESPACE}")
     try:
         listed = _Signed.model_validate_json(content)
@@ -222,18 +223,18 @@ def _differences(listed: Mapping[str, Entry], there: Mapping[str, Entry]) -> Ite
             yield f"{name}: changed"
 
 
-def _run(verb: str, *words: str, content: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _run(verb: str, *words: str, content: str = "") -> subprocess.CompletedProcess[str]:
     program = shutil.which("ssh-keygen")
     if program is None:
         raise bad_input("ssh-keygen", "", "not found", "OpenSSH 8.2 or later")
     command = [program, "-Y", verb, *words]
-    return subprocess.run(command, input=content, capture_output=True, check=False)
+    return run_command(command, text=content)
 
 
 def _keygen(verb: str, *words: str, asked: str) -> str:
     done = _run(verb, *words)
     if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split())
+        said = " ".join(done.stderr.split())
         what = "signer unknown" if verb == "find-principals" else "ssh-keygen refuses"
         raise bad_input(asked, "", f"{what}: {said}", "a key of a signer")
-    return done.stdout.decode(errors="replace")
+    return done.stdout

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from importlib.resources import as_file, files
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
@@ -30,13 +30,11 @@ def discover(site: Site) -> tuple[Machine, str]:
 def probe_here() -> str:
     """Run the probe on this machine and return what it said."""
     with as_file(files("proofmark.site.node") / "probe.sh") as script:
-        done = subprocess.run(
-            ["sh", str(script), "facts"], capture_output=True, check=False, stdin=subprocess.DEVNULL
-        )
+        done = run_command(["sh", str(script), "facts"])
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
+        said = done.stderr.strip()
         raise bad_input("probe.sh", "", f"exit code {done.returncode}: {said}", "exit code 0")
-    return done.stdout.decode("utf-8", errors="replace")
+    return done.stdout
 
 
 def machine_of(facts: NodeFacts, nodes: int) -> Machine:

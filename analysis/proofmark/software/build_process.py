@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from proofmark.common.command import traced
 from proofmark.common.errors import Stopped
 
 SAY_EVERY_S = 30.0
@@ -34,7 +36,7 @@ def run(
         Stopped: SIGINT or SIGTERM came; the command and its children have been ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as kept, _stop_on_signal():
+    with log.open("ab") as kept, _stop_on_signal(), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -50,7 +52,9 @@ def run(
                     kept.write(line + b"\n")
                     kept.flush()
                     line_read(line.decode(errors="replace"))
-                return process.wait()
+                code = process.wait()
+                outcome.append(f"exit code {code}")
+                return code
             except BaseException:
                 _end(process)
                 raise

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input, nearest
 from proofmark.software.build_process import Say, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
@@ -82,9 +82,7 @@ class EasyBuild:
             BadInput: as `command`, or EasyBuild cannot resolve the easystack.
         """
         unbroken = {**os.environ, "COLUMNS": WIDE}
-        done = subprocess.run(
-            self.command("--dry-run"), env=unbroken, capture_output=True, text=True, check=False
-        )
+        done = run_command(self.command("--dry-run"), environment=unbroken)
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])

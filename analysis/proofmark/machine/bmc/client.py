@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.common.command import traced
 from proofmark.common.errors import bad_input
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
@@ -181,7 +182,9 @@ class RedfishConnection:
         line = self._line
         if self._wire is None:
             self._wire = HttpsConnection(self.address, line.port, line.context, line.timeout_s)
-        answer = self._wire.ask(method, path, {**self._headers, **headers}, body)
+        with traced(f"{method} https://{self.address}:{line.port}{path}") as outcome:
+            answer = self._wire.ask(method, path, {**self._headers, **headers}, body)
+            outcome.append(f"status {answer[0]}")
         if self._wire.closing:
             self._drop()
         return answer

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from xml.etree import ElementTree
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 
 WRITTEN_BY = "the XML of hwloc 2, as 'lstopo --of xml' writes it"
@@ -72,7 +72,7 @@ def lstopo(synthetic: str | None = None) -> str:
     made_up = () if synthetic is None else ("--input-format", "synthetic", "--input", synthetic)
     command = " ".join(LSTOPO)
     try:
-        done = subprocess.run([*LSTOPO, *made_up], capture_output=True, text=True, check=False)
+        done = run_command([*LSTOPO, *made_up])
     except FileNotFoundError:
         raise bad_input(command, "", "no such program", "hwloc 2, package hwloc") from None
     if done.returncode:

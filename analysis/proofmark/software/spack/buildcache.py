@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.software.spack.installation import SpackInstallation
 
@@ -44,7 +45,7 @@ def trust(home: SpackInstallation, key: Path | None) -> None:
 
 def release(home: SpackInstallation) -> None:
     """End the agent that GnuPG, ours or Spack's, has left for the keyring."""
-    subprocess.run(["gpgconf", "--homedir", str(home.keyring), "--kill", "all"], check=False)
+    run_command(["gpgconf", "--homedir", str(home.keyring), "--kill", "all"])
 
 
 def verify(home: SpackInstallation, cache: Path, wanted: Collection[str]) -> None:
@@ -82,7 +83,7 @@ def _why(done: subprocess.CompletedProcess[str]) -> str:
 def _gpg(home: SpackInstallation, *words: str) -> subprocess.CompletedProcess[str]:
     command = ["gpg", "--homedir", str(home.keyring), "--batch", "--no-tty", *words]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return run_command(command)
     except FileNotFoundError:
         raise bad_input("gpg", "", "no such command", "GnuPG, to check signatures") from None
 
@@ -100,7 +101,7 @@ def push(
     command = home.command("-e", str(environment), "buildcache", "push", "--key", key)
     command += ["--update-index", str(cache.resolve()), *(f"/{each}" for each in sorted(hashes))]
     variables = {**home.environment(), "SPACK_GNUPGHOME": own}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    done = run_command(command, environment=variables)
     if done.returncode != 0:
         told = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
         raise bad_input("spack buildcache push", "", told, "a signed push")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
@@ -176,13 +176,7 @@ def bare(checkout: Path, tag: str, target: Path) -> None:
     source = f"file://{checkout.resolve()}"
     fetch = ("fetch", "--quiet", "--no-tags", "--depth=1", source, f"HEAD:refs/tags/{tag}")
     for words in (("init", "--quiet", "--bare"), fetch):
-        done = subprocess.run(
-            ["git", "-C", str(target), *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_command(["git", "-C", str(target), *words], environment=environment)
         if done.returncode != 0:
             raise bad_input(checkout, "", done.stderr.strip(), "a git checkout")
     shutil.rmtree(target / "hooks", ignore_errors=True)
@@ -200,7 +194,7 @@ def wheels(locks: Iterable[Path], target: Path) -> None:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
         command += ["--only-binary=:all:", f"--dest={target}", "-r", str(lock)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_command(command)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input(lock, "", last, "wheels for this Python")
@@ -215,7 +209,7 @@ def sources(
         BadInput: a source cannot be had; Spack's words name it.
     """
     words = [*command, "mirror", "create", "-d", str(target), *(f"/{each}" for each in specs)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    done = run_command(words, environment=environment)
     if done.returncode != 0:
         _, _, named = done.stdout.partition(FAILED)
         told = " ".join(named.split()) or " / ".join(done.stderr.strip().splitlines()[-3:])

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.software.build_process import Say
 
@@ -188,13 +189,7 @@ def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
 
 def _git(*words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-    return subprocess.run(
-        ["git", "-c", "advice.detachedHead=false", *words],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command(["git", "-c", "advice.detachedHead=false", *words], environment=environment)
 
 
 def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
@@ -212,7 +207,7 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
     pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--no-input"]
     pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", *offline]
     for command in ([sys.executable, "-m", "venv", str(folder)], [*pip, "-r", str(lock)]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_command(command)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input(lock, "", last, "wheels that pip can install here")

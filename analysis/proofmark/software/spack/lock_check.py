@@ -14,6 +14,7 @@ from typing import Any
 import archspec.cpu
 import yaml
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.software.spack.lock_rules import (
     canonicalise,
@@ -201,6 +202,6 @@ def _head(checkout: Path) -> str:
 
 
 def _output(*command: str, env: dict[str, str] | None = None) -> str:
-    return subprocess.run(
-        command, env=env, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    done = run_command(command, environment=env)
+    done.check_returncode()
+    return done.stdout.strip()

@@ -1,0 +1,66 @@
+"""Runs external programs; each call is traced with its duration and exit code."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+TRACE = logging.getLogger("proofmark.trace")
+"""Gets a line for each call of another program or machine; never what a call reads or prints."""
+
+
+def run_command(
+    words: Sequence[str],
+    *,
+    text: str = "",
+    timeout_s: float | None = None,
+    environment: Mapping[str, str] | None = None,
+    new_session: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end; bytes that are no UTF-8 are replaced in what it prints.
+
+    Args:
+        words: the program and its arguments.
+        text: its standard input.
+        timeout_s: after so many seconds it is killed.
+        environment: all its variables; None: those of this process.
+        new_session: whether signals of the terminal do not reach it.
+
+    Raises:
+        FileNotFoundError: there is no such program.
+        subprocess.TimeoutExpired: it did not end in time.
+    """
+    with traced(shlex.join(words)) as outcome:
+        done = subprocess.run(
+            words,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            env=environment,
+            check=False,
+            start_new_session=new_session,
+        )
+        outcome.append(f"exit code {done.returncode}")
+    return done
+
+
+@contextmanager
+def traced(call: str) -> Iterator[list[str]]:
+    """Trace what is done within; give the list that gets the outcome, an error is one itself."""
+    outcome: list[str] = []
+    began = time.monotonic()
+    try:
+        yield outcome
+    except BaseException as error:
+        outcome.append(type(error).__name__)
+        raise
+    finally:
+        if TRACE.isEnabledFor(logging.INFO):
+            took = time.monotonic() - began
+            TRACE.info("%s: %s after %.3f s", call, ", ".join(outcome), took)
