@@ -23,7 +23,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.nodes import JobOnNode, Node
-from proofmark.runs.run import start_or_continue
+from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.provenance import node_provenance

@@ -10,7 +10,8 @@ from typing import Any
 from tests.unit.helpers import make_kit
 
 from proofmark.runs.nodes import collect_nodes
-from proofmark.runs.run import Run, start_or_continue
+from proofmark.runs.run import Run
+from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric import Fabric
 from proofmark.site.partition import Partition
 

@@ -24,7 +24,8 @@ from proofmark.judge.results import WORDS, Result, Results
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
-from proofmark.runs.run import Run, leave_out, start_or_continue
+from proofmark.runs.run import Run, leave_out
+from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Core, NumaDomain, Topology

@@ -17,7 +17,8 @@ from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Step, Totals
 from proofmark.report.write import write_report
 from proofmark.runs.nodes import collect_nodes
-from proofmark.runs.run import Run, start_or_continue
+from proofmark.runs.run import Run
+from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import Limit, Partition

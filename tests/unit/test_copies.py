@@ -17,7 +17,8 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import write_scripts
 from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
-from proofmark.runs.run import Run, open_run, start_or_continue
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.start import start_or_continue
 from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
 

@@ -20,7 +20,8 @@ from tests.unit.helpers import SOUND, Kit, left_behind, make_kit, snapshot, step
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, summary
 from proofmark.judge.judging import judge_run
-from proofmark.runs.run import Run, is_locked, lock
+from proofmark.runs.lock import is_locked, lock
+from proofmark.runs.run import Run
 
 WAITING = (
     'echo "size $1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '

@@ -12,7 +12,8 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.run import Run, start_or_continue
+from proofmark.runs.run import Run
+from proofmark.runs.start import start_or_continue
 from proofmark.site.discovery import machine_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe

@@ -15,8 +15,7 @@ from tests.unit.helpers import make_kit
 from tests.unit.test_verdict import record
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.models import Reference
-from proofmark.cases.rules import UNIT_OF, Rule
+from proofmark.cases.models import UNIT_OF, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate

@@ -12,8 +12,9 @@ from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
-from proofmark.runs import run as runs
-from proofmark.runs.run import Run, benchmarks_of, open_run, site_of, start_or_continue
+from proofmark.runs import start as runs
+from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
+from proofmark.runs.start import start_or_continue
 
 
 @pytest.fixture

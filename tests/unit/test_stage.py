@@ -17,7 +17,7 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import step_script
 from proofmark.judge.judging import judge_and_write, judge_run
-from proofmark.runs import run as runs
+from proofmark.runs import start as runs
 from proofmark.runs.run import Run, leave_out, open_run
 
 

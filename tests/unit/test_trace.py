@@ -57,7 +57,7 @@ def test_a_call_that_fails_is_traced_with_its_error(
 
 
 def test_without_the_option_nothing_is_traced(capsys: pytest.CaptureFixture[str]) -> None:
-    run_command(["true"])
+    run_command(["sh", "-c", "exit 0"])
     assert capsys.readouterr().err == ""
 
 

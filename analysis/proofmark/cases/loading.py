@@ -10,6 +10,7 @@ from proofmark.cases.models import (
     AXES,
     RESOLVED_AXES,
     SUITES_FILE,
+    UNIT_OF,
     Benchmarks,
     Case,
     Reference,
@@ -17,7 +18,6 @@ from proofmark.cases.models import (
     Suite,
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
-from proofmark.cases.rules import UNIT_OF
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in
 from proofmark.common.strict_model import StrictModel

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
-from proofmark.cases.rules import Rule
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
 from proofmark.common.strict_model import StrictModel
@@ -41,6 +40,16 @@ Text = Annotated[str, Field(min_length=1)]
 Scalar = str | int | float
 Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
+Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth"]
+
+
+UNIT_OF: Mapping[Rule, str] = {
+    "rpeak_nominal": "GFlop/s",
+    "rpeak_avx": "GFlop/s",
+    "memory_bandwidth": "GB/s",
+    "link_bandwidth": "GB/s",
+}
+"""The unit of each limit that can be computed from what a node is made of."""
 
 
 class Metric(StrictModel):

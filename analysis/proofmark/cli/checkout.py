@@ -12,7 +12,8 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.run import Run, open_run, start_or_continue
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import choose_inventory, load_site
 from proofmark.site.machines import machines_of
 

@@ -29,8 +29,9 @@ from proofmark.machine.modes.stage import (
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.plan.resets import resets_s
 from proofmark.runs.journal import Journal, journals
+from proofmark.runs.lock import lock
 from proofmark.runs.progress import waiting_nodes
-from proofmark.runs.run import Run, enter_mode, lock, open_run, site_of
+from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.site.inventory import Site
 
 FAILED = 1

@@ -14,9 +14,10 @@ from proofmark.jobs import execute as jobs
 from proofmark.jobs import rerun as repeating
 from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import repeated_commands
+from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
-from proofmark.runs.run import is_locked, leave_out, open_run, site_of
+from proofmark.runs.run import leave_out, open_run, site_of
 from proofmark.software.provision import provide_software
 from proofmark.software.software import Software
 

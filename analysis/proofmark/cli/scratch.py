@@ -11,7 +11,8 @@ from proofmark.cli.command import Command
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
 from proofmark.machine.scratch.stage import VERBS, ScratchTarget, look, nodes_of
-from proofmark.runs.run import Run, lock, open_run
+from proofmark.runs.lock import lock
+from proofmark.runs.run import Run, open_run
 
 
 def arguments(parser: ArgumentParser) -> None:

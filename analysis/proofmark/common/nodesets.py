@@ -61,3 +61,8 @@ def hosts_of(node: str) -> tuple[str, ...]:
     if "[" not in node and "," not in node:
         return (node,)
     return tuple(NodeSet(node))
+
+
+def short_name(host: str) -> str:
+    """Return the name of `host` without its domain."""
+    return host.partition(".")[0]

@@ -17,8 +17,9 @@ from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import proven
+from proofmark.runs.lock import lock
 from proofmark.runs.progress import Progress, progress
-from proofmark.runs.run import Run, lock, site_of
+from proofmark.runs.run import Run, site_of
 
 _SAY_EVERY_S = 30.0
 

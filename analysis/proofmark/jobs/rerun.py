@@ -12,7 +12,8 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
 from proofmark.runs.attempts import Attempt, attempts, last_words
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.run import Run, lock, site_of
+from proofmark.runs.lock import lock
+from proofmark.runs.run import Run, site_of
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import DAMAGED, UNREADABLE, Bound, Thread, read_binding
@@ -59,7 +60,7 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
     """Return a binding with hosts by number; None where a name stands elsewhere as well."""
     if b"@" in binding or len(hosts) > 2:
         return None
-    names = [host.partition(".")[0].encode() for host in hosts]
+    names = [short_name(host).encode() for host in hosts]
     for number, name in enumerate(names):
         binding = binding.replace(b'"%s"' % name, b'"@%d"' % number)
     if any(name in binding for name in names):
@@ -106,8 +107,8 @@ def _host_trouble(entry: Bound, node: int, hosts: Sequence[str], seen: dict[int,
     A host of another name than any of the plan's (an alias, localhost) has to be one node all the
     same: of all ranks of that node, and of no other's.
     """
-    names = [host.partition(".")[0] for host in hosts]
-    found = entry.host.partition(".")[0]
+    names = [short_name(host) for host in hosts]
+    found = short_name(entry.host)
     asked = names[node] if 0 <= node < len(names) else "no node"
     expected = seen.setdefault(node, found)
     twice = any(other == found for index, other in seen.items() if index != node)

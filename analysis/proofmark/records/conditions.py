@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import short_name
 from proofmark.plan.plan import SCRATCH, Step
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import JobOnNode, Node
@@ -40,7 +41,7 @@ class Conditions:
         """
         found: dict[str, None] = {}
         for host in hosts:
-            node = self._nodes.get(host) or self._nodes.get(host.partition(".")[0])
+            node = self._nodes.get(host) or self._nodes.get(short_name(host))
             if node is None:
                 continue
             for number, job in enumerate(node.jobs):

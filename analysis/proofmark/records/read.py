@@ -9,7 +9,7 @@ from functools import lru_cache
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, short_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
@@ -190,13 +190,9 @@ def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
 
     Whose it is says the node itself; a folder's name is only where it should be found.
     """
-    if not hosts or _short(attempt.host) == _short(hosts[0]):
+    if not hosts or short_name(attempt.host) == short_name(hosts[0]):
         return ""
     return f"measured on {attempt.host}, in the folder of {hosts[0]}"
-
-
-def _short(host: str) -> str:
-    return host.partition(".")[0]
 
 
 def _reason(reading: Reading, trouble: str, elsewhere: str, attempt: Attempt) -> str | None:

@@ -16,9 +16,10 @@ from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.files import StepFiles
+from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.progress import StepState, progress
-from proofmark.runs.run import Run, benchmarks_of, is_locked, site_of
+from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels

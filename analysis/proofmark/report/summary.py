@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import hosts_of, short_name
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
@@ -129,16 +129,12 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
 
 def _nodes(material: RunData) -> str:
     """Return how many nodes were measured, of how many; nothing of a run on a single node."""
-    wanted = {_short(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
+    wanted = {short_name(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
     if len(wanted) < 2:
         return ""
     names = material.verdict.measured()
-    there = {_short(host) for name in names for host in hosts_of(name)} & wanted
+    there = {short_name(host) for name in names for host in hosts_of(name)} & wanted
     return f"{grouped(len(there))} of {count(len(wanted), 'node')}, "
-
-
-def _short(host: str) -> str:
-    return host.partition(".")[0]
 
 
 def _hosts(material: RunData) -> set[str]:

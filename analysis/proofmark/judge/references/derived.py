@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.cases.rules import UNIT_OF, Rule
+from proofmark.cases.models import UNIT_OF, Rule
 from proofmark.judge.references.tables import link, processor
 from proofmark.site.node.facts import NodeFacts
 

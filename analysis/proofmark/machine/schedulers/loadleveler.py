@@ -6,6 +6,7 @@ import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from proofmark.common.nodesets import short_name
 from proofmark.machine.scheduler import Request, Scheduler, SchedulerError, ask_scheduler, ssh_to
 from proofmark.runs.job_state import JobStatus, State
 
@@ -104,7 +105,7 @@ class LoadLeveler(Scheduler):
         """Ask llstatus once."""
         said = ask_scheduler("llstatus", "-r", "%n", "%sta", silent=_SILENT)
         told = dict(line.split("!", 1) for line in said.splitlines() if line.count("!") == 1)
-        short = {name.partition(".")[0]: state for name, state in told.items()}
+        short = {short_name(name): state for name, state in told.items()}
         found = {name: told.get(name, short.get(name, "")) for name in names}
         return {name: _node(state) for name, state in found.items() if state}
 

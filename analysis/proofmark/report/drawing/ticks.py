@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import math
 
+from proofmark.common.units import factor
 from proofmark.records.read import Record
 from proofmark.report.text import number, size
-
-_MEGABYTES = {
-    "KiB/s": 1024 / 1e6,
-    "MiB/s": 1024**2 / 1e6,
-    "GiB/s": 1024**3 / 1e6,
-    "MB/s": 1.0,
-    "MB/sec": 1.0,
-    "Mbytes/sec": 1.0,
-    "GB/s": 1e3,
-}
-_MICROSECONDS = {"us": 1.0, "usec": 1.0, "s": 1e6}
-_GIGAFLOPS = {"gflops": 1.0, "gflop/s": 1.0, "tflops": 1e3, "tflop/s": 1e3, "mflops": 1e-3}
 
 
 def megabytes_per_second(record: Record) -> float | None:
     """Return the factor from a record's bandwidth to MB/s (10⁶ bytes); None for other units."""
-    return _MEGABYTES.get(record.unit)
+    return factor(record.unit, "MB/s")
 
 
 def microseconds(record: Record) -> float | None:
     """Return the factor from a record's time to µs; None for other units."""
-    return _MICROSECONDS.get(record.unit)
+    return factor(record.unit, "us")
 
 
 def gigaflops(record: Record) -> float | None:
     """Return the factor from a record's rate to GFlop/s; None for other units."""
-    return _GIGAFLOPS.get(record.unit.lower())
+    return factor(record.unit, "GFlop/s")
 
 
 def log_ticks(low: float, high: float) -> list[float]:

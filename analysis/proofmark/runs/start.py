@@ -1,0 +1,130 @@
+"""Starts a run, or continues an earlier one of the same plan."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from proofmark.cases.models import SUITES_FILE, Benchmarks
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import write_whole
+from proofmark.plan.plan import Plan
+from proofmark.runs.files import RunFiles
+from proofmark.runs.lock import lock
+from proofmark.runs.run import Run, open_run
+from proofmark.site.inventory import Site
+
+LATEST = "latest"
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def start_or_continue(
+    root: Path,
+    plan: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    probe: str,
+    *,
+    run_id: str | None = None,
+    fresh: bool = False,
+) -> tuple[Run, bool]:
+    """Return the run to work on, and whether it is an earlier one gone on with.
+
+    Without `run_id` that is the newest unfinished run of equal plan digest, unless `fresh`.
+
+    Raises:
+        BadInput: `run_id` is no name or belongs to another plan, or somebody is running that run
+            now.
+    """
+    if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
+        accepted = "letters, digits, dots, dashes and underscores"
+        raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
+    root.mkdir(parents=True, exist_ok=True)
+    earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
+    if earlier is not None and RunFiles(earlier).plan.exists():
+        if fresh:
+            raise bad_input("run_id", "", f"{run_id}: exists, with fresh=true", "a new run id")
+        run = open_run(earlier)
+        if run.plan.digest != plan.digest:
+            found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
+            raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
+        with lock(run):
+            point_latest(root, run)
+        return run, True
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    limit = re.sub(r"[^A-Za-z0-9._-]+", "_", site.limit)
+    folder = root / (run_id or f"{stamp}-{limit}-{plan.suite}")
+    _write_new(folder, plan, benchmarks, site, probe)
+    run = Run(folder.resolve(), plan)
+    point_latest(root, run)
+    return run, False
+
+
+def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
+    """Write a run's inputs under another name; its own name makes it a run."""
+    with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
+        made = Path(new) / folder.name
+        _write_inputs(made, plan, benchmarks, site, probe)
+        try:
+            made.rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+            found = f"{folder.name}: exists already"
+            raise bad_input("run_id", "", found, "a new run id") from None
+
+
+def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
+    files = RunFiles(folder)
+    files.benchmarks.mkdir(parents=True)
+    for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
+        shutil.copyfile(path, files.benchmarks / path.name)
+    files.site.write_text(site.model_dump_json(indent=1) + "\n")
+    files.facts_probe.write_text(probe)
+    _keep_topologies(files.inventory, site)
+    write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+
+
+def _keep_topologies(folder: Path, site: Site) -> None:
+    partition = site.partition
+    told = [each.topology for each in partition.modes.values()]
+    if partition.hardware != "discovered":
+        told.append(partition.hardware.topology)
+    for name in dict.fromkeys(filter(None, told)):
+        if name.endswith(".xml") and (site.facts / name).is_file():
+            target = folder / "group_vars" / site.partition_name / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(site.facts / name, target)
+
+
+def _unfinished(root: Path, digest: str) -> Path | None:
+    """Return the newest run of this digest that lacks a verdict or the result of a step."""
+    for folder in sorted(root.glob("*Z-*"), reverse=True):
+        try:
+            run = open_run(folder)
+        except BadInput:
+            continue  # of another version, or damaged: none to go on with
+        if run.plan.digest == digest and not _finished(run):
+            return folder
+    return None
+
+
+def _finished(run: Run) -> bool:
+    """Tell whether `run` has a verdict on all its steps; one may be asked for half-way."""
+    have = all(run.files.step(each.id).exit_code.exists() for each in run.plan.steps_to_run())
+    return have and run.files.verdict.exists()
+
+
+def point_latest(root: Path, run: Run) -> None:
+    """Let ``runs/latest`` name `run`."""
+    fresh = root / f".latest-{os.getpid()}"
+    fresh.symlink_to(run.id)
+    fresh.rename(root / LATEST)
