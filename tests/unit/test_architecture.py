@@ -110,3 +110,43 @@ def test_the_facade_loads_only_what_is_used() -> None:
     code = "import sys; from proofmark.api import BadInput; print('polars' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+PAGE = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+
+
+@pytest.mark.lint
+def test_the_page_lists_the_rooms() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| [A-Z].*\.( Offline\.)? \|$", PAGE, re.MULTILINE)
+    assert [name for name, _ in listed] != []
+    assert {name for name, _ in listed} == {*ROOMS, "api"}
+    picture = PAGE.split("```")[1]
+    assert {*ROOMS, "api"} <= set(re.findall(r"\w+", picture))
+
+
+@pytest.mark.lint
+def test_the_files_that_the_page_names_exist() -> None:
+    paths = re.findall(r"`(analysis/[\w/.]+|benchmarks/\w+\.yml)`", PAGE)
+    assert len(paths) > 15
+    assert [path for path in paths if not (PACKAGE.parents[1] / path).exists()] == []
+
+
+STEPS = re.findall(
+    r"`(proofmark(?:\.\w+)+)`", PAGE.split("## The path")[1].split("## To change")[0]
+)
+
+
+@pytest.mark.lint
+def test_the_path_of_a_number_goes_through_functions_that_exist() -> None:
+    assert len(STEPS) > 12
+    for step in STEPS:
+        module, _, name = step.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name)), step
+
+
+@pytest.mark.lint
+def test_the_files_of_the_path_are_files_of_a_run() -> None:
+    path = PAGE.split("## The path")[1]
+    named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))
+    here = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
+    assert here <= file_names()
