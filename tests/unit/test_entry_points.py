@@ -12,6 +12,8 @@ from proofmark.common.plugins import Plugins
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.report.plot import PLOTS
+from proofmark.software.provider import PROVIDERS
 
 LAUNCHER = """
 from proofmark.jobs.launcher import Launcher
@@ -44,10 +46,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", [SCHEDULERS, LAUNCHERS, BACK_ENDS], ids=lambda kind: kind.package)
+@pytest.mark.parametrize(
+    "kind", [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS], ids=lambda kind: kind.package
+)
 def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
     classes = [kind.get(name) for name in kind.names()]
-    assert len(set(classes)) == len(classes) > 3
+    assert len(set(classes)) == len(classes) > 2
     assert all(issubclass(each, kind.base) for each in classes)
 
 

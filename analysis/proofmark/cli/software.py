@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections import defaultdict
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, run_argument
-from proofmark.cli.output import say
+from proofmark.cli.output import print_json, say
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
-from proofmark.runs.run import Run, open_run, site_of
-from proofmark.software.easybuild import EasyBuild
-from proofmark.software.easybuild import answer as easybuild_answer
-from proofmark.software.installed import Installed
-from proofmark.software.preinstalled import preinstalled
-from proofmark.software.software import Origin
+from proofmark.runs.run import open_run, site_of
+from proofmark.software.provider import PROVIDERS, ProvisionRequest, programs_of
 from proofmark.software.spack import buildcache as caches
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
 from proofmark.software.spack.lock_check import make
 
-ORIGINS: tuple[Origin, ...] = ("spack", "easybuild", "preinstalled")
-
 
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--from", dest="origin", choices=ORIGINS, required=True)
+    parser.add_argument("--from", dest="origin", choices=PROVIDERS.names(), required=True)
     parser.add_argument("--check", action="store_true", help="only say what is missing")
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
     parser.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
@@ -85,80 +74,36 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
     return given.resolve()
 
 
-def _programs(run: Run) -> dict[str, set[str]]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for step in run.plan.steps():
-        found[step.package].add(step.program)
-    return dict(sorted(found.items()))
-
-
 def install(options: Namespace) -> int:
-    """Install, or with ``--check`` say what is missing; print it as JSON."""
+    """Install, or with ``--check`` report what is missing; print it as JSON."""
     run, kit = open_run(options.folder), kit_folder()
-    prefixes = _prefixes(options, kit)
-    do: Mapping[Origin, Callable[..., tuple[list[str], Installed | None]]] = {
-        "spack": _by_spack,
-        "easybuild": _by_easybuild,
-        "preinstalled": _by_the_site,
-    }
-    missing, installed = do[options.origin](options, run, kit, prefixes)
-    told: dict[str, Any] = {"missing": missing, "needs": [], "modules": {}}
+    files = dict(item.partition("=")[::2] for item in options.loaded)
+    request = ProvisionRequest(
+        kit=kit,
+        site=site_of(run),
+        programs=programs_of(run.plan),
+        prefixes=_prefixes(options, kit),
+        sources=_sources(options),
+        bundle=options.bundle,
+        jobs=options.jobs,
+        loaded={name: Path(file).read_text() for name, file in files.items()},
+    )
+    provider = PROVIDERS.get(options.origin)(request)
+    missing = provider.missing()
+    installed = None if options.check and missing else provider.install(say)
     if installed is not None:
-        told["needs"] = installed.needs()
-        if options.origin == "preinstalled":
-            named = site_of(run).partition.preinstalled
-            told["modules"] = {n: list(named[n].modules) for n in installed.packages}
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
         if not options.check and not (target.exists() and target.read_text() == text):
             write_whole(target, text)
-    json.dump(told, sys.stdout, indent=1)
-    print()
-    return 0
-
-
-def _by_spack(
-    options: Namespace, run: Run, kit: Path, prefixes: Path
-) -> tuple[list[str], Installed | None]:
-    site = site_of(run)
-    order = spack.Order(
-        kit=kit,
-        arch=site.partition.environment,
-        programs=_programs(run),
-        prefixes=prefixes,
-        sources=_sources(options),
-        site_locks=site.inventory / "locks",
-        bundle=options.bundle,
-        jobs=options.jobs,
+    print_json(
+        {
+            "missing": missing,
+            "needs": installed.needs() if installed else [],
+            "modules": provider.modules() if installed else {},
+        }
     )
-    system = spack.this_system()
-    missing = [spec.label for spec in spack.to_do(order, system)]
-    if options.check and missing:
-        return missing, None
-    return missing, spack.install(order, system, say)
-
-
-def _by_easybuild(
-    options: Namespace, run: Run, kit: Path, prefixes: Path
-) -> tuple[list[str], Installed | None]:
-    partition = site_of(run).partition
-    builder = EasyBuild(kit, partition.environment, prefixes / "easybuild")
-    modules = builder.plan()
-    missing = [module.module for module in modules if not module.installed]
-    if missing and options.check:
-        return missing, None
-    if missing:
-        builder.install(say)
-        modules = builder.plan()
-    return missing, easybuild_answer(builder, modules, _programs(run), partition.facts)
-
-
-def _by_the_site(
-    options: Namespace, run: Run, kit: Path, prefixes: Path
-) -> tuple[list[str], Installed | None]:
-    files = dict(item.partition("=")[::2] for item in options.loaded)
-    loaded = {name: Path(file).read_text() for name, file in files.items()}
-    return [], preinstalled(site_of(run).partition.preinstalled, _programs(run), loaded)
+    return 0
 
 
 def _this_system(options: Namespace) -> str:
