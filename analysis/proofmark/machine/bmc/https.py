@@ -1,59 +1,55 @@
-"""One HTTP/1.1 connection over TLS (RFC 9112), no more of it than a BMC needs.
+"""One connection over TLS to a BMC: `http.client` with a deadline and a size limit.
 
-`http.client` reads headers by the parser of e-mail, at a fifth of a millisecond an answer: most of
-what a request costs. Here an answer is a status, a dictionary and bytes.
+A timeout of a socket restarts with each byte. So the deadline and the limit are at the socket: a
+slow drip, endless interim responses and endless trailers all end there.
 """
 
 from __future__ import annotations
 
+import io
 import select
-import socket
 import ssl
+import time
 import weakref
 from collections.abc import Mapping
+from http.client import HTTPException, HTTPResponse, HTTPSConnection
+from typing import Any
 
 LARGEST = 16 << 20
-"""Bytes of an answer; a registry of attributes has less than two million."""
-LARGEST_HEAD = 64 << 10
-AT_A_TIME = 64 << 10
-WITHOUT_BODY = (204, 304)
+"""Bytes of a response with its headers; a registry of attributes has less than two million."""
 
 
 class ProtocolError(Exception):
-    """What came is no answer by HTTP."""
+    """The response is not HTTP, or larger than that of a BMC can be."""
 
 
 class HttpsConnection:
-    """A connection to `address`, made at once.
+    """A connection to `address`, opened at once.
 
     Raises:
-        OSError: nobody answers, or not with a certificate that `context` takes.
+        OSError: the BMC cannot be reached, or `context` does not accept its certificate.
     """
 
     def __init__(self, address: str, port: int, context: ssl.SSLContext, timeout_s: float) -> None:
-        bare = socket.create_connection((address, port), timeout_s)
-        try:
-            bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = context.wrap_socket(bare, server_hostname=address)
-        except BaseException:
-            bare.close()
-            raise
-        weakref.finalize(self, self._socket.close)
-        self._host = f"[{address}]" if ":" in address else address
-        self._rest = b""
-        self.closing = False
-        """Whether the other side has said that it will not take another request."""
+        self._timeout_s = timeout_s
+        self._connection = _Connection(address, port, context=context, timeout=timeout_s)
+        self._connection.connect()
+        weakref.finalize(self, self._connection.close)
 
     def close(self) -> None:
-        """Hang up."""
-        self._socket.close()
+        """Close the connection."""
+        self._connection.close()
+
+    @property
+    def closing(self) -> bool:
+        """Whether the connection takes no further request."""
+        return self._connection.sock is None
 
     @property
     def stale(self) -> bool:
-        """Whether an idle connection has something to say: that it was hung up, for example."""
-        asked = select.poll()
-        asked.register(self._socket, select.POLLIN)
-        return self.closing or bool(self._rest or self._socket.pending() or asked.poll(0))
+        """Whether an idle connection has something to read: that it was closed, for example."""
+        limited = self._connection.sock
+        return limited is None or limited.has_input()
 
     def ask(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
@@ -61,100 +57,125 @@ class HttpsConnection:
         """Send a request; return status, headers by their names in small letters, and the body.
 
         Raises:
-            OSError: the line is cut, or silent for too long.
-            Nonsense: it is not HTTP, or larger than an answer of a BMC can be.
+            OSError: the connection is closed, or the response is not there at the deadline.
+            ProtocolError: it is not HTTP, or larger than `LARGEST`.
         """
-        lines = [f"{method} {path} HTTP/1.1", f"Host: {self._host}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        if body is not None:
-            lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
-        elif method != "GET":
-            lines.append("Content-Length: 0")
-        if any("\r" in line or "\n" in line for line in lines):
-            raise ProtocolError(f"a line break in {path!r} or a header")
-        self._socket.sendall(
-            "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + (body or b"")
-        )
-        status, found = self._head()
-        while 100 <= status < 200:
-            status, found = self._head()
-        return status, found, self._body(status, found)
-
-    def _head(self) -> tuple[int, dict[str, str]]:
-        while (end := self._rest.find(b"\r\n\r\n")) < 0:
-            if len(self._rest) > LARGEST_HEAD:
-                raise ProtocolError("headers without an end")
-            self._rest += self._more()
-        head, self._rest = self._rest[:end].decode("latin-1"), self._rest[end + 4 :]
-        first, *lines = head.split("\r\n")
-        version, _, told = first.partition(" ")
-        if not version.startswith("HTTP/1.") or not told[:3].isdecimal():
-            raise ProtocolError(f"{first[:40]!r} where a status was awaited")
-        pairs = (line.partition(":") for line in lines)
-        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        manner = headers.get("connection", "").lower()
-        self.closing = "close" in manner or (version == "HTTP/1.0" and "keep-alive" not in manner)
-        return int(told[:3]), headers
-
-    def _body(self, status: int, headers: Mapping[str, str]) -> bytes:
-        if status in WITHOUT_BODY:
-            return b""
-        if "chunked" in headers.get("transfer-encoding", "").lower():
-            return self._chunks()
-        length = headers.get("content-length")
-        if length is None:
-            return self._until_it_hangs_up()
-        if not length.isdecimal() or int(length) > LARGEST:
-            raise ProtocolError(f"an answer of {length[:20]} bytes")
-        return self._exactly(int(length))
-
-    def _chunks(self) -> bytes:
-        parts: list[bytes] = []
-        while size := self._size_of_chunk():
-            if size + sum(map(len, parts)) > LARGEST:
-                raise ProtocolError("an answer without an end")
-            parts.append(self._exactly(size))
-            self._line()
-        while self._line():
-            pass  # trailers
-        return b"".join(parts)
-
-    def _size_of_chunk(self) -> int:
-        text = self._line().partition(b";")[0].strip()
+        content = {"Content-Type": "application/json"} if body is not None else {}
+        limited = self._connection.sock
+        if limited is None:
+            raise ConnectionResetError("the connection is closed")
+        limited.start(self._timeout_s)
         try:
-            return int(text, 16)
-        except ValueError:
-            raise ProtocolError(f"{text[:20]!r} where the size of a chunk was awaited") from None
+            self._connection.request(method, path, body, {**headers, **content})
+            response = self._connection.getresponse()
+            raw = response.read()
+        except ConnectionError:
+            raise
+        except (HTTPException, ValueError) as error:
+            self.close()
+            raise ProtocolError(f"{type(error).__name__}: {error}"[:200]) from None
+        names = {name.lower(): value for name, value in response.getheaders()}
+        return response.status, names, raw
 
-    def _line(self) -> bytes:
-        while (end := self._rest.find(b"\r\n")) < 0:
-            if len(self._rest) > LARGEST_HEAD:
-                raise ProtocolError("a line without an end")
-            self._rest += self._more()
-        line, self._rest = self._rest[:end], self._rest[end + 2 :]
-        return line
 
-    def _exactly(self, length: int) -> bytes:
-        parts, left = [self._rest], length - len(self._rest)
-        while left > 0:
-            parts.append(self._more())
-            left -= len(parts[-1])
-        whole = b"".join(parts)
-        self._rest = whole[length:]
-        return whole[:length]
+class _Response(HTTPResponse):
+    """A response after all interim ones; `http.client` passes over 100 only."""
 
-    def _until_it_hangs_up(self) -> bytes:
-        self.closing = True
-        whole = self._rest
-        while more := self._socket.recv(AT_A_TIME):
-            whole += more
-            if len(whole) > LARGEST:
-                raise ProtocolError("an answer without an end")
-        self._rest = b""
-        return whole
+    def begin(self) -> None:
+        super().begin()
+        while 100 <= self.status < 200:
+            self.headers = self.msg = None  # type: ignore[assignment]  # as before the first one
+            super().begin()
 
-    def _more(self) -> bytes:
-        more = self._socket.recv(AT_A_TIME)
-        if not more:
-            raise ConnectionResetError("hung up in the middle of an answer, or before it")
-        return more
+
+class _Connection(HTTPSConnection):
+    """`http.client` over a socket with limits."""
+
+    response_class = _Response
+    sock: Any
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = _LimitedSocket(self.sock)
+
+
+class _LimitedSocket:
+    """What `http.client` uses of a socket, with a deadline and a count of what was received."""
+
+    def __init__(self, socket: ssl.SSLSocket) -> None:
+        self._socket = socket
+        self._deadline = 0.0
+        self._readers = 0
+        self._closed = False
+        self.received = 0
+
+    def start(self, seconds: float) -> None:
+        """Set the deadline of the next request and its response."""
+        self._deadline = time.monotonic() + seconds
+        self.received = 0
+
+    def has_input(self) -> bool:
+        """Return whether something can be read without waiting."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(self._socket.pending() or poll.poll(0))
+
+    def sendall(self, data: bytes) -> None:
+        """Send `data`."""
+        self._socket.settimeout(self._left())
+        self._socket.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        """Return a reader of the socket, which stays open for it."""
+        self._readers += 1
+        return io.BufferedReader(_LimitedReader(self))
+
+    def receive(self, buffer: memoryview) -> int:
+        """Read into `buffer`; return the number of bytes, 0 at the end.
+
+        Raises:
+            TimeoutError: nothing comes until the deadline.
+            ProtocolError: more than `LARGEST` bytes came.
+        """
+        self._socket.settimeout(self._left())
+        count = self._socket.recv_into(buffer)
+        self.received += count
+        if self.received > LARGEST:
+            raise ProtocolError(f"a response of more than {LARGEST} bytes")
+        return count
+
+    def close(self) -> None:
+        """Close the socket, or let its last reader close it."""
+        self._closed = True
+        if not self._readers:
+            self._socket.close()
+
+    def release(self) -> None:
+        """Count a reader as closed."""
+        self._readers -= 1
+        if self._closed and not self._readers:
+            self._socket.close()
+
+    def _left(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no whole response until the deadline")
+        return left
+
+
+class _LimitedReader(io.RawIOBase):
+    """Reads a socket with limits."""
+
+    def __init__(self, socket: _LimitedSocket) -> None:
+        self._limited = socket
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._limited.receive(buffer)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._limited.release()
