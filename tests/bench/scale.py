@@ -204,7 +204,7 @@ MEASURE = """
 import sys, time, resource
 from pathlib import Path
 from proofmark.runs.run import open_run
-from proofmark.runs import manifest
+from proofmark.runs import checksums
 began = last = time.perf_counter()
 spent = 0.0
 
@@ -227,8 +227,8 @@ keep(run, records, verdict)
 lap("records.parquet, verdict.json, junit.xml, rma.csv")
 write_report(run, verdict)
 lap("report.html")
-manifest.write_manifest(run.folder)
-lap("manifest.json")
+checksums.write_checksums(run.folder)
+lap("SHA256SUMS")
 print(f"  {time.perf_counter() - began:.1f} s in all; {len(verdict.results)} results "
       f"{verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
 """

@@ -24,7 +24,7 @@ from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck, binding_error
 from proofmark.records.columns import Record, Records
 from proofmark.records.table import table
-from proofmark.runs import manifest
+from proofmark.runs import checksums
 from proofmark.runs.binding_file import read_binding
 from proofmark.runs.run import Run
 
@@ -118,13 +118,13 @@ def test_several_processes_read_and_hash_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, alone, _ = judged(tmp_path)
-    one = manifest.manifest_of(run.folder)
+    one = checksums.checksums_of(run.folder)
     monkeypatch.setattr(records, "ALONE", 0)
     monkeypatch.setattr(records, "SLICE", 7)
-    monkeypatch.setattr(manifest, "_ALONE", 0)
+    monkeypatch.setattr(checksums, "_ALONE", 0)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
-    assert manifest.manifest_of(run.folder) == one
+    assert checksums.checksums_of(run.folder) == one
 
 
 def test_work_that_is_shared_out_is_done_elsewhere_and_in_order() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.runs import start as runs
+from proofmark.runs.format import FORMAT, format_of
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import start_or_continue
 
@@ -191,3 +193,30 @@ class TestOpening:
         with pytest.raises(UnicodeEncodeError):
             write_whole(path, "new \udc80")
         assert path.read_text() == "old"
+
+
+class TestFormat:
+    def test_a_new_run_has_its_id_and_its_format(self, kit: Kit) -> None:
+        run = kit.run()
+        assert json.loads(run.files.identity.read_text()) == {"run": run.id, "format": FORMAT}
+        assert format_of(run.folder) == FORMAT
+
+    def test_a_run_without_a_number_is_of_the_first_format(self, kit: Kit) -> None:
+        run = kit.run()
+        run.files.identity.unlink()
+        assert format_of(run.folder) == 1
+        assert open_run(run.folder) == run
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ('{"run": "r", "format": 99}', "99, of a later version; accepted: 1 to"),
+            ('{"run": "r", "format": 0}', "unreadable"),
+            ("{", "unreadable"),
+        ],
+    )
+    def test_a_run_of_a_later_version_is_refused(self, kit: Kit, text: str, found: str) -> None:
+        run = kit.run()
+        run.files.identity.write_text(text)
+        with pytest.raises(BadInput, match=found):
+            open_run(run.folder)

@@ -18,7 +18,7 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.remote_shell import RemoteShell
-from proofmark.runs.manifest import SIGNATURE
+from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware
 
 

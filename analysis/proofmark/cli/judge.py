@@ -11,7 +11,7 @@ from rich.table import Table
 from proofmark.cli.command import Command, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_table, say
 from proofmark.common.errors import bad_input, nearest
-from proofmark.runs import manifest as signing
+from proofmark.runs import checksums
 from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
@@ -97,7 +97,7 @@ def report(options: Namespace) -> int:
     run = open_run(options.folder)
     answer = judge_and_write(run)
     print(write_report(run, answer))
-    signing.write_manifest(run.folder)
+    checksums.write_checksums(run.folder)
     return 0
 
 

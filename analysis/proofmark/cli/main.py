@@ -41,7 +41,7 @@ COMMANDS = {
     "report": ("judge", "write a run's report.html"),
     "compare": ("judge", "hold runs against the first of them, like with like"),
     "export": ("judge", "write a run in a form that others collect"),
-    "sign": ("sign", "write a run's manifest and sign it with an ssh key"),
+    "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
     "verify": ("sign", "check that a run is as its signer left it"),
     "rerun": ("run", "run steps once more, beside their first output"),
     "provide": ("run", "note which programs a run uses (for playbooks)"),

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import Command, run_argument
-from proofmark.runs import manifest as signing
+from proofmark.runs import checksums
 from proofmark.runs.run import open_run
 
 
@@ -16,8 +16,8 @@ def _sign_arguments(parser: ArgumentParser) -> None:
 
 
 def sign(options: Namespace) -> int:
-    """Write a run's manifest and sign it."""
-    print(signing.sign(open_run(options.folder).folder, options.key))
+    """Write the checksums of a run and sign them."""
+    print(checksums.sign(open_run(options.folder).folder, options.key))
     return 0
 
 
@@ -29,9 +29,9 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 
 
 def verify(options: Namespace) -> int:
-    """Check a run against its signed manifest; 1 if anything is not as it was signed."""
+    """Check a run against its signed checksums; return 1 if a file is not as it was signed."""
     folder = options.folder.resolve()
-    found = signing.verify(folder, options.signers)
+    found = checksums.verify(folder, options.signers)
     for line in found.wrong:
         print(line)
     if found.wrong:

@@ -25,7 +25,7 @@ def run_command(
 
     Args:
         words: the program and its arguments.
-        text: its standard input.
+        text: its standard input; surrogates stand for bytes that are no UTF-8 (`os.fsdecode`).
         timeout_s: after so many seconds it is killed.
         environment: all its variables; None: those of this process.
         new_session: whether signals of the terminal do not reach it.
@@ -37,17 +37,16 @@ def run_command(
     with traced(shlex.join(words)) as outcome:
         done = subprocess.run(
             words,
-            input=text,
+            input=text.encode(errors="surrogateescape"),
             capture_output=True,
-            text=True,
-            errors="replace",
             timeout=timeout_s,
             env=environment,
             check=False,
             start_new_session=new_session,
         )
         outcome.append(f"exit code {done.returncode}")
-    return done
+    printed, messages = (each.decode(errors="replace") for each in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(done.args, done.returncode, printed, messages)
 
 
 @contextmanager

@@ -35,8 +35,17 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         BadInput: it cannot be written.
     """
+    write_whole_bytes(path, text.encode())
+
+
+def write_whole_bytes(path: Path, content: bytes) -> None:
+    """Write a file as `write_whole` does, from bytes.
+
+    Raises:
+        BadInput: it cannot be written.
+    """
     with _replacing(path) as new:
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content)
 
 
 @contextmanager

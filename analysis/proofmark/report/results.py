@@ -151,7 +151,5 @@ def all_section(material: RunData) -> Section:
         Link("verdict.json", "verdict.json"),
         Link("junit.xml", "junit.xml"),
     )
-    said = (
-        "The SHA-256 of every file of the run, each raw output included, stands in manifest.json."
-    )
+    said = "The SHA-256 of every file of the run, each raw output included, is in SHA256SUMS."
     return Section("all", "All figures", (Block(paragraphs=(said,), folds=(fold,), links=links),))

@@ -115,6 +115,11 @@ class RunFiles:
         return path.relative_to(self.folder).as_posix()
 
     @property
+    def identity(self) -> Path:
+        """The id of the run, and the number of the format of its folder."""
+        return self.folder / "run.json"
+
+    @property
     def plan(self) -> Path:
         """The plan."""
         return self.folder / "plan.json"

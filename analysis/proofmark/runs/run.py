@@ -15,6 +15,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_whole
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
+from proofmark.runs.format import format_of
 from proofmark.site.inventory import Site
 
 
@@ -40,13 +41,14 @@ def open_run(folder: Path) -> Run:
     """Open the run in `folder` (``runs/latest`` is followed).
 
     Raises:
-        BadInput: there is no run, or its plan cannot be read.
+        BadInput: there is no run, it is of a later version, or its plan cannot be read.
     """
     resolved = folder.resolve()
     files = RunFiles(resolved)
     if not files.plan.is_file():
         there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
+    format_of(resolved)
     plan = read_json(files.plan, Plan)
     known = {"entered": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))

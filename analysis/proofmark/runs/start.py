@@ -16,6 +16,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
+from proofmark.runs.format import write_identity
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
@@ -85,6 +86,7 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
 def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
     files = RunFiles(folder)
     files.benchmarks.mkdir(parents=True)
+    write_identity(folder)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
         shutil.copyfile(path, files.benchmarks / path.name)
     files.site.write_text(site.model_dump_json(indent=1) + "\n")
