@@ -78,7 +78,7 @@ def needs(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]
 
 
 def provided(found: Iterable[Mapping[str, Any]], probes: str, origin: str) -> dict[str, Any]:
-    """Return the options of ``proofmark provide`` for what `origin` needs."""
+    """Return the options of ``proofmark record-software`` for what `origin` needs."""
     each = list(found)
     return {
         "probe": [f"{probes}/{need['package']}.probe" for need in each],

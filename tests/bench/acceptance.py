@@ -113,7 +113,7 @@ def make(folder: Path, nodes: int) -> Path:
     facts["firmware"] = {
         "back_end": "record",
         "attributes": {"cluster": "Cluster Mode", "memory": "Memory Mode"},
-        "reach": [str(stub), "{node}"],
+        "remote_shell": [str(stub), "{node}"],
     }
     group = kit / "inventory/many/group_vars/knl"
     group.mkdir(parents=True)

@@ -58,7 +58,7 @@ def main() -> None:
             "ca": str(emulator.ca),
             "user": USER,
             "password": PASSWORD,
-            "reach": emulator.reach,
+            "remote_shell": emulator.reach,
             "addresses": {name: emulator.address(name) for name in emulator.machines},
         }
         print(json.dumps(told), flush=True)

@@ -124,13 +124,13 @@ class World:
             "ca": str(self.emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "reach": self.emulator.reach,
+            "remote_shell": self.emulator.reach,
             "poll_s": 0.02,
-            "settle_s": 2,
-            "boot_limit_s": 60,
+            "reset_timeout_s": 2,
+            "boot_timeout_s": 60,
             "drain_limit_s": 60,
             "timeout_s": 60,
-            "tries": 3,
+            "max_attempts": 3,
         }
         return Firmware.model_validate(facts | changes)
 
@@ -138,7 +138,7 @@ class World:
         self, *, scheduler: str = "slurm", stop: threading.Event | None = None, **changes: Any
     ) -> ModeRollout:
         firmware = self.firmware(**changes)
-        shell = RemoteShell(firmware.reach, firmware.timeout_s)
+        shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
         every = {**wanted(firmware, SHAPES["quadrant-hybrid25"].settings)} if ATTRIBUTES else {}
         given = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return ModeRollout(

@@ -33,7 +33,7 @@ P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
 STAND_INS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
 SSH = LaunchSettings(bootstrap="ssh")
 # The cluster's Slurm has no task/affinity: it takes the masks and ignores them.
-SRUN = LaunchSettings(launcher="srun", mpi="none", binds="wrapper")
+SRUN = LaunchSettings(launcher="srun", mpi="none", binding="wrapper")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def cluster(shared: Path) -> Iterator[Cluster]:
         yield made
 
 
-def p5(starting: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
+def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
     """Plan suite p5 on four such nodes, with a part of its process counts and collectives."""
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     partition = Partition(
@@ -57,8 +57,8 @@ def p5(starting: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
         provision_from="preinstalled",
         scratch=Scratch(path="/var/tmp/proofmark"),
         origin="emulated",
-        starting=starting,
-        stand_ins=STAND_INS,
+        launch=launch_settings,
+        host_cpus=STAND_INS,
     )
     hosts = tuple(f"knl{number:04d}" for number in range(1, 5))
     place = {"inventory": Path("inventory/v"), "limit": "knl", "partition_name": "knl"}
@@ -90,22 +90,22 @@ def software(program: Path, launcher: Any, prefix: str, family: str) -> Software
 def test_p5_puts_every_rank_where_its_placement_wants_it(
     cluster: Cluster, shared: Path, how: str
 ) -> None:
-    starting = SRUN if how == "srun" else SSH
+    launch_settings = SRUN if how == "srun" else SSH
     kit = make_kit(shared / f"kit-{how}")
     program = kit.program('echo "$@"')
-    plan, site = p5(starting, ranks=[6, 16], collective="Bcast")
+    plan, site = p5(launch_settings, ranks=[6, 16], collective="Bcast")
     steps = list(plan.steps())
     assert {step.placement for step in steps} == {"BD", "BA", "UD", "UA"}
     provided = software(program, "openmpi", "/usr", "openmpi")
     for step in steps:
         folder = shared / how / step.id
         folder.mkdir(parents=True)
-        script = step_script(step, provided, str(folder / "scratch"), starting, STAND_INS)
+        script = step_script(step, provided, str(folder / "scratch"), launch_settings, STAND_INS)
         (folder / "run.sh").write_text(script)
         start(cluster, folder, how)
         assert (folder / "stdout").read_text().count("Bcast") == step.ranks
         (attempt,) = attempts(folder)
-        assert invalid_reason(step, attempt, stand_ins=site.partition.stand_ins) == ""
+        assert invalid_reason(step, attempt, host_cpus=site.partition.host_cpus) == ""
         where = [rank.host for rank in sorted(attempt.ranks, key=lambda rank: rank.rank)]
         assert where == [step.nodes[node] for node, _ in step.cpus]
 

@@ -55,10 +55,10 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "ca": str(emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "reach": emulator.reach,
+            "remote_shell": emulator.reach,
             "poll_s": 0.1,
-            "settle_s": 2,
-            "boot_limit_s": 60,
+            "reset_timeout_s": 2,
+            "boot_timeout_s": 60,
         }
         kit.partition(
             origin="emulated",  # or the layout of this machine would speak against every mode

@@ -52,7 +52,7 @@ def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
         environment={"GO": str(kit.folder / "go")},
     )
     site = kit.site(hosts=engine.cluster.names)
-    chosen = Queue(**{"exclusive": False, "patience_s": 20, **queue})
+    chosen = Queue(**{"exclusive": False, "stall_timeout_s": 20, **queue})
     partition = site.partition.model_copy(update={"scheduler": "sge", "queue": chosen})
     return kit.run(site=site.model_copy(update={"partition": partition}))
 

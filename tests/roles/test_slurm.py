@@ -49,7 +49,7 @@ class Site:
             suites={"quick": {"scope": scope, "sweep": sweep}}, environment={"GO": str(self.go)}
         )
         site = self.kit.site(hosts=self.cluster.names[:nodes])
-        changes = {"scheduler": "slurm", "queue": Queue(**{"patience_s": 5, **queue})}
+        changes = {"scheduler": "slurm", "queue": Queue(**{"stall_timeout_s": 5, **queue})}
         partition = site.partition.model_copy(update=changes)
         return self.kit.run(site=site.model_copy(update={"partition": partition}))
 
@@ -144,7 +144,7 @@ BOTH = ("before", "after")
 
 def test_jobs_of_other_nodes_run_at_the_same_time_and_idle_nodes_come_first(site: Site) -> None:
     site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
-    run = chunked(site, jobs_at_once=2, patience_s=2)
+    run = chunked(site, max_jobs=2, stall_timeout_s=2)
     site.go.touch()
     site.execute(run)
     first, *_ = [line for line in site.said if "jobs:" in line]
@@ -213,7 +213,7 @@ def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
 
 @pytest.mark.fault("scheduler-silent")
 def test_a_scheduler_that_does_not_answer_is_named_and_the_job_found_later(site: Site) -> None:
-    run = site.run(patience_s=1)
+    run = site.run(stall_timeout_s=1)
     with site.begun(run) as process:
         site.slurm.stop_controller()
         code, said = finish(process)
@@ -230,7 +230,7 @@ def test_a_scheduler_that_does_not_answer_is_named_and_the_job_found_later(site:
 
 @pytest.mark.fault("job-held")
 def test_a_held_job_is_given_up_and_cancelled(site: Site) -> None:
-    run = site.run(patience_s=1, options=["--hold"])
+    run = site.run(stall_timeout_s=1, options=["--hold"])
     site.execute(run)
     assert "held: PENDING JobHeldUser, given up after 1 s" in stopped(run)
     assert site.slurm.ask("squeue", "--noheader", "--format=%i") == ""
@@ -239,7 +239,7 @@ def test_a_held_job_is_given_up_and_cancelled(site: Site) -> None:
 @pytest.mark.fault("nodes-unavailable")
 def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
     site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
-    run = site.run(patience_s=4)
+    run = site.run(stall_timeout_s=4)
     site.execute(run)
     assert "its nodes are not available: PENDING " in stopped(run)
     assert "given up after 4 s" in stopped(run)

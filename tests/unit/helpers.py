@@ -143,7 +143,7 @@ class Kit:
             ),
             hosts=tuple(hosts),
             connection="local",
-            reach=["sh", "-s"],
+            remote_shell=["sh", "-s"],
         )
 
     def plan(self, suite: str = "quick", cores: int = 2, site: Site | None = None) -> Plan:

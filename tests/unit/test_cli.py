@@ -78,6 +78,29 @@ class TestUsage:
         assert callable(parser().parse_args(example).run)
 
     @pytest.mark.parametrize(
+        ("words", "name"),
+        [
+            (["provide", "runs/r"], "record-software"),
+            (["-v", "programs", "runs/r"], "check-programs"),
+        ],
+    )
+    def test_an_old_command_is_refused_with_its_new_name(
+        self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
+    ) -> None:
+        assert main(words) == 3
+        assert f"a command that is called {name} now" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("command", ["modes", "scratch"])
+    @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
+    def test_an_old_verb_is_refused_with_its_new_name(
+        self, capsys: pytest.CaptureFixture[str], command: str, verb: str, name: str
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main([command, verb, "runs/r"])
+        assert stopped.value.code == 3
+        assert f"a verb that is called {name} now" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
         "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]
     )
     def test_wrong_usage_is_bad_input(

@@ -100,7 +100,7 @@ def together(kit: Kit, delays: str) -> Sequence[Record]:
     kit.case(
         launch="mpi",
         copies=2,
-        together={**case["together"], "seconds": "{0.5 * bandwidth / bandwidth}"},
+        concurrent={**case["concurrent"], "seconds": "{0.5 * bandwidth / bandwidth}"},
         sweep={"size": 1, "ranks": 2},
         read=reader,
         metrics=case["metrics"],

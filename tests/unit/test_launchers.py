@@ -45,8 +45,8 @@ def launch(
         cpus=cpus,
         prefix="/opt/my mpi",
         mpi=mpi,
-        starting=starting or LaunchSettings(),
-        together=together,
+        settings=starting or LaunchSettings(),
+        concurrent=together,
     )
 
 
@@ -118,7 +118,7 @@ class TestOpenMpi:
         ("cpus", "starting"),
         [
             ([(0, (0,)), (0, (0,)), (1, (1,))], LaunchSettings()),
-            (UNEVEN, LaunchSettings(binds="wrapper")),
+            (UNEVEN, LaunchSettings(binding="wrapper")),
         ],
     )
     def test_what_a_rankfile_cannot_say_the_wrapper_does(
@@ -227,7 +227,7 @@ class TestSrun:
 
     @pytest.mark.parametrize(
         ("cpus", "starting"),
-        [(DIFFERENT, LaunchSettings()), (ALIKE, LaunchSettings(binds="wrapper"))],
+        [(DIFFERENT, LaunchSettings()), (ALIKE, LaunchSettings(binding="wrapper"))],
     )
     def test_what_srun_cannot_bind_the_wrapper_does(
         self, cpus: Ranks, starting: LaunchSettings

@@ -211,8 +211,10 @@ class TestBackEnds:
         (tmp_path / "syscfg").chmod(0o755)
         (tmp_path / "cluster").write_text("Quadrant\n")
         monkeypatch.setenv("PATH", searched_first(tmp_path))
-        firmware = Firmware(back_end="syscfg", reach=["sh", "-s"])
-        end = back_end(BackEndContext(firmware, Credentials(), RemoteShell(firmware.reach, 10)))
+        firmware = Firmware(back_end="syscfg", remote_shell=["sh", "-s"])
+        end = back_end(
+            BackEndContext(firmware, Credentials(), RemoteShell(firmware.remote_shell, 10))
+        )
         host, asked = Host("n1", ""), {"Cluster Mode": "SNC-4"}
         reading = end.read(host, asked)
         assert reading.current == {"Cluster Mode": "Quadrant"}
@@ -310,7 +312,7 @@ class TestPreflight:
 
     def test_all_is_well(self, kit: Kit) -> None:
         end = datetime.now(UTC) + timedelta(hours=1)
-        found = self.outcomes(kit, self.site(kit, reach=["sh", "-s"]), end)
+        found = self.outcomes(kit, self.site(kit, remote_shell=["sh", "-s"]), end)
         assert found.pop("scheduler") == ["NOT_NEEDED"]  # the plan changes no mode
         assert set().union(*found.values()) == {"OK"}
 
@@ -326,7 +328,7 @@ class TestPreflight:
     def test_only_a_plan_that_changes_a_mode_needs_to_drain(
         self, kit: Kit, scheduler: str, mode: str, outcome: str
     ) -> None:
-        site, plan = self.site(kit, reach=["sh", "-s"]), kit.plan()
+        site, plan = self.site(kit, remote_shell=["sh", "-s"]), kit.plan()
         partition = site.partition.model_copy(update={"scheduler": scheduler})
         site = site.model_copy(update={"partition": partition})
         groups = [group.model_copy(update={"mode": mode}) for group in plan.groups]
@@ -347,16 +349,16 @@ class TestPreflight:
     )
     def test_a_node_that_is_not_right(self, kit: Kit, script: str, outcome: str) -> None:
         command = ["sh", "-c", f"[ {{node}} = n1 ] && exec sh -s; {script}"]
-        assert self.outcomes(kit, self.site(kit, reach=command))["nodes"] == ["OK", outcome]
+        assert self.outcomes(kit, self.site(kit, remote_shell=command))["nodes"] == ["OK", outcome]
 
     def test_bmcs_are_logged_into(self, kit: Kit, room: Emulator) -> None:
         address = "127.9.0.{number + 1}"
         facts = {"back_end": "redfish", "bmc": address, "port": room.port, "ca": str(room.ca)}
-        found = self.outcomes(kit, self.site(kit, **facts, reach=["sh", "-s"]))
+        found = self.outcomes(kit, self.site(kit, **facts, remote_shell=["sh", "-s"]))
         assert found["BMCs"] == ["OK", "BAD_CERTIFICATE"]
 
     def test_a_window_that_is_too_short(self, kit: Kit) -> None:
-        site = self.site(kit, reach=["sh", "-s"])
+        site = self.site(kit, remote_shell=["sh", "-s"])
         assert self.outcomes(kit, site)["maintenance"] == ["NOT_TOLD"]
         assert self.outcomes(kit, site, datetime.now(UTC))["maintenance"] == ["TOO_SHORT"]
 

@@ -115,7 +115,7 @@ class TestTheWay:
 
     def test_only_looking_touches_nothing_and_tells_what_would_be(self, world: Make) -> None:
         there = world(2)
-        crew = there.crew(batch=1, boot_s=1200)
+        crew = there.crew(batch_size=1, boot_s=1200)
         good, bad = crew.check(there.nodes, lambda _: there.goal("snc4-flat"))
         lines, seconds = crew.forecast(good)
         assert bad == {}
@@ -187,7 +187,7 @@ class TestBeforeAnythingIsTouched:
     def test_within_the_budget_the_others_go(self, world: Make) -> None:
         """The control of the faults above: without their BMC nothing stands in the way."""
         there = world(3, {"n2": "wrong-password"})
-        done = there.crew(failures=1).enter(there.nodes, there.goal("snc4-flat"))
+        done = there.crew(max_failures=1).enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "DENIED", "n3": "OK"}
         assert there.emulator.machines["n2"].resets == 0
         assert proven(there.run, there.nodes, "snc4-flat") == {"n2": "not proven"}
@@ -230,7 +230,7 @@ class TestBeforeAnythingIsTouched:
     def test_a_node_that_an_admin_drained_stays_drained(self, world: Make, reason: str) -> None:
         there = world(2)
         there.slurm.drain("n2", reason)
-        crew = there.crew(failures=1)
+        crew = there.crew(max_failures=1)
         done = crew.enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "HELD"}
         assert (reason or "no reason") in done["n2"].text
@@ -274,7 +274,7 @@ class TestAfterTheReset:
         self, world: Make, fault: str, outcome: str, words: str
     ) -> None:
         there = world(2, {"n2": fault})
-        crew = there.crew(boot_limit_s=3) if fault == "no-return" else there.crew()
+        crew = there.crew(boot_timeout_s=3) if fault == "no-return" else there.crew()
         done = crew.enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
@@ -285,20 +285,20 @@ class TestAfterTheReset:
 
     def test_a_failed_batch_stops_the_next(self, world: Make) -> None:
         there = world(3, {"n1": "silent"})
-        done = there.crew(batch=1).enter(there.nodes, there.goal("snc4-flat"))
+        done = there.crew(batch_size=1).enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "STOPPED", "n3": "STOPPED"}
         assert there.emulator.machines["n2"].resets == 0
 
     def test_a_budget_lets_the_next_batch_go(self, world: Make) -> None:
         there = world(3, {"n1": "silent"})
-        done = there.crew(batch=1, failures=1).enter(there.nodes, there.goal("snc4-flat"))
+        done = there.crew(batch_size=1, max_failures=1).enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "OK", "n3": "OK"}
 
     def test_a_node_that_comes_late_is_taken_up_again(self, world: Make) -> None:
         there = world(1, boot=2.0)
-        crew = there.crew(boot_limit_s=0.3)
+        crew = there.crew(boot_timeout_s=0.3)
         assert outcomes(crew.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "NO_RETURN"}
-        patient = there.crew(boot_limit_s=20)
+        patient = there.crew(boot_timeout_s=20)
         assert outcomes(patient.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "OK"}
         assert there.emulator.machines["n1"].resets == 1
         assert there.slurm.drained == {}
@@ -307,9 +307,9 @@ class TestAfterTheReset:
         there = world(1, boot=1.0)
         stop = threading.Event()
         threading.Timer(0.5, stop.set).start()
-        stopped = there.crew(stop=stop, boot_limit_s=20)
+        stopped = there.crew(stop=stop, boot_timeout_s=20)
         assert outcomes(stopped.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "STOPPED"}
-        again = there.crew(boot_limit_s=20).enter(there.nodes, there.goal("snc4-flat"))
+        again = there.crew(boot_timeout_s=20).enter(there.nodes, there.goal("snc4-flat"))
         assert outcomes(again) == {"n1": "OK"}
         assert there.emulator.machines["n1"].resets == 1
 

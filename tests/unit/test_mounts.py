@@ -110,21 +110,28 @@ class Node:
     def __init__(self, name: str, folder: Path, holder: int) -> None:
         self.name, self.folder, self._holder = name, folder, holder
 
-    def run(self, *command: str | Path, wait_s: int = 30) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str | Path, queue_timeout_s: int = 30
+    ) -> subprocess.CompletedProcess[str]:
         enter = ["nsenter", "--mount", "--uts", "-t", str(self._holder)]
         notes = {
             "PROOFMARK_NOTES": f"{self.folder}/notes-{self.name}",
-            "PROOFMARK_WAIT_S": f"{wait_s}",
+            "PROOFMARK_WAIT_S": f"{queue_timeout_s}",
             "PATH": "/usr/sbin:/usr/bin",
         }
         return subprocess.run([*enter, *command], capture_output=True, text=True, env=notes)
 
     def mount(
-        self, verb: str, point: Path, command: str = "", kind: str = "tmpfs", wait_s: int = 30
+        self,
+        verb: str,
+        point: Path,
+        command: str = "",
+        kind: str = "tmpfs",
+        queue_timeout_s: int = 30,
     ) -> tuple[int, str]:
         source = "none"
         script = ["sh", f"{FILES}/scratch-mount.sh", verb, f"{point}", kind, source, command]
-        done = self.run(*script, wait_s=wait_s)
+        done = self.run(*script, queue_timeout_s=queue_timeout_s)
         return done.returncode, done.stdout + done.stderr
 
     def probe(self, *options: str) -> ScratchFacts:
@@ -176,7 +183,7 @@ class TestScript:
     ) -> None:
         """The control is `test_mounts_once_and_puts_back`."""
         node, point = nodes[0], tmp_path / "pfs"
-        code, said = node.mount("mount", point, command, wait_s=1)
+        code, said = node.mount("mount", point, command, queue_timeout_s=1)
         assert code == 1
         assert ("no such target" in said) == ("echo" in command)
         assert ("nothing is mounted after 1 s" in said) == (command == "true")

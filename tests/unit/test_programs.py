@@ -283,7 +283,7 @@ def own_paths(kit: Kit, removed: Mapping[str, str]) -> Site:
                 (folder / name).symlink_to(place)
     set_path = f"PATH={kit.folder}/path/{{node}}; export PATH; exec sh -s"
     reach = ["sh", "-c", set_path]
-    return kit.site(hosts=("n1", "n2")).model_copy(update={"reach": reach})
+    return kit.site(hosts=("n1", "n2")).model_copy(update={"remote_shell": reach})
 
 
 def bound(kit: Kit, binds: bool) -> None:

@@ -90,7 +90,8 @@ def watch(
     said: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     poll_until_done(
-        JobMonitor(run, jobs, "fake", Queue(**{"patience_s": 0.2, **q}), said.append), lambda: None
+        JobMonitor(run, jobs, "fake", Queue(**{"stall_timeout_s": 0.2, **q}), said.append),
+        lambda: None,
     )
     return run, said
 
@@ -192,7 +193,7 @@ def test_a_silence_that_ends_is_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) 
     scheduler = Scripted(
         SchedulerUnavailable("busy"), SchedulerUnavailable("busy"), JobStatus(State.CANCELLED)
     )
-    run, said = watch(kit, scheduler, monkeypatch, patience_s=30)
+    run, said = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
     assert "the scheduler does not answer: busy" in said[0]
     assert "cancelled" in judge_run(run).coverage.stopped[0]
 
@@ -216,7 +217,7 @@ def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
         raise SchedulerUnavailable("timed out")
 
     monkeypatch.setattr(scheduler, "submit", submit)
-    run, _ = watch(kit, scheduler, monkeypatch, patience_s=30)
+    run, _ = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
     assert len(tries) == 1
     assert (
         '"job": "41", "state": "CANCELLED"' in next(run.folder.rglob("history.jsonl")).read_text()
@@ -243,7 +244,7 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
     run = kit.run(site=site.model_copy(update={"partition": partition}))
-    watch(kit, scheduler, monkeypatch, run, jobs_at_once=2)
+    watch(kit, scheduler, monkeypatch, run, max_jobs=2)
     assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
 
 
@@ -258,7 +259,7 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     )
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED))
-    watch(kit, scheduler, monkeypatch, run, jobs_at_once=20)
+    watch(kit, scheduler, monkeypatch, run, max_jobs=20)
     assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
     jobs = JobMonitor(run, [], "fake", Queue(), lambda line: None)
     scheduler.poll_s = 15.0

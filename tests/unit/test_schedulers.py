@@ -187,7 +187,7 @@ def test_what_hangs_other_harnesses_ends_in_a_name_within_the_bound(
     (fake / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     kit = make_kit(tmp_path / "kit")
     site = kit.site(hosts=["n1"])
-    queue = Queue(patience_s=0.1, wait_s=0.1)
+    queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1)
     changes = {"scheduler": name, "queue": queue}
     partition = site.partition.model_copy(update=changes)
     run = kit.run(site=site.model_copy(update={"partition": partition}))

@@ -88,12 +88,12 @@ class World:
         changes = {
             "scheduler": "slurm",
             "scratch": Scratch.model_validate(demand),
-            "firmware": Firmware(back_end="record", failures=failures),
+            "firmware": Firmware(back_end="record", max_failures=failures),
             **facts,
         }
         partition = site.partition.model_copy(update=changes)
         reach = ["sh", f"{self.folder}/reach.sh", "{node}"]
-        return kit.run(site=site.model_copy(update={"partition": partition, "reach": reach}))
+        return kit.run(site=site.model_copy(update={"partition": partition, "remote_shell": reach}))
 
     def end(self) -> None:
         self.stack.close()
@@ -121,18 +121,18 @@ def test_proven_on_all_nodes_and_left_empty(
     """The control of the faults below."""
     world.start()
     run = world.run({"path": f"{world.folder}/scratch"})
-    assert act("look", run, capsys) == []
+    assert act("check", run, capsys) == []
     assert not (world.folder / "scratch").exists()
-    assert act("prove", run, capsys) == ["n1"], "the first node makes it for all"
+    assert act("verify", run, capsys) == ["n1"], "the first node makes it for all"
     assert list((world.folder / "scratch").iterdir()) == []
-    assert act("prove", run, capsys) == []
+    assert act("verify", run, capsys) == []
     text = run.files.scratch_probe.read_text()
     assert [f"| hostname: {node}" in text for node in NODES] == [True] * 3
 
 
 def refusal(run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> str:
     with pytest.raises(BadInput) as refused:
-        act("prove", run, capsys, **more)
+        act("verify", run, capsys, **more)
     return str(refused.value)
 
 
@@ -165,7 +165,7 @@ def test_root_squash(world: World, capsys: pytest.CaptureFixture[str], user: str
     subprocess.run(["chown", "nobody", point], check=True)
     run = world.run({"path": f"{point}"}, run_user=user)
     if user:
-        assert act("prove", run, capsys) == []
+        assert act("verify", run, capsys) == []
     else:
         text = refusal(run, capsys)
         assert "not writable by root" in text and "Permission denied" in text
@@ -253,13 +253,13 @@ def test_lustre_mounted_striped_and_taken_away(
     (world.folder / "pfs").mkdir()
     (world.folder / "pfs/.fs-n3").touch()
     run = world.run(demand)
-    assert act("look", run, capsys) == ["n[1-2]"]
+    assert act("check", run, capsys) == ["n[1-2]"]
     assert tables(world) == [False, False, True]
-    assert act("prove", run, capsys) == ["n[1-2]"]
+    assert act("verify", run, capsys) == ["n[1-2]"]
     assert tables(world) == [True] * 3
     told = run.files.scratch_probe.read_text()
     assert told.count("| stripe_count: 8 stripe_size: 1M") == 3
-    assert act("prove", run, capsys) == []
+    assert act("verify", run, capsys) == []
     assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 somebody else had mounted it"
     assert tables(world) == [False, False, True]
     assert act("unmount", run, capsys) == []
@@ -269,10 +269,10 @@ def test_mounted_again_after_a_reset(world: World, capsys: pytest.CaptureFixture
     """A reset empties the table of mounts, and /run with our note."""
     world.start(table=True)
     run = world.run(lustre(world))
-    act("prove", run, capsys)
+    act("verify", run, capsys)
     (world.folder / "n2.mounts").write_text("/dev/vda1 / ext4 rw 0 0\n")
     subprocess.run(["rm", "-r", world.folder / "notes-n2"], check=True)
-    assert act("prove", run, capsys, mode="current") == ["n2"]
+    assert act("verify", run, capsys, mode="current") == ["n2"]
     assert act("unmount", run, capsys) == ["n[1-3]"]
 
 
@@ -297,19 +297,19 @@ def test_a_node_within_the_budget_is_left_out(
     """No step runs on it until its scratch is proven; the others go."""
     world.start(table=True)
     (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
-    run = world.run(lustre(world), failures=1)
+    run = world.run(lustre(world), max_failures=1)
     for node in NODES:
         Journal(run.folder, node).result("verified", mode="m", seen={})
     if how == "dead":
         world.kill("n1")
     else:
         (world.folder / "broken-n1").touch()
-    assert act("prove", run, capsys) == ["n[2-3]"]
+    assert act("verify", run, capsys) == ["n[2-3]"]
     assert list(proven(run.folder, NODES, "m")) == ["n1"]
     assert "no scratch" in proven(run.folder, NODES, "m")["n1"]
     if how == "broken":
         (world.folder / "broken-n1").unlink()
-        assert act("prove", run, capsys) == ["n1"]
+        assert act("verify", run, capsys) == ["n1"]
         assert proven(run.folder, NODES, "m") == {}
 
 
@@ -349,7 +349,7 @@ def test_two_block_sizes_of_gpfs_are_two_file_systems(
     told = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
     assert told == {1048576, 524288}
     if real == 524288:
-        assert act("prove", run, capsys) == ["n[1-3]"]
+        assert act("verify", run, capsys) == ["n[1-3]"]
         assert run.files.scratch_probe.read_text().count("-B 1048576") == 3
         assert act("unmount", run, capsys) == ["n[1-3]"], "the other one is the site's"
     else:
@@ -418,11 +418,11 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
     """Mounted on three nodes, written on one and read on all; then one that squashes root."""
     (gluster.folder / "pfs").mkdir()
     run = gluster.run(gluster_demand(gluster, "pfs"))
-    assert act("look", run, capsys) == ["n[1-3]"]
-    assert act("prove", run, capsys) == ["n[1-3]"]
+    assert act("check", run, capsys) == ["n[1-3]"]
+    assert act("verify", run, capsys) == ["n[1-3]"]
     told = run.files.scratch_probe.read_text()
     assert told.count("fuse.glusterfs") == 3 and told.count("=== layout") == 3
-    assert act("prove", run, capsys) == []
+    assert act("verify", run, capsys) == []
     assert act("unmount", run, capsys) == ["n[1-3]"]
     assert list((gluster.folder / "pfs").iterdir()) == []
 
@@ -436,7 +436,7 @@ def test_a_node_that_hangs_is_given_up(
 ) -> None:
     monkeypatch.setattr(nodes, "TIMEOUT_S", 1.0)
     world.start(table=True)
-    run = world.run(lustre(world), failures=1)
+    run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
-    assert act("prove", run, capsys) == ["n[1-2]"]
+    assert act("verify", run, capsys) == ["n[1-2]"]
     assert list(proven(run.folder, ["n3"], "m")) == ["n3"]

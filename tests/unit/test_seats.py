@@ -133,7 +133,7 @@ def test_a_plan_for_a_number_of_ranks_that_is_no_square(kit: Kit, injected: bool
         made = make_plan(benchmarks, "full", kit.site(), machine)
         assert [step.ranks for step in made.steps()] == [4]
         return
-    with pytest.raises(BadInput, match=r"npb-btio.yml: accepts: .*ranks 6.*: a square"):
+    with pytest.raises(BadInput, match=r"npb-btio.yml: constraints: .*ranks 6.*: a square"):
         make_plan(benchmarks, "full", kit.site(), machine)
 
 
@@ -245,8 +245,8 @@ def test_stand_ins_are_for_virtual_nodes_only() -> None:
         "scheduler": "none",
         "provision_from": "system",
         "scratch": {"path": "/s"},
-        "stand_ins": {"cpus": [0, 1]},
+        "host_cpus": {"cpus": [0, 1]},
     }
-    assert Partition(**facts, origin="emulated").stand_ins
+    assert Partition(**facts, origin="emulated").host_cpus
     with pytest.raises(ValidationError, match="only where origin is emulated"):
         Partition(**facts)

@@ -79,7 +79,7 @@ def test_the_option_writes_the_trace_into_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_kit(tmp_path).run()
-    assert main(["-v", "programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     traced = run.files.trace.read_text()
     assert re.search(r"^\S+ sh -s: exit code 0 after ", traced, re.MULTILINE)
     assert traced in capsys.readouterr().err
@@ -88,5 +88,5 @@ def test_the_option_writes_the_trace_into_the_run(
 def test_a_signed_run_stays_as_it_was_signed(tmp_path: Path) -> None:
     run = make_kit(tmp_path).run()
     (run.folder / SIGNATURE).write_text("signature\n")
-    assert main(["-v", "programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     assert not run.files.trace.exists()

@@ -31,8 +31,8 @@ class Suites(StrictModel):
     suites: dict[Slug, Suite]
 
 
-def load_benchmarks(folder: Path) -> Benchmarks:
-    """Read all cases and suites of `folder`.
+def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
+    """Read all cases and suites of `folder`; `context` is that of their validation.
 
     Raises:
         BadInput: with every mistake of every file.
@@ -48,7 +48,7 @@ def load_benchmarks(folder: Path) -> Benchmarks:
         if path.name == SUITES_FILE:
             continue
         try:
-            cases[path.stem] = load(path, Case)
+            cases[path.stem] = load(path, Case, context)
         except BadInput as error:
             mistakes += error.mistakes
     # What refers to a file that could not be read is no mistake of its own.

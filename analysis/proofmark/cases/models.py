@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
@@ -113,7 +113,7 @@ class Cost(StrictModel):
     bytes: Scalar = 0
 
 
-class Together(StrictModel):
+class Concurrent(StrictModel):
     """Copies of a program that have to measure at the same time.
 
     ``copy`` is the parameter that numbers them in the output, ``seconds`` the time for which a
@@ -176,16 +176,21 @@ Uses = Annotated[
 """One use, or several that differ in more than a sweep can say."""
 
 
-class Case(StrictModel):
+class Case(RenamedKeys):
     """One benchmark: command, sweep, output and how it is read and judged.
 
     With ``copies`` the command is started so many times at once, each with its share of the ranks
-    (of 2n ranks copy i has i and i + n); ``together`` tells whether they measured at once.
-    ``labels`` are parameters that follow from the machine. ``accepts`` are conditions that every
-    point has to meet, with the words for what is accepted: a suite that asks for another point is
-    refused, where ``where`` would leave it out. ``stability`` says when a repeat is disturbed.
+    (of 2n ranks copy i has i and i + n); ``concurrent`` tells whether they measured at once.
+    ``labels`` are parameters that follow from the machine. ``constraints`` are conditions that
+    every point has to meet, with the words for what is accepted: a suite that requests another
+    point is refused; ``where`` leaves it out. ``stability`` says when a repeat is disturbed.
     ``stagger`` spreads the starts of a step that each node runs by itself over so many seconds.
     """
+
+    RENAMED = {
+        "accepts": "constraints",
+        "together": "concurrent",
+    }
 
     title: Text
     package: Slug
@@ -199,10 +204,10 @@ class Case(StrictModel):
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     where: str | None = None
-    accepts: dict[Braces, Text] = {}
+    constraints: dict[Braces, Text] = {}
     variants: list[Name] = []
     copies: Scalar = 1
-    together: Together | None = None
+    concurrent: Concurrent | None = None
     stability: Stability | None = None
     stagger: Scalar = 0
     cost: Cost
@@ -230,7 +235,7 @@ class Case(StrictModel):
         ]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
         texts += [self.copies, self.stagger, *self.let.values(), *self.labels.values()]
-        texts += self.accepts
+        texts += self.constraints
         for use in self.uses():
             texts += [use.where, *use.let.values()]
         return names_in(texts) | set(self.variants)

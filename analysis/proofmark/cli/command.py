@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,20 @@ def runs_argument(parser: ArgumentParser) -> None:
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`."""
     parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+
+
+def verb_argument(
+    parser: ArgumentParser, verbs: Mapping[str, str], renamed: Mapping[str, str]
+) -> None:
+    """Add the verb of a command to `parser`: one of `verbs`, each with what it does."""
+
+    def current(word: str) -> str:
+        if word in renamed:
+            raise ArgumentTypeError(f"{word}: a verb that is called {renamed[word]} now")
+        return word
+
+    said = "; ".join(f"{name}: {what.rstrip('.')}" for name, what in verbs.items())
+    parser.add_argument("verb", type=current, choices=sorted(verbs), help=said)
 
 
 @dataclass(frozen=True)

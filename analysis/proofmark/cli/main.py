@@ -44,7 +44,7 @@ COMMANDS = {
     "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
     "verify": ("sign", "check that a run is as its signer left it"),
     "rerun": ("run", "run steps once more, beside their first output"),
-    "provide": ("run", "note which programs a run uses (for playbooks)"),
+    "record-software": ("run", "record which programs a run uses (for playbooks)"),
     "stage": ("run", "write a run's steps (for playbooks)"),
     "execute": ("run", "run a run's jobs (for playbooks)"),
     "collect": ("run", "write the nodes' provenance (for playbooks)"),
@@ -54,13 +54,15 @@ COMMANDS = {
         "scratch",
         "mount and prove the scratch directory on the nodes of a run, or take the mount away",
     ),
-    "programs": ("nodes", "look on every node of a run for programs (for playbooks)"),
+    "check-programs": ("nodes", "check every node of a run for programs (for playbooks)"),
     "install": ("software", "provide the programs of a run"),
     "lock": ("software", "make the lock of an environment on this system"),
     "bundle": ("software", "pack what an install without a network needs"),
     "cache": ("software", "push what is installed, signed"),
 }
 """Module and summary of each command, in the order of ``--help``."""
+RENAMED = {"provide": "record-software", "programs": "check-programs"}
+"""New names of commands by their old names."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -119,7 +121,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; print what went wrong to stderr, one line each."""
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    command = next((word for word in words if not word.startswith("-")), "")
+    if command in RENAMED:
+        print(
+            f"proofmark: {command}: a command that is called {RENAMED[command]} now",
+            file=sys.stderr,
+        )
+        return BAD_INPUT
+    options = parser().parse_args(words)
     if options.verbose:
         from proofmark.cli.trace import start_trace
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import run_to_look_at
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, verb_argument
 from proofmark.cli.output import say
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded
@@ -37,9 +37,13 @@ from proofmark.site.inventory import Site
 FAILED = 1
 
 
+RENAMED = {"look": "check", "prove": "verify"}
+"""New names of verbs by their old names."""
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
-    parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
+    verb_argument(parser, {name: each.__doc__ or "" for name, each in VERBS.items()}, RENAMED)
     run_arguments(parser)
     parser.add_argument("--scratch-dir", help="as of plan")
     parser.add_argument("--mode", help="which mode, of those that the run's plan needs")
@@ -60,7 +64,7 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the run, the mode, the firmware's facts or the credentials are not right.
     """
-    if options.verb == "look":
+    if options.verb == "check":
         with run_to_look_at(options, options.scratch_dir) as opened:
             return _run(options, opened)
     if not options.folder:
@@ -108,7 +112,7 @@ def _enter(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     with lock(opened):
         if nodes:
             enter_mode(opened, goal.mode)
-        return _conclude(crew.enter(nodes, goal), firmware_of(site).failures)
+        return _conclude(crew.enter(nodes, goal), firmware_of(site).max_failures)
 
 
 def _restore(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
@@ -135,13 +139,13 @@ def _prove(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
 
     with lock(opened):
         firmware = crew.passage.firmware
-        good, bad = split(fan_out(nodes, one, firmware.at_once, crew.passage.stop))
+        good, bad = split(fan_out(nodes, one, firmware.max_parallel, crew.passage.stop))
         for node, failed in bad.items():
             if failed.outcome is not Outcome.STOPPED:  # an earlier proof no longer holds
                 log = Journal(opened.folder, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
     results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
-    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.failures)
+    return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
 
 
 def _status(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
@@ -157,15 +161,11 @@ def _status(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
 
 VERBS: Mapping[str, Callable[[Run, Site, ModeRollout, str | None], int]] = {
     "enter": _enter,
-    "look": _look,
-    "prove": _prove,
+    "check": _look,
+    "verify": _prove,
     "restore": _restore,
     "status": _status,
 }
-
-
-def _help() -> list[str]:
-    return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
 
 
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
@@ -209,4 +209,4 @@ def _stopping() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-COMMANDS = {"modes": Command(run, "modes look runs/latest --mode snc4-flat", arguments)}
+COMMANDS = {"modes": Command(run, "modes check runs/latest --mode snc4-flat", arguments)}

@@ -1,4 +1,4 @@
-"""The command ``programs``."""
+"""The command ``check-programs``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofmark.machine.node_scripts import check_programs
 
 
 def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark programs`` to `parser`."""
+    """Add the arguments of ``proofmark check-programs`` to `parser`."""
     run_arguments(parser)
     parser.add_argument("--program", action="append", default=[], metavar="PATH")
 
@@ -28,5 +28,7 @@ def programs(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "programs": Command(programs, "programs runs/latest --program /opt/hpl/bin/xhpl", arguments)
+    "check-programs": Command(
+        programs, "check-programs runs/latest --program /opt/hpl/bin/xhpl", arguments
+    )
 }

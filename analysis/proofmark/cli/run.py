@@ -112,8 +112,8 @@ def stage(options: Namespace) -> int:
         partition.scheduler,
         {name: Path(each.path) for name, each in partition.scratches.items()},
         partition.queue,
-        partition.starting,
-        partition.stand_ins,
+        partition.launch,
+        partition.host_cpus,
     )
     return 0
 
@@ -137,7 +137,9 @@ def collect(options: Namespace) -> int:
 COMMANDS = {
     "status": Command(status, "status runs/latest --watch", _status_arguments),
     "rerun": Command(rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments),
-    "provide": Command(provide, "provide runs/latest --probe hpcc.probe", _provide_arguments),
+    "record-software": Command(
+        provide, "record-software runs/latest --probe hpcc.probe", _provide_arguments
+    ),
     "stage": Command(stage, "stage runs/latest"),
     "execute": Command(execute, "execute runs/latest"),
     "collect": Command(collect, "collect runs/latest"),

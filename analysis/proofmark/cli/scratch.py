@@ -7,17 +7,20 @@ from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import run_to_look_at
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
 from proofmark.machine.scratch.stage import VERBS, ScratchTarget, look, nodes_of
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 
+RENAMED = {"look": "check", "prove": "verify"}
+"""New names of verbs by their old names."""
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
-    parser.add_argument("verb", choices=sorted(VERBS), help="; ".join(_help()))
+    verb_argument(parser, {name: each.__doc__ or "" for name, each in VERBS.items()}, RENAMED)
     run_arguments(parser)
     parser.add_argument("--mode", help="only the nodes on which steps of this mode still wait")
     parser.add_argument("--scratch-dir", help="the directory, which must be the run's")
@@ -31,7 +34,7 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the scratch directory is not what the run needs; every reason is named.
     """
-    if options.verb == "look":
+    if options.verb == "check":
         with run_to_look_at(options, options.scratch_dir) as opened:
             changed = look(_nodes(opened, options))
     else:
@@ -54,10 +57,6 @@ def _nodes(opened: Run, options: Namespace) -> ScratchTarget:
     )
 
 
-def _help() -> list[str]:
-    return [f"{name}: {(verb.__doc__ or '').rstrip('.')}" for name, verb in VERBS.items()]
-
-
 COMMANDS = {
-    "scratch": Command(run, "scratch look -i inventory/nurion -l knl --suite p1", arguments)
+    "scratch": Command(run, "scratch check -i inventory/nurion -l knl --suite p1", arguments)
 }

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,14 +15,14 @@ from proofmark.common.errors import bad_input
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def read_json(path: Path, model: type[Model]) -> Model:
-    """Read one of a run's own files.
+def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
+    """Read one of a run's own files; `context` is that of its validation.
 
     Raises:
         BadInput: it is missing or does not fit the model.
     """
     try:
-        return model.model_validate_json(path.read_text())
+        return model.model_validate_json(path.read_text(), context=context)
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", "a complete run") from None
     except (ValidationError, UnicodeDecodeError) as error:

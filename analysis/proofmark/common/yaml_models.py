@@ -11,12 +11,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.strict_model import new_name
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def load(path: Path, model: type[Model]) -> Model:
-    """Read `path` as one `model`.
+def load(path: Path, model: type[Model], context: Any = None) -> Model:
+    """Read `path` as one `model`; `context` is that of its validation.
 
     Raises:
         BadInput: the file is missing, is not YAML, repeats a key or breaks the model;
@@ -36,7 +37,7 @@ def load(path: Path, model: type[Model]) -> Model:
     if repeated:
         raise BadInput(*repeated)
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=context)
     except ValidationError as error:
         found = [_mistake(path, node, item, model) for item in error.errors()]
         raise BadInput(*_merged(found)) from None
@@ -81,11 +82,18 @@ def _mistake(
         return InputError(
             where,
             key,
-            f"unknown key{nearest(str(location[-1]), words)}",
+            unknown_key(str(location[-1]), words),
             f"one of {', '.join(words)}",
         )
     accepted = _ACCEPTED.get(error["type"], error["msg"].removeprefix("Value error, "))
     return InputError(where, key, _found(error), accepted)
+
+
+def unknown_key(key: str, words: Sequence[str]) -> str:
+    """Return what is wrong with a key that is none of `words`: its new name, or the nearest."""
+    if name := new_name(key):
+        return f"a key that is called {name} now"
+    return f"unknown key{nearest(key, words)}"
 
 
 _ACCEPTED = {

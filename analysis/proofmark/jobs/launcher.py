@@ -30,8 +30,8 @@ class Launch:
         prefix: where the package's MPI lives.
         membind: the NUMA nodes that memory may come from; any, if empty.
         mpi: the family of its MPI (``intel``, ``mpich``, ``mvapich``, ``openmpi``); may be empty.
-        starting: what the site says about starting ranks.
-        together: whether other copies of it run on the same nodes at the same time.
+        settings: how the site launches ranks.
+        concurrent: whether other copies of it run on the same nodes at the same time.
         one_machine: whether the hosts are virtual nodes of one machine and share its CPUs.
     """
 
@@ -43,8 +43,8 @@ class Launch:
     prefix: str
     membind: Sequence[int] = ()
     mpi: str = ""
-    starting: LaunchSettings = DEFAULT_LAUNCH
-    together: bool = False
+    settings: LaunchSettings = DEFAULT_LAUNCH
+    concurrent: bool = False
     one_machine: bool = False
 
     @cached_property
@@ -66,7 +66,7 @@ class Launch:
         Most launchers take one such list for all the nodes. It is empty, too, where the site
         wants the wrapper to bind.
         """
-        if self.starting.binds == "wrapper" or not self.cpus:
+        if self.settings.binding == "wrapper" or not self.cpus:
             return []
         lists = [ranks for _, ranks in self.by_host]
         longest = max(lists, key=len)

@@ -23,7 +23,7 @@ def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
     return Request(
         name=name,
         nodes=job.nodes,
-        seconds=min(wanted, queue.longest_s or wanted),
+        seconds=min(wanted, queue.max_walltime_s or wanted),
         log=log,
         queue=queue,
         independent=all(step.scope != "job" for step in job.steps),

@@ -31,14 +31,14 @@ def write_scripts(
     scheduler: str,
     file_systems: Mapping[str, Path] | None = None,
     queue: Queue | None = None,
-    starting: LaunchSettings = DEFAULT_LAUNCH,
-    stand_ins: HostCpuMap | None = None,
+    launch_settings: LaunchSettings = DEFAULT_LAUNCH,
+    host_cpus: HostCpuMap | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
 
     A step that was already written is left alone: its output belongs to exactly that command.
     `file_systems` are scratch folders by name, for steps that ask for another than `scratch`;
-    `starting` is what the site says about starting ranks; `stand_ins` is for virtual nodes.
+    `launch_settings` is what the site says about starting ranks; `host_cpus` is for virtual nodes.
 
     Raises:
         BadInput: a package or program of the plan was not provided.
@@ -55,7 +55,7 @@ def write_scripts(
         base = (file_systems or {}).get(step.file_system, scratch)
         own = f"/{FOLDER}" if step.scope != "job" else ""
         own_scratch = f"{base / run.name / step.id}{own}"
-        text = step_script(step, software, own_scratch, starting, stand_ins)
+        text = step_script(step, software, own_scratch, launch_settings, host_cpus)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
             (folder / name).write_text(content.replace(SCRATCH, own_scratch))

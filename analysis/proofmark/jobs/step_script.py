@@ -83,8 +83,8 @@ def step_script(
     step: Step,
     software: Software,
     scratch: str,
-    starting: LaunchSettings = DEFAULT_LAUNCH,
-    stand_ins: HostCpuMap | None = None,
+    launch_settings: LaunchSettings = DEFAULT_LAUNCH,
+    host_cpus: HostCpuMap | None = None,
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
@@ -99,7 +99,7 @@ def step_script(
         return value.replace(SCRATCH, scratch)
 
     program = _program(step, package)
-    cpus, membind = host_rank_cpus(step, stand_ins), host_numa_domains(step, stand_ins)
+    cpus, membind = host_rank_cpus(step, host_cpus), host_numa_domains(step, host_cpus)
     launch = Launch(
         program=program.path,
         arguments=[placed(argument) for argument in step.arguments],
@@ -109,11 +109,11 @@ def step_script(
         prefix=package.prefix,
         membind=membind,
         mpi=program.mpi.family or "" if program.mpi else "",
-        starting=starting,
-        together=step.copies > 1,
-        one_machine=stand_ins is not None,
+        settings=launch_settings,
+        concurrent=step.copies > 1,
+        one_machine=host_cpus is not None,
     )
-    chosen = launcher(_launcher(step, package, starting))
+    chosen = launcher(_launcher(step, package, launch_settings))
     children = "yes" if len(launch.by_host) < 2 and chosen.starts_children else ""
     lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
     made = "" if step.output in ("stdout", "stderr") else step.output
@@ -130,13 +130,13 @@ def step_script(
         "launch() {",
         *lines,
         "}",
-        *_seats([rank for _, rank in cpus], stand_ins),
+        *_seats([rank for _, rank in cpus], host_cpus),
         "",
     ]
     return "\n".join(head) + (SHELL / "step.sh").read_text()
 
 
-def _seats(ranks: Sequence[CpuList], stand_ins: HostCpuMap | None) -> list[str]:
+def _seats(ranks: Sequence[CpuList], host_cpus: HostCpuMap | None) -> list[str]:
     """Return the sh function that knows the CPUs of each rank, in the order of its threads.
 
     Like nodes follow each other, so the number of a rank on its node is often enough.
@@ -147,7 +147,7 @@ def _seats(ranks: Sequence[CpuList], stand_ins: HostCpuMap | None) -> list[str]:
     by_cpus: dict[tuple[int, ...], list[str]] = {}
     for rank, cpus in enumerate(seats[:period]):
         by_cpus.setdefault(cpus, []).append(str(rank))
-    told = [f"# CPU n of node m: {stand_ins.cpus}[n + m] of this machine"] if stand_ins else []
+    told = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
     return [
         *told,
         "seat() { # the CPUs of a rank",
@@ -163,8 +163,8 @@ def _repeats(seats: Sequence[CpuList], period: int) -> bool:
     return seats[period:] == seats[:-period]
 
 
-def _launcher(step: Step, package: Package, starting: LaunchSettings) -> str:
-    return (starting.launcher or package.launcher) if step.launch == "mpi" else "plain"
+def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> str:
+    return (launch_settings.launcher or package.launcher) if step.launch == "mpi" else "plain"
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:

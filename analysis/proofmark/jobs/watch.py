@@ -147,7 +147,7 @@ class JobMonitor:
     # --- submitting ---------------------------------------------------------------------------
 
     def _submit(self) -> None:
-        room = self._queue.jobs_at_once - len(self._live)
+        room = self._queue.max_jobs - len(self._live)
         if room <= 0 or not self._pending:
             return
         nodes = self._nodes()
@@ -289,12 +289,12 @@ class JobMonitor:
     def _give_up(self, live: ActiveJob) -> None:
         state, queue = live.report.state, self._queue
         bounds = {
-            State.WAITING: queue.wait_s,
-            State.RUNNING: live.request.seconds + queue.patience_s,
-            State.OVER: min(_SETTLE_S, queue.patience_s),
-            State.VANISHED: min(_SETTLE_S, queue.patience_s),
+            State.WAITING: queue.queue_timeout_s,
+            State.RUNNING: live.request.seconds + queue.stall_timeout_s,
+            State.OVER: min(_SETTLE_S, queue.stall_timeout_s),
+            State.VANISHED: min(_SETTLE_S, queue.stall_timeout_s),
         }
-        bound = bounds.get(state, queue.patience_s)
+        bound = bounds.get(state, queue.stall_timeout_s)
         began = live.since if state in bounds else live.stuck or live.since
         if live.requeues > _REQUEUES:
             report = JobStatus(State.REQUEUED, f"{live.requeues} times")

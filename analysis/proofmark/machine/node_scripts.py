@@ -41,9 +41,9 @@ def run_on_nodes(
         ") </dev/null || exit\n"
         for name, words in scripts
     )
-    reach = RemoteShell(site.reach, TIMEOUT_S)
+    reach = RemoteShell(site.remote_shell, TIMEOUT_S)
     firmware = site.partition.firmware
-    at_once = firmware.at_once if firmware else AT_ONCE
+    at_once = firmware.max_parallel if firmware else AT_ONCE
     return split(fan_out(names, lambda node: reach(node, text), at_once))
 
 
@@ -56,7 +56,7 @@ def check_failure_budget(
         BadInput: too many of the `asked` nodes are lost.
     """
     firmware = site.partition.firmware
-    budget = firmware.failures if firmware else 0
+    budget = firmware.max_failures if firmware else 0
     reasons: dict[str, list[str]] = {}
     for node, failed in lost.items():
         why = failed.text.replace(f"{node}: ", "")

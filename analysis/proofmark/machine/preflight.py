@@ -57,7 +57,7 @@ def preflight(
 ) -> list[Finding]:
     """Look at everything; change nothing (a node's comment in Slurm is set to what it is)."""
     firmware = site.partition.firmware
-    there = firmware or Firmware(back_end="record", reach=site.reach)
+    there = firmware or Firmware(back_end="record", remote_shell=site.remote_shell)
     findings = _nodes(site, there, user)
     findings += _programs(site, there, plan_programs(plan))
     findings += _bmcs(site, firmware, who) if firmware else []
@@ -65,7 +65,7 @@ def preflight(
 
 
 def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
-    shell = RemoteShell(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
     uid = pwd.getpwnam(user).pw_uid
 
     def one(node: str) -> str:
@@ -76,20 +76,20 @@ def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
             return f"CLOCK_SKEW {int(told[0]) - start:+.0f} s"
         return "OK" if told[1] == str(uid) else f"OTHER_UID {user} is {told[1]}, here {uid}"
 
-    good, bad = split(fan_out(site.hosts, one, firmware.at_once))
+    good, bad = split(fan_out(site.hosts, one, firmware.max_parallel))
     words = {**good, **{node: _said(failed) for node, failed in bad.items()}}
     return _grouped("nodes: host key, log-in, clock, uid", words)
 
 
 def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
     """Look on every node that answers for the programs that the scripts of the steps call."""
-    shell = RemoteShell(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
     script = (files("proofmark.machine") / "shell" / MISSING_PROGRAMS).read_text(encoding="utf-8")
 
     def one(node: str) -> str:
         return lacking(shell(node, script, tuple(needed)), needed)
 
-    good, _ = split(fan_out(site.hosts, one, firmware.at_once))
+    good, _ = split(fan_out(site.hosts, one, firmware.max_parallel))
     alike: dict[str, list[str]] = {}
     for node, missing in good.items():
         alike.setdefault(missing, []).append(node)
@@ -111,14 +111,16 @@ def _said(failed: NodeError) -> str:
 def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
     from proofmark.machine.modes.stage import hosts_of
 
-    end = back_end(BackEndContext(firmware, who, RemoteShell(firmware.reach, firmware.timeout_s)))
+    end = back_end(
+        BackEndContext(firmware, who, RemoteShell(firmware.remote_shell, firmware.timeout_s))
+    )
     hosts = hosts_of(site, firmware)
 
     def one(node: str) -> str:
         end.read(hosts[node], {})
         return "OK"
 
-    good, bad = split(fan_out(site.hosts, one, firmware.at_once, threading.Event()))
+    good, bad = split(fan_out(site.hosts, one, firmware.max_parallel, threading.Event()))
     words = {**good, **{node: f"{each.outcome} {each.text}" for node, each in bad.items()}}
     return _grouped("BMCs: certificate, log-in, registry", words)
 

@@ -7,17 +7,17 @@ from proofmark.plan.plan import Step
 from proofmark.site.execution import HostCpuMap
 
 
-def host_rank_cpus(step: Step, stand_ins: HostCpuMap | None) -> list[RankCpus]:
+def host_rank_cpus(step: Step, host_cpus: HostCpuMap | None) -> list[RankCpus]:
     """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
-    if stand_ins is None:
+    if host_cpus is None:
         return list(step.cpus)
     return [
-        (node, tuple(stand_ins.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
+        (node, tuple(host_cpus.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
     ]
 
 
-def host_numa_domains(step: Step, stand_ins: HostCpuMap | None) -> list[int]:
+def host_numa_domains(step: Step, host_cpus: HostCpuMap | None) -> list[int]:
     """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
-    if stand_ins is None:
+    if host_cpus is None:
         return step.membind
-    return sorted({stand_ins.domain(virtual) for virtual in step.membind})
+    return sorted({host_cpus.domain(virtual) for virtual in step.membind})

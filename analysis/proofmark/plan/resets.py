@@ -11,7 +11,7 @@ def resets_s(plan: Plan, firmware: Firmware | None) -> float:
     if firmware is None:
         return 0.0
     batches = [
-        -(-len({node for job in group.jobs for node in job.nodes}) // firmware.batch)
+        -(-len({node for job in group.jobs for node in job.nodes}) // firmware.batch_size)
         for group in plan.groups
         if group.mode != plan.current_mode
     ]

@@ -115,10 +115,10 @@ class Sweep:
         for where in (self.case.where, self.use.where):
             if where is not None and not self._asked(where, point, "where"):
                 return None
-        for question, accepted in self.case.accepts.items():
-            if not self._asked(question, point, "accepts"):
+        for question, accepted in self.case.constraints.items():
+            if not self._asked(question, point, "constraints"):
                 found = ", ".join(f"{axis} {point[axis]}" for axis in axes)
-                raise bad_input(self.file, "accepts", found, accepted)
+                raise bad_input(self.file, "constraints", found, accepted)
         if APART in point and not self.site.pair_apart(level := str(point[APART])):
             names = ", ".join(self.site.partition.fabric.names)
             found = f"no two hosts of {self.site.limit} are so"

@@ -20,8 +20,8 @@ class BindingCheck:
     entries are compared with the hosts' own names taken out, in any order. What is wrong always is.
     """
 
-    def __init__(self, step: Step, stand_ins: HostCpuMap | None) -> None:
-        self._step, self._stand_ins = step, stand_ins
+    def __init__(self, step: Step, host_cpus: HostCpuMap | None) -> None:
+        self._step, self._stand_ins = step, host_cpus
         self._right: set[bytes | tuple[bytes, ...] | None] = set()
 
     def trouble(self, hosts: Sequence[str], binding: bytes) -> str:
@@ -73,7 +73,7 @@ def binding_error(
     hosts: Sequence[str],
     ranks: Sequence[Bound],
     threads: Sequence[Thread],
-    stand_ins: HostCpuMap | None = None,
+    host_cpus: HostCpuMap | None = None,
 ) -> str:
     """Return what sat elsewhere than asked, or an empty string.
 
@@ -83,8 +83,8 @@ def binding_error(
         return ""
     if len(ranks) != len(step.cpus):
         return f"{len(ranks)} of {len(step.cpus)} ranks said where they ran"
-    seats = host_rank_cpus(step, stand_ins)
-    asked_memory = set(host_numa_domains(step, stand_ins))
+    seats = host_rank_cpus(step, host_cpus)
+    asked_memory = set(host_numa_domains(step, host_cpus))
     seen: dict[int, str] = {}
     for entry in sorted(ranks, key=lambda bound: bound.rank):
         node, cpus = seats[entry.rank] if entry.rank < len(seats) else (-1, ())

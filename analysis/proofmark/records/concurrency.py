@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from proofmark.cases.models import Together
+from proofmark.cases.models import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
 from proofmark.plan.plan import Step
@@ -23,7 +23,7 @@ LEAST = 0.5
 
 
 def concurrency_error(
-    step: Step, together: Together, folder: Path, readings: Sequence[Reading], file: str
+    step: Step, together: Concurrent, folder: Path, readings: Sequence[Reading], file: str
 ) -> str:
     """Return why the copies of `step` did not measure at the same time, or an empty string.
 
@@ -48,7 +48,7 @@ def concurrency_error(
             **reading.parameters,
             reading.metric: reading.value,
         }
-        seconds[copy] += float(render(together.seconds, names, file=file, key="together.seconds"))
+        seconds[copy] += float(render(together.seconds, names, file=file, key="concurrent.seconds"))
     begins = {copy: max(starts[copy], ends[copy] - seconds[copy]) for copy in ends}
     common = min(ends.values()) - max(begins.values())
     longest = max(ends[copy] - begins[copy] for copy in ends)
@@ -60,7 +60,7 @@ def concurrency_error(
     return ""
 
 
-def spread(together: Together, readings: Sequence[Reading]) -> list[Reading]:
+def spread(together: Concurrent, readings: Sequence[Reading]) -> list[Reading]:
     """Return, for each metric and size, how far the copies are apart, in percent of their median.
 
     It is one more figure, ``<metric>_spread``, without the number of the copy.

@@ -80,7 +80,7 @@ class Conditions:
 
         A virtual node shows the memory of the machine that it stands on, whatever its mode.
         """
-        virtual = self._partition.stand_ins is not None or self._partition.origin != "measured"
+        virtual = self._partition.host_cpus is not None or self._partition.origin != "measured"
         if virtual or mode not in self._partition.modes:
             return None
         try:

@@ -112,7 +112,7 @@ class _StepReader:
             "ranks": step.ranks,
             "threads": step.threads,
         }
-        self._seating = BindingCheck(step, about.partition.stand_ins)
+        self._seating = BindingCheck(step, about.partition.host_cpus)
         self._known: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
@@ -125,12 +125,12 @@ class _StepReader:
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
         there = hosts or sorted({bound.host for bound in attempt.ranks})
         trouble = self._trouble(hosts, there, attempt)
-        if case.together and step.copies > 1:
+        if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             trouble = trouble or concurrency_error(
-                step, case.together, attempt.files.folder, readings, file
+                step, case.concurrent, attempt.files.folder, readings, file
             )
-            readings = [*readings, *spread(case.together, readings)]
+            readings = [*readings, *spread(case.concurrent, readings)]
         several = _named(tuple(there)) if len(there) > 1 else ""
         draft.executions.append(
             Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others)

@@ -15,14 +15,14 @@ _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 def invalid_reason(
-    step: Step, attempt: Attempt, hosts: Sequence[str] = (), stand_ins: HostCpuMap | None = None
+    step: Step, attempt: Attempt, hosts: Sequence[str] = (), host_cpus: HostCpuMap | None = None
 ) -> str:
     """Return why no number of this execution counts, or an empty string.
 
     The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
     the nodes of an instance, if the step has such.
     """
-    seating = BindingCheck(step, stand_ins)
+    seating = BindingCheck(step, host_cpus)
     return end_invalid_reason(step, attempt) or seating.trouble(
         hosts or step.nodes, attempt.binding
     )

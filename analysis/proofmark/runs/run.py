@@ -13,6 +13,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_whole
+from proofmark.common.strict_model import OLD_KEYS
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import format_of
@@ -93,9 +94,14 @@ def _entered(files: RunFiles) -> list[str]:
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases as they were when the run was planned."""
-    return load_benchmarks(run.files.benchmarks)
+    return load_benchmarks(run.files.benchmarks, _context(run))
 
 
 def site_of(run: Run) -> Site:
     """Return the site as it was when the run was planned."""
-    return read_json(run.files.site, Site)
+    return read_json(run.files.site, Site, _context(run))
+
+
+def _context(run: Run) -> dict[str, bool] | None:
+    """Return the context in which the files of `run` are read."""
+    return OLD_KEYS if format_of(run.folder) == 1 else None

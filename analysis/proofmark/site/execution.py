@@ -7,41 +7,48 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from proofmark.cases.models import Slug
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
 
 
-class Queue(StrictModel):
+class Queue(RenamedKeys):
     """How jobs are put into the partition's scheduler; what is not told is left to its defaults.
 
     Attributes:
         name: of the partition, queue or class.
         exclusive: no foreign job beside ours on a node.
-        jobs_at_once: how many of our jobs may be submitted at one time. More than one share
+        max_jobs: how many of our jobs may be submitted at one time. More than one share
             network and file system while they measure.
-        longest_s: the longest time limit that a job may ask for, seconds.
-        wait_s: how long a job may wait for its turn, seconds; then it is given up.
-        patience_s: how long a job may be held, wait for nodes that are not available or for a
+        max_walltime_s: the longest time limit that a job may ask for, seconds.
+        queue_timeout_s: how long a job may wait for its turn, seconds; then it is given up.
+        stall_timeout_s: how long a job may be held, wait for nodes that are not available or for a
             scheduler that does not answer, seconds; then it is given up and named.
         parallel_environment: of Grid Engine, for jobs of several nodes.
         slots_per_node: of that environment.
         options: further lines of the header, without the scheduler's prefix.
     """
 
+    RENAMED = {
+        "jobs_at_once": "max_jobs",
+        "longest_s": "max_walltime_s",
+        "wait_s": "queue_timeout_s",
+        "patience_s": "stall_timeout_s",
+    }
+
     name: str = ""
     account: str = ""
     reservation: str = ""
     exclusive: bool = True
-    jobs_at_once: Count = 1
-    longest_s: Count | None = None
-    wait_s: float = Field(default=7 * 86400, gt=0)
-    patience_s: float = Field(default=1800, gt=0)
+    max_jobs: Count = 1
+    max_walltime_s: Count | None = None
+    queue_timeout_s: float = Field(default=7 * 86400, gt=0)
+    stall_timeout_s: float = Field(default=1800, gt=0)
     parallel_environment: str = ""
     slots_per_node: Count = 1
     options: list[str] = []
 
 
-class LaunchSettings(StrictModel):
+class LaunchSettings(RenamedKeys):
     """How ranks are started here, where the package's own MPI does not know by itself.
 
     Attributes:
@@ -49,14 +56,18 @@ class LaunchSettings(StrictModel):
         mpi: what ``srun --mpi=`` takes (``pmi2``, ``pmix``), and POE's MP_EUILIB.
         pmi_library: the library through which Intel MPI speaks with Slurm (libpmi2.so).
         bootstrap: how other nodes are reached (``ssh``, ``slurm``); empty: mpiexec decides.
-        binds: who binds the ranks: the launcher where it can, or always the wrapper in run.sh.
+        binding: who binds the ranks: the launcher where it can, or always the wrapper in run.sh.
     """
+
+    RENAMED = {
+        "binds": "binding",
+    }
 
     launcher: Slug | Literal[""] = ""
     mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")
     pmi_library: str = Field(default="", pattern=r"^(/.*)?$")
     bootstrap: Slug | Literal[""] = ""
-    binds: Literal["launcher", "wrapper"] = "launcher"
+    binding: Literal["launcher", "wrapper"] = "launcher"
 
 
 DEFAULT_LAUNCH = LaunchSettings()

@@ -9,25 +9,29 @@ from pydantic import model_validator
 
 from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
 
 
-class Level(StrictModel):
+class Level(RenamedKeys):
     """Nodes that are close together.
 
-    Every `each` hosts, in the inventory's order, are one; or `switches` tells the nodes (a node
-    set) of each by its name, as ``proofmark fabric`` writes it from what the site has.
+    Every `hosts_per_switch` hosts, in the inventory's order, are one; or `switches` names the nodes
+    (a node set) of each, as ``proofmark fabric`` writes it from what the site has.
     """
 
+    RENAMED = {
+        "each": "hosts_per_switch",
+    }
+
     name: Slug
-    each: Count | None = None
+    hosts_per_switch: Count | None = None
     switches: dict[str, Text] = {}
 
     @model_validator(mode="after")
     def _told_once(self) -> Level:
-        if (self.each is None) == (not self.switches):
-            raise ValueError("exactly one of each and switches")
+        if (self.hosts_per_switch is None) == (not self.switches):
+            raise ValueError("exactly one of hosts_per_switch and switches")
         return self
 
     @cached_property
@@ -36,8 +40,8 @@ class Level(StrictModel):
 
     def group(self, index: int, host: str) -> str | None:
         """Return what the host, with this number from 0, shares with the others near it."""
-        if self.each:
-            return f"{self.name}-{index // self.each + 1:03d}"
+        if self.hosts_per_switch:
+            return f"{self.name}-{index // self.hosts_per_switch + 1:03d}"
         return self._by_host.get(host)
 
 
@@ -54,7 +58,7 @@ class Fabric(StrictModel):
 
     @model_validator(mode="after")
     def _nested(self) -> Fabric:
-        sizes = [level.each for level in self.levels if level.each]
+        sizes = [level.hosts_per_switch for level in self.levels if level.hosts_per_switch]
         if any(outer % inner for inner, outer in pairwise(sizes)):
             raise ValueError("levels: each one holds whole ones of the level before it")
         return self

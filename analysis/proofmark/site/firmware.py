@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.strict_model import RenamedKeys
 
 Scalar = str | int | bool
 Settings = Mapping[str, Scalar]
@@ -16,7 +16,7 @@ Count = Annotated[int, Field(gt=0)]
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
-class Firmware(StrictModel):
+class Firmware(RenamedKeys):
     """Who sets the modes of a partition, what they are called there, and how long it takes.
 
     Attributes:
@@ -30,15 +30,25 @@ class Firmware(StrictModel):
             each value the attributes that make it.
         reset_type: as in Redfish; empty takes the gentlest restart that the BMC offers.
         smbios: whose tables tell modes apart that look alike to the operating system.
-        reach: the command that runs ``sh -s`` on a node, with the script as its input.
+        remote_shell: the command that runs ``sh -s`` on a node, with the script as its input.
         boot_s: how long a node takes to come back, for the forecast.
-        boot_limit_s: how long it may take before it counts as NO_RETURN.
-        settle_s: how long a reset that was perhaps asked for may take to show.
-        at_once: BMCs spoken to at one time.
-        batch: nodes that are reset together (power, boot servers).
-        failures: how many nodes of a batch may fail before nothing further is touched.
-        tries: how often a BMC that is busy or cut the line is asked.
+        boot_timeout_s: how long it may take before it counts as NO_RETURN.
+        reset_timeout_s: how long a reset that was perhaps asked for may take to show.
+        max_parallel: BMCs spoken to at one time.
+        batch_size: nodes that are reset together (power, boot servers).
+        max_failures: how many nodes of a batch may fail before nothing further is touched.
+        max_attempts: how often a BMC that is busy or cut the line is asked.
     """
+
+    RENAMED = {
+        "reach": "remote_shell",
+        "boot_limit_s": "boot_timeout_s",
+        "settle_s": "reset_timeout_s",
+        "tries": "max_attempts",
+        "at_once": "max_parallel",
+        "batch": "batch_size",
+        "failures": "max_failures",
+    }
 
     back_end: str
     bmc: str = "{node}-bmc"
@@ -50,17 +60,17 @@ class Firmware(StrictModel):
     attributes: dict[str, str | dict[str, dict[str, Scalar]]] = {}
     reset_type: str = ""
     smbios: Literal["knl"] | None = None
-    reach: list[str] = SSH
+    remote_shell: list[str] = SSH
     boot_s: Seconds = 1200
-    boot_limit_s: Seconds = 2700
+    boot_timeout_s: Seconds = 2700
     drain_limit_s: Seconds = 3600
-    settle_s: Seconds = 120
+    reset_timeout_s: Seconds = 120
     poll_s: Seconds = 10
     timeout_s: Seconds = 30
-    tries: Count = 4
-    at_once: Count = 256
-    batch: Count = 500
-    failures: Annotated[int, Field(ge=0)] = 0
+    max_attempts: Count = 4
+    max_parallel: Count = 256
+    batch_size: Count = 500
+    max_failures: Annotated[int, Field(ge=0)] = 0
 
 
 def wanted(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, Scalar]:

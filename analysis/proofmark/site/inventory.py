@@ -17,8 +17,8 @@ from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.nodesets import Nodes
-from proofmark.common.strict_model import StrictModel
-from proofmark.common.yaml_models import accepted_keys, placed
+from proofmark.common.strict_model import RenamedKeys
+from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.firmware import SSH, Firmware
 from proofmark.site.partition import Partition
 
@@ -26,13 +26,15 @@ COMPUTE = "compute"
 """The parent group of all partitions; plays target it."""
 
 
-class Site(StrictModel):
+class Site(RenamedKeys):
     """One partition's hosts under a limit, and how they are reached.
 
-    ``reach`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
+    ``remote_shell`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
     ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
     switch levels are counted.
     """
+
+    RENAMED = {"reach": "remote_shell"}
 
     name: str
     inventory: Path
@@ -41,7 +43,7 @@ class Site(StrictModel):
     partition: Partition
     hosts: tuple[str, ...]
     connection: str
-    reach: list[str] = [*SSH]
+    remote_shell: list[str] = [*SSH]
     partition_hosts: Nodes = []
 
     @cached_property
@@ -153,7 +155,7 @@ def read_sites(
             partition=partition,
             hosts=asked.hosts,
             connection=asked.variables.get("ansible_connection", "ssh"),
-            reach=_reach(asked.variables, partition.firmware),
+            remote_shell=_remote_shell(asked.variables, partition.firmware),
             partition_hosts=list(asked.all_hosts),
         )
 
@@ -206,8 +208,8 @@ def _mistake(facts: Path, item: ErrorDetails) -> InputError:
     file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
         words = accepted_keys(Partition, item["loc"])
-        hint = nearest(str(item["loc"][-1]), words)
-        return InputError(str(file), key, f"unknown key{hint}", f"one of {', '.join(words)}")
+        found = unknown_key(str(item["loc"][-1]), words)
+        return InputError(str(file), key, found, f"one of {', '.join(words)}")
     found = "nothing" if item["type"] == "missing" else repr(item["input"])
     return InputError(str(file), key, found, item["msg"])
 
@@ -283,10 +285,10 @@ _ASKED_FOR = (
 )
 
 
-def _reach(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
+def _remote_shell(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
     """Return how a node is reached: as the firmware's facts say, or else as Ansible would."""
-    if firmware and "reach" in firmware.model_fields_set:
-        return firmware.reach
+    if firmware and "remote_shell" in firmware.model_fields_set:
+        return firmware.remote_shell
     shell = ["sudo -n sh -s"] if variables.get("ansible_become") else ["sh -s"]
     if variables.get("ansible_connection") == "local":
         return shell[0].split()

@@ -15,7 +15,7 @@ from pydantic import (
 
 from proofmark.cases.models import Reference, Slug
 from proofmark.common.errors import nearest
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, wanted
@@ -52,7 +52,7 @@ class Limit(Reference):
     kind: Literal["contract"] = "contract"
 
 
-class Partition(StrictModel):
+class Partition(RenamedKeys):
     """What the kit must know of one partition: the variable ``partition`` of its group.
 
     ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
@@ -62,8 +62,13 @@ class Partition(StrictModel):
     ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
     the probability that any node of a healthy partition is called an outlier. ``firmware`` None is
     firmware that nobody has described: no other mode than the current one is ever entered.
-    ``stand_ins`` are for virtual nodes only, whose records are emulated.
+    ``host_cpus`` are for virtual nodes only, whose records are emulated.
     """
+
+    RENAMED = {
+        "starting": "launch",
+        "stand_ins": "host_cpus",
+    }
 
     hardware: Annotated[
         Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],
@@ -85,8 +90,8 @@ class Partition(StrictModel):
     family_level: float = Field(default=0.01, gt=0, lt=1)
     firmware: Firmware | None = None
     queue: Queue = Queue()
-    starting: LaunchSettings = LaunchSettings()
-    stand_ins: HostCpuMap | None = None
+    launch: LaunchSettings = LaunchSettings()
+    host_cpus: HostCpuMap | None = None
     limits: list[Limit] = []
 
     @model_validator(mode="before")
@@ -114,8 +119,8 @@ class Partition(StrictModel):
 
     @model_validator(mode="after")
     def _real_cpus(self) -> Self:
-        if self.stand_ins and self.origin != "emulated":
-            raise ValueError("stand_ins: only where origin is emulated")
+        if self.host_cpus and self.origin != "emulated":
+            raise ValueError("host_cpus: only where origin is emulated")
         return self
 
     @property

@@ -50,9 +50,9 @@ class Hydra(Launcher):
             if launch.mpi == "intel":
                 # Else the scheduler's own distribution comes before the file's.
                 settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
-            if launch.starting.bootstrap:
-                options = ["-bootstrap", launch.starting.bootstrap, *options]
-            if shlex.quote(launch.prefix) != launch.prefix and launch.starting.bootstrap == "ssh":
+            if launch.settings.bootstrap:
+                options = ["-bootstrap", launch.settings.bootstrap, *options]
+            if shlex.quote(launch.prefix) != launch.prefix and launch.settings.bootstrap == "ssh":
                 before += [f"cat >reach <<'END'\n{REACH}END", "chmod 755 reach"]
                 reach = '-bootstrap-exec "$PWD/reach" '
         mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")

@@ -17,7 +17,7 @@ class OpenMpi(Launcher):
         A rankfile gives no CPU to two ranks. Where that is asked for, the hosts are named rank by
         rank and the wrapper binds.
         """
-        by_wrapper = launch.shared or launch.starting.binds == "wrapper"
+        by_wrapper = launch.shared or launch.settings.binding == "wrapper"
         mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
         if by_wrapper:
             names = [host for host, ranks in launch.by_host for _ in ranks]
@@ -38,12 +38,12 @@ class OpenMpi(Launcher):
                 before.append(launch.hostfile(slots))
                 options = ["--hostfile", "hostfile", *options]
         settings |= replace(launch, mpi="openmpi").patient()
-        if launch.starting.bootstrap:
-            manager = launch.starting.bootstrap
+        if launch.settings.bootstrap:
+            manager = launch.settings.bootstrap
             settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
         if len(launch.by_host) > 1:
             # mpirun takes along to other nodes only what it is told to.
-            wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.together else [])]
+            wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.concurrent else [])]
             told = [*wrapper, *{**settings, **launch.environment}]
             options += [word for name in told for word in ("-x", name)]
         return [

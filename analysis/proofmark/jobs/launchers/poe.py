@@ -29,7 +29,7 @@ class Poe(Launcher):
             "MP_HOSTFILE": "hostfile",
             # The scheduler has chosen the nodes; the file says which rank goes where.
             "MP_RESD": "no",
-            "MP_EUILIB": launch.starting.mpi or "us",
+            "MP_EUILIB": launch.settings.mpi or "us",
             "MP_SHARED_MEMORY": "yes",
             "MP_TASK_AFFINITY": f"CPU:{threads}",
             "MP_LABELIO": "no",

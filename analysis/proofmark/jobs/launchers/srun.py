@@ -17,15 +17,15 @@ class Srun(Launcher):
         """Give every rank its node and its CPUs (srun(1), --distribution and --cpu-bind).
 
         ``map_cpu`` and ``mask_cpu`` apply to all nodes alike; where nodes differ the wrapper binds.
-        A site whose Slurm has no task/affinity sets ``binds: wrapper``: srun ignores the masks.
+        A site whose Slurm has no task/affinity sets ``binding: wrapper``: srun ignores the masks.
         """
         settings = launch.unpinned() | launch.patient()
-        if launch.mpi == "intel" and launch.starting.pmi_library:
-            settings["I_MPI_PMI_LIBRARY"] = launch.starting.pmi_library
+        if launch.mpi == "intel" and launch.settings.pmi_library:
+            settings["I_MPI_PMI_LIBRARY"] = launch.settings.pmi_library
         # Copies of a program, and the step that fans out per-node steps, hold the same CPUs.
         options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
-        if launch.starting.mpi:
-            options.append(f"--mpi={launch.starting.mpi}")
+        if launch.settings.mpi:
+            options.append(f"--mpi={launch.settings.mpi}")
         options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
         before: list[str] = []
         if _regular(launch):

@@ -35,7 +35,7 @@ class ConnectionSettings:
     port: int
     credentials: Credentials
     timeout_s: float
-    tries: int
+    max_attempts: int
     session: bool = False
 
 
@@ -156,7 +156,7 @@ class RedfishConnection:
             Failed: no answer, or one of another status than `accept`.
         """
         body = None if content is None else json.dumps(content).encode()
-        for left in reversed(range(self._line.tries)):
+        for left in reversed(range(self._line.max_attempts)):
             kept = self._wire is not None
             try:
                 status, header, raw = self._once(method, path, body, headers or {})
@@ -174,7 +174,9 @@ class RedfishConnection:
                 return self._answer(method, path, status, header, raw, accept)
             if left:
                 self._pause(left, header.get("retry-after", ""))
-        raise NodeError(Outcome.BUSY, f"{status} at each of {self._line.tries} tries of {path}")
+        raise NodeError(
+            Outcome.BUSY, f"{status} at each of {self._line.max_attempts} tries of {path}"
+        )
 
     def _once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
@@ -235,7 +237,7 @@ class RedfishConnection:
 
     def _pause(self, left: int, asked: str) -> None:
         """Wait longer each time, and never at the same moment as a thousand others."""
-        spent = self._line.tries - 1 - left
+        spent = self._line.max_attempts - 1 - left
         pause = float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**spent
         time.sleep(min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5))
 

@@ -88,7 +88,7 @@ class ModeRollout:
             return Checked(past, goal, reading, seen)
 
         firmware = self.passage.firmware
-        good, bad = split(fan_out(nodes, one, firmware.at_once, self.passage.stop))
+        good, bad = split(fan_out(nodes, one, firmware.max_parallel, self.passage.stop))
         wrong: dict[str, list[str]] = {}
         for node, checked in good.items():
             for text in refused_settings(checked.goal.attributes, checked.reading.offers):
@@ -123,7 +123,7 @@ class ModeRollout:
             found.setdefault(words, []).append(node)
         firmware = self.passage.firmware
         lines = [f"{folded(those)}: {words}" for words, those in found.items()]
-        return lines, -(-moved // firmware.batch) * firmware.boot_s
+        return lines, -(-moved // firmware.batch_size) * firmware.boot_s
 
     @property
     def _drains(self) -> bool:
@@ -138,14 +138,14 @@ class ModeRollout:
 
     def _move(self, nodes: Sequence[str], goals: Goals, last: str) -> dict[str, Result]:
         good, results = self.check(nodes, goals)
-        budget = self.passage.firmware.failures
+        budget = self.passage.firmware.max_failures
         if len(results) > budget:
             text = f"not touched: {len(results)} of {len(nodes)} nodes cannot be reset"
             return results | dict.fromkeys(good, Result(Outcome.STOPPED, text))
         there = {node: each for node, each in good.items() if self.arrived(each)}
         results |= self._settled(there, last)
         away = [node for node in good if node not in there]
-        size = self.passage.firmware.batch
+        size = self.passage.firmware.batch_size
         for batch in (away[at : at + size] for at in range(0, len(away), size)):
             done = self._batch({node: good[node] for node in batch}, last)
             results |= done

@@ -34,7 +34,7 @@ def rollout_of(
         BadInput: back end, scheduler, certificates or addresses are not right.
     """
     firmware = firmware_of(site)
-    shell = RemoteShell(firmware.reach, firmware.timeout_s)
+    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
     context = BackEndContext(firmware, who, shell)
     every: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():

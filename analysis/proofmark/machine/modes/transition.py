@@ -168,10 +168,10 @@ class ModeTransition:
                     log.result("up", boot_id=seen.boot_id, seconds=round(time.monotonic() - start))
                     return seen
             spent = time.monotonic() - start
-            if not down and spent > self.firmware.settle_s:
+            if not down and spent > self.firmware.reset_timeout_s:
                 text = f"still up after {spent:.0f} s, with boot id {boot_id}"
                 raise NodeError(Outcome.NOT_RESET, text)
-            if spent > self.firmware.boot_limit_s:
+            if spent > self.firmware.boot_timeout_s:
                 raise NodeError(Outcome.NO_RETURN, f"not back {spent:.0f} s after its reset")
             if self.stop.wait(self.firmware.poll_s):
                 raise NodeError(Outcome.STOPPED, "told to stop while it boots")

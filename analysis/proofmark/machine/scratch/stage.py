@@ -204,8 +204,8 @@ def _unmount(nodes: ScratchTarget) -> list[str]:
 
 
 VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
-    "look": look,
-    "prove": _prove,
+    "check": look,
+    "verify": _prove,
     "unmount": _unmount,
 }
 

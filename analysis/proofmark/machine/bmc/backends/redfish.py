@@ -50,7 +50,7 @@ class Redfish(BackEnd):
                 firmware.port,
                 context.credentials,
                 firmware.timeout_s,
-                firmware.tries,
+                firmware.max_attempts,
                 session=firmware.auth == "session",
             )
         )
