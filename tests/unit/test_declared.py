@@ -89,12 +89,15 @@ def test_several_partitions_are_planned_one_by_one(capsys: pytest.CaptureFixture
 
 
 def test_no_two_hosts_meet_nearer_than_their_switch() -> None:
-    levels: list[dict[str, Any]] = [{"name": "chip", "each": 2}, {"name": "card", "each": 4}]
+    levels: list[dict[str, Any]] = [
+        {"name": "chip", "hosts_per_switch": 2},
+        {"name": "card", "hosts_per_switch": 4},
+    ]
     fabric = Fabric.model_validate({"levels": levels, "top": "switch", "rack": 8})
     met = [fabric.apart((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
     assert met == ["chip", "card", "card", "switch"]
     assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
-    levels[1]["each"] = 3
+    levels[1]["hosts_per_switch"] = 3
     with pytest.raises(ValidationError, match="each one holds whole ones"):
         Fabric.model_validate({"levels": levels})
 

@@ -83,10 +83,10 @@ def test_an_old_key_of_a_case_is_refused_with_its_new_name(
     tmp_path: Path, old: str, new: str
 ) -> None:
     kit = make_kit(tmp_path)
-    kit.case(**{old: {"{size}": "1"}})
-    with pytest.raises(
-        BadInput, match=rf"fake\.yml:\d+: {old}: found a key that is called {new} now"
-    ):
+    path = kit.case()
+    path.write_text(f"{path.read_text()}{old}: {{}}\n")
+    where = rf"fake\.yml:\d+: {old}: found a key that is called {new} now"
+    with pytest.raises(BadInput, match=where):
         load_benchmarks(kit.cases)
 
 

@@ -78,7 +78,7 @@ class World:
         demand: Mapping[str, Any],
         sweep: Mapping[str, Any] | None = None,
         *,
-        failures: int = 0,
+        max_failures: int = 0,
         **facts: Any,
     ) -> Run:
         kit = make_kit(self.folder / "kit")
@@ -88,7 +88,7 @@ class World:
         changes = {
             "scheduler": "slurm",
             "scratch": Scratch.model_validate(demand),
-            "firmware": Firmware(back_end="record", max_failures=failures),
+            "firmware": Firmware(back_end="record", max_failures=max_failures),
             **facts,
         }
         partition = site.partition.model_copy(update=changes)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.bmc.certificates import Authority
 from tests.bmc.server import PASSWORD, USER, Emulator
+from tests.unit.helpers import until
 
 from proofmark.machine.bmc import https
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
@@ -202,7 +203,7 @@ def test_a_line_that_was_hung_up_is_opened_again(
     kept = lines(answers([OK], [OK]), authority)
     with kept.to(ADDRESS) as bmc:
         bmc.get("/x")
-    threading.Event().wait(0.2)  # the other side hangs up
+    until(lambda: bmc._wire is None or bmc._wire.stale)  # the other side hangs up
     with kept.to(ADDRESS) as bmc:
         assert bmc.ask(method, "/x", {} if method == "PATCH" else None).status == 200
 
