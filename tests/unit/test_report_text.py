@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.judge.results import WORDS
 from proofmark.report.page import LONGEST_TABLE, table
+from proofmark.report.summary import MEANINGS
 from proofmark.report.text import LONGEST, count, folded, number, sentence, size, visible
 
 INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
@@ -89,3 +92,11 @@ def test_a_table_is_bounded_and_says_what_it_leaves_out() -> None:
     assert len(made.rows) == LONGEST_TABLE
     assert made.notes == ("3 more rows not shown here. See records.parquet.",)
     assert table("Few", ("Name", "Value"), rows[:2]).notes == ()
+
+
+@pytest.mark.lint
+def test_the_readme_defines_the_verdicts_in_the_words_of_the_report() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    lines = [f"| {word} | {meaning} |" for word, meaning in MEANINGS.items()]
+    assert "\n".join(lines) in readme.split("## ")[0]
+    assert tuple(MEANINGS) == WORDS

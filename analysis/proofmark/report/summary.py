@@ -15,12 +15,13 @@ from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
-_MEANINGS = {
-    "PASS": "judged, and within every limit",
-    "FAIL": "judged, and outside a limit",
-    "INVALID": "does not measure what it claims",
-    "UNJUDGED": "measured, but no reference applies",
+MEANINGS = {
+    "PASS": "measured, judged, and within every limit",
+    "FAIL": "measured, judged, and outside a limit",
+    "INVALID": "not a measurement of what was requested; it is never judged",
+    "UNJUDGED": "measured, but no limit or reference applies",
 }
+"""What the verdict of a figure means; the README has the same words."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Answer:
 def answer(material: RunData) -> Answer:
     """Return the head of the report."""
     verdict = material.verdict
-    tallies = (Tally(word, grouped(verdict.counts[word]), _MEANINGS[word]) for word in WORDS)
+    tallies = (Tally(word, grouped(verdict.counts[word]), MEANINGS[word]) for word in WORDS)
     return Answer(overall(verdict), headline(verdict), tuple(tallies), _about(material))
 
 
