@@ -218,6 +218,12 @@ def test_ranges_of_processors() -> None:
     assert cpu_list("") == frozenset()
 
 
+@pytest.mark.parametrize("text", ["a", "5-3", "1-", "-1", "0-2 5", "0x3"])
+def test_what_is_no_list_of_processors_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no list of processors"):
+        cpu_list(text)
+
+
 @pytest.mark.parametrize(
     ("text", "bytes_"), [("512K", 512 << 10), ("16 GB", 16 << 30), ("7 kB", 7168), ("12", 12)]
 )

@@ -10,6 +10,7 @@ from functools import lru_cache
 from archspec.cpu import TARGETS, Microarchitecture, generic_microarchitecture
 from archspec.cpu.detect import COMPATIBILITY_CHECKS, partial_uarch
 from archspec.cpu.schema import TARGETS_JSON
+from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 POWER = ("ppc64le", "ppc64")
 
@@ -158,11 +159,16 @@ def cpu_list(text: str) -> frozenset[int]:
     Raises:
         ValueError: the text is not such a list.
     """
-    found: set[int] = set()
-    for item in filter(None, text.strip().split(",")):
-        first, _, last = item.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+    ranges = text.strip().strip(",")
+    if not ranges:
+        return frozenset()
+    try:
+        cpus = frozenset(RangeSet(ranges).intiter())
+    except RangeSetException as error:
+        raise ValueError(f"{text[:80]!r} is no list of processors: {error}") from None
+    if min(cpus) < 0:
+        raise ValueError(f"{text[:80]!r} is no list of processors: a negative number")
+    return cpus
 
 
 def cpu_mask(text: str) -> frozenset[int]:
