@@ -68,7 +68,8 @@ def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
     finish(first, rc=1)
     begin(second)
     assert progress(run, active=True, now=1000).line() == (
-        "1/4 steps · 1 not 0 · running 0002-fake-2 · 180 steps/h · about 1 min 00 s left"
+        "1/4 steps · 1 failed (exit code not 0) · running 0002-fake-2 · 180 steps/h · "
+        "about 1 min 00 s left"
     )
     assert progress(run, active=False).line().endswith("nothing runs: the same command goes on")
     for step in steps_of(run):

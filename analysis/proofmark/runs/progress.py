@@ -52,7 +52,7 @@ class Progress:
         """Return one line: how far, what runs, how long still."""
         parts = [f"{self.done}/{len(self.steps)} steps"]
         if self.failed:
-            parts.append(f"{self.failed} not 0")
+            parts.append(f"{self.failed} failed (exit code not 0)")
         parts += [f"running {step.step.id}" for step in self.running]
         if self.done < len(self.steps):
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
