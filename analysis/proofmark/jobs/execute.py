@@ -160,4 +160,5 @@ def summary(run: Run) -> str:
     """Return one line for the end of the run stage."""
     states = progress(run, active=False)
     took = sum(step.seconds or 0.0 for step in states.steps)
-    return f"{states.done}/{len(states.steps)} steps done, {states.failed} failed (exit code not 0), {duration(took)}"
+    failed = f"{states.failed} failed (exit code not 0)"
+    return f"{states.done}/{len(states.steps)} steps done, {failed}, {duration(took)}"
