@@ -144,7 +144,7 @@ class World:
         return ModeRollout(
             run=self.run,
             tag="proofmark:test",
-            passage=ModeTransition(
+            transition=ModeTransition(
                 firmware, back_end(given), shell, every, stop or threading.Event()
             ),
             drain=draining(scheduler),

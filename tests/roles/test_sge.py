@@ -60,7 +60,7 @@ def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
 def watch(run: Run) -> None:
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     work = JobMonitor(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
-    while work.turn():
+    while work.poll():
         time.sleep(0.2)
 
 

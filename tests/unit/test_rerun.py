@@ -146,6 +146,6 @@ def test_a_repetition_is_an_attempt_of_its_job_and_asks_the_node_what_it_is(run:
 def test_a_job_that_is_still_in_the_queue_is_not_disturbed(run: Run) -> None:
     (job,) = run.plan.groups[0].jobs
     folder = JobFolder(run, job)
-    folder.open("none", "name")
+    folder.create("none", "name")
     with pytest.raises(BadInput, match="00-0001: may still be in the queue"):
         rerun(run, pick(run, ["1"]), lambda line: None)

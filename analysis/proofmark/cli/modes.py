@@ -82,19 +82,19 @@ def _run(options: Namespace, opened: Run) -> int:
         raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
     try:
         with _stopping() as stop:
-            crew = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
-            return VERBS[options.verb](opened, site, crew, options.mode)
+            rollout = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
+            return VERBS[options.verb](opened, site, rollout, options.mode)
     except NodeError as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
 
 
-def _look(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
+def _check(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
     """Say what entering the mode would change on each node, and how long that takes."""
-    goal = target_mode(site, _told(mode))
+    goal = target_mode(site, _mode_argument(mode))
     nodes = waiting_nodes(opened, goal.mode)
-    _announce(site, crew, nodes, f"to {goal.mode}; only shown, nothing is changed")
-    good, bad = crew.check(nodes, lambda _: goal)
-    lines, seconds = crew.forecast(good)
+    _announce(site, rollout, nodes, f"to {goal.mode}; only shown, nothing is changed")
+    good, bad = rollout.check(nodes, lambda _: goal)
+    lines, seconds = rollout.forecast(good)
     for line in [*lines, *summary(bad)]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
@@ -104,32 +104,32 @@ def _look(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     return FAILED if bad else 0
 
 
-def _enter(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
+def _enter(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
     """Bring the nodes whose steps wait for the mode into it."""
-    goal = target_mode(site, _told(mode))
+    goal = target_mode(site, _mode_argument(mode))
     nodes = waiting_nodes(opened, goal.mode)
-    _announce(site, crew, nodes, f"to {goal.mode}")
+    _announce(site, rollout, nodes, f"to {goal.mode}")
     with lock(opened):
         if nodes:
             enter_mode(opened, goal.mode)
-        return _conclude(crew.enter(nodes, goal), firmware_of(site).max_failures)
+        return _conclude(rollout.enter(nodes, goal), firmware_of(site).max_failures)
 
 
-def _restore(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
+def _restore(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
     """Put back every node that the run has moved or drained."""
     nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
-    _announce(site, crew, nodes, "back to what they were")
+    _announce(site, rollout, nodes, "back to what they were")
     with lock(opened):
-        return _conclude(crew.restore())
+        return _conclude(rollout.restore())
 
 
-def _prove(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
+def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
     """Ask the nodes themselves whether they are in the mode; change nothing."""
     goal = target_mode(site, mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
 
     def one(node: str) -> bool:
-        seen = crew.passage.look(node)
+        seen = rollout.transition.look(node)
         goal.judge(seen)
         log = Journal(opened.folder, node)
         past = log.history()
@@ -138,8 +138,8 @@ def _prove(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
         return True
 
     with lock(opened):
-        firmware = crew.passage.firmware
-        good, bad = split(fan_out(nodes, one, firmware.max_parallel, crew.passage.stop))
+        firmware = rollout.transition.firmware
+        good, bad = split(fan_out(nodes, one, firmware.max_parallel, rollout.transition.stop))
         for node, failed in bad.items():
             if failed.outcome is not Outcome.STOPPED:  # an earlier proof no longer holds
                 log = Journal(opened.folder, node)
@@ -148,7 +148,7 @@ def _prove(opened: Run, site: Site, crew: ModeRollout, mode: str | None) -> int:
     return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
 
 
-def _status(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
+def _status(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
     """Say what the journals prove of each node."""
     for each in journals(opened.folder):
         past = each.history()
@@ -161,8 +161,8 @@ def _status(opened: Run, site: Site, crew: ModeRollout, _: str | None) -> int:
 
 VERBS: Mapping[str, Callable[[Run, Site, ModeRollout, str | None], int]] = {
     "enter": _enter,
-    "check": _look,
-    "verify": _prove,
+    "check": _check,
+    "verify": _verify,
     "restore": _restore,
     "status": _status,
 }
@@ -176,14 +176,14 @@ def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
     return FAILED if len(failed) > budget else 0
 
 
-def _announce(site: Site, crew: ModeRollout, nodes: Sequence[str], what: str) -> None:
+def _announce(site: Site, rollout: ModeRollout, nodes: Sequence[str], what: str) -> None:
     where = f"site: {site.name}, nodes: {len(nodes)}"
-    say(f"{where} ({folded(nodes)}), BMCs: {bmc_range(crew.hosts, nodes)}: {what}")
-    if not crew.passage.firmware.verify_tls:
+    say(f"{where} ({folded(nodes)}), BMCs: {bmc_range(rollout.hosts, nodes)}: {what}")
+    if not rollout.transition.firmware.verify_tls:
         say("BMC certificates are NOT verified (firmware.verify_tls: false)")
 
 
-def _told(mode: str | None) -> str:
+def _mode_argument(mode: str | None) -> str:
     if mode is None:
         raise bad_input("--mode", "", "nothing", "a mode of the partition")
     return mode

@@ -10,7 +10,7 @@ from proofmark.cli.checkout import run_to_look_at
 from proofmark.cli.command import Command, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
-from proofmark.machine.scratch.stage import VERBS, ScratchTarget, look, nodes_of
+from proofmark.machine.scratch.stage import VERBS, ScratchTarget, check, nodes_of
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 
@@ -36,7 +36,7 @@ def run(options: Namespace) -> int:
     """
     if options.verb == "check":
         with run_to_look_at(options, options.scratch_dir) as opened:
-            changed = look(_nodes(opened, options))
+            changed = check(_nodes(opened, options))
     else:
         if not options.folder:
             raise bad_input("RUN", "", "nothing", "a run's folder")

@@ -31,7 +31,7 @@ class Pollable(Protocol):
     def pause(self) -> float:
         """Seconds until the next turn."""
 
-    def turn(self) -> bool:
+    def poll(self) -> bool:
         """Do what can be done now; return whether anything is left."""
 
     def cancel(self, why: str) -> None:
@@ -107,7 +107,7 @@ def poll_until_done(work: Pollable, look: Callable[[], None]) -> None:
     """
     with _noted_signals() as received:
         try:
-            while work.turn():
+            while work.poll():
                 if received:
                     raise Stopped(received[0])
                 look()

@@ -109,7 +109,7 @@ class JobMonitor:
         parts += [f"{len(self._pending)} to submit"] if self._pending else []
         return f"jobs: {', '.join(parts)}"
 
-    def turn(self) -> bool:
+    def poll(self) -> bool:
         """Submit what may be submitted, ask once for all; return whether anything is left.
 
         Raises:
@@ -127,7 +127,7 @@ class JobMonitor:
         for live in self._live:
             live.ticket = replace(live.ticket, stopping=True)
             with suppress(BadInput):  # a full disk, which may be why: no job may stay for that
-                live.folder.keep(live.ticket)
+                live.folder.save(live.ticket)
         end = time.monotonic() + _CANCEL_S
         try:
             if ids := [live.ticket.id for live in self._live if live.ticket.id]:
@@ -137,7 +137,9 @@ class JobMonitor:
                 for live in list(self._live):
                     report = known.get(live.ticket.id)
                     if report is None or report.state.final or report.state is State.OVER:
-                        live.folder.note(live.ticket, JobStatus(State.CANCELLED, why), over=True)
+                        live.folder.append_event(
+                            live.ticket, JobStatus(State.CANCELLED, why), over=True
+                        )
                         self._live.remove(live)
                 if self._live:
                     time.sleep(0.2)
@@ -182,15 +184,15 @@ class JobMonitor:
                 without.append(f"{folded(lost)}: {'; '.join(dict.fromkeys(lost.values()))}")
                 self._say(f"job {job.id}: without {without[-1]}")
         asked = write_job(self._run.folder, given, self._name, self._queue, again=self._again)
-        ticket = folder.open(self._name, asked.name)
+        ticket = folder.create(self._name, asked.name)
         live = self._watch(job, ticket, found=False)
         live.request = asked
         told_of = JobStatus(State.WAITING, "to be submitted")
-        folder.note(ticket, told_of, without="; ".join(without))
+        folder.append_event(ticket, told_of, without="; ".join(without))
         self._live.append(live)
-        self._hand_in(live)
+        self._submit_or_find(live)
 
-    def _hand_in(self, live: ActiveJob) -> None:
+    def _submit_or_find(self, live: ActiveJob) -> None:
         """Submit a job whose ticket has no id yet, unless an earlier try came through."""
         try:
             job = self._scheduler.find(live.ticket.name)
@@ -198,7 +200,7 @@ class JobMonitor:
         except SchedulerUnavailable as error:
             self._note(live, JobStatus(State.SILENT, str(error)))
         except SchedulerError as error:
-            self._over(live, JobStatus(State.REFUSED, str(error)))
+            self._finish(live, JobStatus(State.REFUSED, str(error)))
         else:
             self._submitted(live, job)
             self._note(live, JobStatus(State.WAITING))
@@ -206,7 +208,7 @@ class JobMonitor:
     def _submitted(self, live: ActiveJob, job: str) -> None:
         """Note the job's id; it is known here also where the disk has no room for it."""
         live.ticket = replace(live.ticket, id=job)
-        live.folder.keep(live.ticket)
+        live.folder.save(live.ticket)
 
     def _watch(self, job: Job, ticket: Submission, *, found: bool) -> ActiveJob:
         folder = JobFolder(self._run, job)
@@ -218,10 +220,10 @@ class JobMonitor:
 
     def _ask(self) -> None:
         for live in [live for live in self._live if not live.ticket.id]:
-            if live.found and not self._came_through(live):
+            if live.found and not self._find_submitted(live):
                 continue
             if not live.ticket.id:
-                self._hand_in(live)
+                self._submit_or_find(live)
         asked = [live for live in self._live if live.ticket.id]
         try:
             known = self._scheduler.states([live.ticket.id for live in asked]) if asked else {}
@@ -232,9 +234,9 @@ class JobMonitor:
             for live in asked:
                 self._judge(live, known.get(live.ticket.id))
         for live in list(self._live):
-            self._give_up(live)
+            self._abandon(live)
 
-    def _came_through(self, live: ActiveJob) -> bool:
+    def _find_submitted(self, live: ActiveJob) -> bool:
         """Find out about a job that was about to be submitted when its controller died."""
         try:
             job = self._scheduler.find(live.ticket.name)
@@ -244,7 +246,7 @@ class JobMonitor:
         if job:
             self._submitted(live, job)
             return True
-        self._over(live, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended"))
+        self._finish(live, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended"))
         return False
 
     def _judge(self, live: ActiveJob, report: JobStatus | None) -> None:
@@ -258,7 +260,7 @@ class JobMonitor:
         if report.state is State.NODE_FAILED:
             report = JobStatus(State.NODE_FAILED, self._lost(live) or report.reason)
         if report.state.final:
-            self._over(live, report)
+            self._finish(live, report)
         else:
             self._note(live, report)
 
@@ -277,7 +279,7 @@ class JobMonitor:
         if report == before:
             return
         live.report = report
-        live.folder.note(live.ticket, report)
+        live.folder.append_event(live.ticket, report)
         if report.state is before.state:
             return
         self._changed = live.since = now
@@ -286,7 +288,7 @@ class JobMonitor:
         if report.state.stuck:
             self._say(f"job {live.job.id}: {status_text(report)}")
 
-    def _give_up(self, live: ActiveJob) -> None:
+    def _abandon(self, live: ActiveJob) -> None:
         state, queue = live.report.state, self._queue
         bounds = {
             State.WAITING: queue.queue_timeout_s,
@@ -304,18 +306,18 @@ class JobMonitor:
             reason = f"{live.report.reason}, given up after {duration(bound)}"
             report = JobStatus(state, reason.removeprefix(", "))
         if state is State.SILENT:  # nobody would hear us cancel it: who comes later finds it
-            live.folder.note(live.ticket, report)
-            self._leave(live, report)
+            live.folder.append_event(live.ticket, report)
+            self._drop(live, report)
             return
         try:
             self._scheduler.cancel([live.ticket.id])
         except (SchedulerUnavailable, SchedulerError) as error:
             report = JobStatus(report.state, f"{report.reason}, not cancelled: {error}")
-        self._over(live, report)
+        self._finish(live, report)
 
-    def _over(self, live: ActiveJob, report: JobStatus) -> None:
+    def _finish(self, live: ActiveJob, report: JobStatus) -> None:
         """End the watch over a job; it comes again where that leads anywhere."""
-        live.folder.note(live.ticket, report, over=True)
+        live.folder.append_event(live.ticket, report, over=True)
         left = unfinished(self._run, live.job)
         goes_on = report.state in (State.TIME_LIMIT, State.PREEMPTED) and left < live.left
         if left and (live.found or live.ticket.stopping or goes_on):
@@ -326,9 +328,9 @@ class JobMonitor:
             return
         if report.state is State.FAILED:
             self._failed = (live.job, report.reason)
-        self._leave(live, report)
+        self._drop(live, report)
 
-    def _leave(self, live: ActiveJob, report: JobStatus) -> None:
+    def _drop(self, live: ActiveJob, report: JobStatus) -> None:
         self._live.remove(live)
         self._changed = time.monotonic()
         if report.state not in (State.ENDED, State.FAILED):

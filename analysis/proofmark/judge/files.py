@@ -37,7 +37,7 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
 
 def _json_lines(results: Results) -> Iterator[str]:
     made = VerdictLineTemplate(results)
-    for figure, plain in enumerate(results.plain.tolist()):
+    for figure, plain in enumerate(results.passed_by_peers_only.tolist()):
         yield made.line(figure) if plain else json.dumps(result_json(results[figure]))
 
 
@@ -119,7 +119,10 @@ def _junit_lines(results: Results) -> Iterator[str]:
     heads: dict[int, tuple[str, str]] = {}
     for figure, (plain, what, node) in enumerate(
         zip(
-            results.plain.tolist(), standing.measurand.tolist(), standing.node.tolist(), strict=True
+            results.passed_by_peers_only.tolist(),
+            standing.measurand.tolist(),
+            standing.node.tolist(),
+            strict=True,
         )
     ):
         if not plain:

@@ -81,7 +81,7 @@ class Results(Sequence[Result]):
         return replace(found, reason=f"{found.reason}; {left_out}")
 
     @cached_property
-    def plain(self) -> NDArray[np.bool_]:
+    def passed_by_peers_only(self) -> NDArray[np.bool_]:
         """Tell of each result whether no more than its fellows speak about it, and well of it."""
         plain: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
         plain[list(self.answers)] = False

@@ -30,7 +30,7 @@ def fan_out(
     errors: list[BaseException] = []
 
     # Threads that help themselves: a pool's bookkeeping costs as much as a request.
-    def labour() -> None:
+    def worker() -> None:
         while not errors and not (stop and stop.is_set()):
             try:
                 host = rest.popleft()
@@ -44,7 +44,7 @@ def fan_out(
                 errors.append(error)
 
     threads = [
-        threading.Thread(target=labour, daemon=True) for _ in range(min(at_once, len(every)))
+        threading.Thread(target=worker, daemon=True) for _ in range(min(at_once, len(every)))
     ]
     try:
         for thread in threads:

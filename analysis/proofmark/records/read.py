@@ -112,7 +112,7 @@ class _StepReader:
             "ranks": step.ranks,
             "threads": step.threads,
         }
-        self._seating = BindingCheck(step, about.partition.host_cpus)
+        self._binding_check = BindingCheck(step, about.partition.host_cpus)
         self._known: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
@@ -151,7 +151,7 @@ class _StepReader:
         nodes = dict.fromkeys([attempt.host, *there])
         return (
             end_invalid_reason(self._step, attempt)
-            or self._seating.trouble(hosts or self._step.nodes, attempt.binding)
+            or self._binding_check.trouble(hosts or self._step.nodes, attempt.binding)
             or conditions.trouble(self._step, self._mode, nodes, *when)
             or _misplaced(hosts, attempt)
         )

@@ -22,8 +22,8 @@ def invalid_reason(
     The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
     the nodes of an instance, if the step has such.
     """
-    seating = BindingCheck(step, host_cpus)
-    return end_invalid_reason(step, attempt) or seating.trouble(
+    binding_check = BindingCheck(step, host_cpus)
+    return end_invalid_reason(step, attempt) or binding_check.trouble(
         hosts or step.nodes, attempt.binding
     )
 

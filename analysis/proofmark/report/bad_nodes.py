@@ -81,13 +81,15 @@ def _figures(material: RunData, node: BadNode) -> Cell:
 def _figure(slow: Slow) -> str:
     record = slow.result.record
     setting = pairs(record.parameters)
-    value = f"{number(record.value)} {record.unit} ({_percent(slow.off)})"
+    value = f"{number(record.value)} {record.unit} ({_percent(slow.deviation)})"
     return f"{slow.name} {value}" + (f", {setting}" if setting else "")
 
 
 def _links(material: RunData) -> Iterator[Block]:
     if links := material.verdict.bad.links:
-        rows = [(Cell(pair, "strong"), _percent(slow.off), _figure(slow)) for pair, slow in links]
+        rows = [
+            (Cell(pair, "strong"), _percent(slow.deviation), _figure(slow)) for pair, slow in links
+        ]
         columns = ("Between", Column("Off", "number"), "By")
         caption = "Slow links between nodes that are sound by themselves"
         yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))

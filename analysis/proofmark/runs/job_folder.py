@@ -41,13 +41,13 @@ class JobFolder:
         self.script, self.log = self.files.script, self.files.messages
         self._ticket, self._history = self.files.ticket, self.files.history
 
-    def open(self, scheduler: str, name: str) -> Submission:
+    def create(self, scheduler: str, name: str) -> Submission:
         """Write down that the job is about to be submitted."""
         ticket = Submission(scheduler, name, "", len(self.files.attempts()), _now())
-        self.keep(ticket)
+        self.save(ticket)
         return ticket
 
-    def keep(self, ticket: Submission) -> None:
+    def save(self, ticket: Submission) -> None:
         """Write down what is known of the job now."""
         write_whole(self._ticket, json.dumps(asdict(ticket)) + "\n")
 
@@ -58,7 +58,7 @@ class JobFolder:
         except FileNotFoundError:
             return None
 
-    def note(
+    def append_event(
         self, ticket: Submission, report: JobStatus, *, over: bool = False, without: str = ""
     ) -> None:
         """Add a line to the history; the job's end takes its ticket away.
@@ -81,7 +81,7 @@ class JobFolder:
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not even submitted."""
-        self.note(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
+        self.append_event(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
 
     def history(self) -> list[dict[str, str]]:
         """Return the lines of the history, oldest first."""

@@ -20,10 +20,13 @@ RARE = 0.1
 
 @dataclass(frozen=True)
 class Slow:
-    """A figure of a bad node that fails; `off`: measured ÷ reference − 1, of the worst answer."""
+    """A figure of a bad node that fails.
+
+    `deviation` is measured ÷ reference − 1, of the worst answer.
+    """
 
     result: Result
-    off: float
+    deviation: float
 
     @property
     def name(self) -> str:
@@ -55,7 +58,7 @@ class BadNode:
     @property
     def worst(self) -> float:
         """Return how far its worst figure is off, as a part of the reference; 0 without one."""
-        return self.slow[0].off if self.slow else 0.0
+        return self.slow[0].deviation if self.slow else 0.0
 
     @property
     def likely(self) -> str:
@@ -79,7 +82,7 @@ class BadNode:
                     "step": slow.result.record.step,
                     "value": slow.result.record.value,
                     "unit": slow.result.record.unit,
-                    "off": slow.off,
+                    "off": slow.deviation,
                     "retest": slow.result.retest,
                 }
                 for slow in self.slow
@@ -105,7 +108,8 @@ class BadNodes:
         return {
             "nodes": [node.as_json() for node in self.nodes],
             "links": [
-                {"pair": pair, "figure": slow.name, "off": slow.off} for pair, slow in self.links
+                {"pair": pair, "figure": slow.name, "off": slow.deviation}
+                for pair, slow in self.links
             ],
             "causes": [cause.as_json() for cause in self.causes],
             "drift": [each.as_json() for each in self.drift],
@@ -147,7 +151,7 @@ def bad_nodes(
     found = [
         BadNode(
             host=host,
-            slow=tuple(sorted(slow, key=lambda each: -abs(each.off))),
+            slow=tuple(sorted(slow, key=lambda each: -abs(each.deviation))),
             retest=bool(slow) and all(each.result.retest for each in slow),
             causes=tuple(cause for cause in named if host in cause.members),
             odd=_odd(settings.get(host, {}), counts, len(settings)),
@@ -199,7 +203,7 @@ def _shared_out(
             if host in guilty:
                 by_node.setdefault(host, []).extend(slow)
         if not to_blame:
-            links.append((pair, max(slow, key=lambda each: abs(each.off))))
+            links.append((pair, max(slow, key=lambda each: abs(each.deviation))))
     return tuple(links)
 
 

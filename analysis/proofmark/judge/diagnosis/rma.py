@@ -48,7 +48,7 @@ def evidence_of(slow: Slow) -> str:
     """Return one failing figure as a sentence that names where its output stands."""
     record = slow.result.record
     return (
-        f"{slow.name} {record.value:.6g} {record.unit}, {100 * slow.off:+.1f} % "
+        f"{slow.name} {record.value:.6g} {record.unit}, {100 * slow.deviation:+.1f} % "
         f"({len(slow.result.values)} × measured; steps/{record.step})"
     )
 

@@ -201,7 +201,7 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
     reason = f"{ratio:.3g} × {name}"
     bad = value < stick.limit if better == "higher" else value > stick.limit
     if bad:
-        off = stick.off(value)
+        off = stick.deviation(value)
         far = "" if off == float("inf") else f", {off:.1f} spreads off"
         reason = f"{reason}{far}; {stick.critical:.1f} are accepted"
     outcome = "FAIL" if bad else "PASS"

@@ -55,7 +55,7 @@ class FleetLimit:
             return 0.0
         return power(drop, self.spread, self.critical)
 
-    def off(self, value: float) -> float:
+    def deviation(self, value: float) -> float:
         """Return how many spreads `value` is from the centre."""
         distance = abs(value - self.centre) / self.centre
         return distance / self.spread if self.spread else (float("inf") if distance else 0.0)

@@ -48,7 +48,7 @@ class ModeRollout:
 
     run: Path
     tag: str
-    passage: ModeTransition
+    transition: ModeTransition
     drain: DrainingScheduler
     hosts: Mapping[str, Host]
     say: Callable[[str], None]
@@ -84,11 +84,11 @@ class ModeRollout:
             goal = goals(past)
             if node in standing and (held := self._held_by(standing[node], past)):
                 raise NodeError(Outcome.HELD, f"out of service already: {held}")
-            reading, seen = self.passage.check(self.hosts[node], past, goal)
+            reading, seen = self.transition.check(self.hosts[node], past, goal)
             return Checked(past, goal, reading, seen)
 
-        firmware = self.passage.firmware
-        good, bad = split(fan_out(nodes, one, firmware.max_parallel, self.passage.stop))
+        firmware = self.transition.firmware
+        good, bad = split(fan_out(nodes, one, firmware.max_parallel, self.transition.stop))
         wrong: dict[str, list[str]] = {}
         for node, checked in good.items():
             for text in refused_settings(checked.goal.attributes, checked.reading.offers):
@@ -104,7 +104,7 @@ class ModeRollout:
 
     def arrived(self, checked: Checked) -> bool:
         """Tell whether nothing has to be done to the firmware of a node."""
-        return self.passage.arrived(checked.past, checked.reading, checked.seen, checked.goal)
+        return self.transition.arrived(checked.past, checked.reading, checked.seen, checked.goal)
 
     def forecast(self, checked: Mapping[str, Checked]) -> tuple[list[str], float]:
         """Return what would change, one line for nodes of which it is the same, and the seconds."""
@@ -121,13 +121,13 @@ class ModeRollout:
                 ]
                 words = ", ".join([*changes, "drain, reset, resume"])
             found.setdefault(words, []).append(node)
-        firmware = self.passage.firmware
+        firmware = self.transition.firmware
         lines = [f"{folded(those)}: {words}" for words, those in found.items()]
         return lines, -(-moved // firmware.batch_size) * firmware.boot_s
 
     @property
     def _drains(self) -> bool:
-        return self.passage.back_end.drains
+        return self.transition.back_end.drains
 
     def _held_by(self, standing: NodeStatus, past: History) -> str:
         """Return who else has taken a node out of service, if anybody."""
@@ -138,14 +138,14 @@ class ModeRollout:
 
     def _move(self, nodes: Sequence[str], goals: Goals, last: str) -> dict[str, Result]:
         good, results = self.check(nodes, goals)
-        budget = self.passage.firmware.max_failures
+        budget = self.transition.firmware.max_failures
         if len(results) > budget:
             text = f"not touched: {len(results)} of {len(nodes)} nodes cannot be reset"
             return results | dict.fromkeys(good, Result(Outcome.STOPPED, text))
         there = {node: each for node, each in good.items() if self.arrived(each)}
-        results |= self._settled(there, last)
+        results |= self._already_there(there, last)
         away = [node for node in good if node not in there]
-        size = self.passage.firmware.batch_size
+        size = self.transition.firmware.batch_size
         for batch in (away[at : at + size] for at in range(0, len(away), size)):
             done = self._batch({node: good[node] for node in batch}, last)
             results |= done
@@ -156,7 +156,7 @@ class ModeRollout:
         stopped = Result(Outcome.STOPPED, "not touched: an earlier batch had too many failures")
         return {node: results.get(node, stopped) for node in nodes}
 
-    def _settled(self, there: Mapping[str, Checked], last: str) -> dict[str, Result]:
+    def _already_there(self, there: Mapping[str, Checked], last: str) -> dict[str, Result]:
         """Note the nodes that need no reset, and give back those that we hold."""
         results = {}
         for node, each in there.items():
@@ -170,33 +170,33 @@ class ModeRollout:
                 log.result("verified", mode=each.goal.mode, seen=each.seen.as_json())
             results[node] = Result(Outcome.OK, f"in mode {each.goal.mode} already", new)
         held = [node for node, each in there.items() if each.past.drained]
-        self._give_back(held, last)
+        self._resume(held, last)
         return results | {node: Result(Outcome.OK, changed=True) for node in held}
 
     def _batch(self, batch: Mapping[str, Checked], last: str) -> dict[str, Result]:
         mode = next(iter(batch.values())).goal.mode
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
-        results = self._take(batch, mode)
+        results = self._drain(batch, mode)
 
         def go(node: str) -> Observation:
             log = Journal(self.run, node)
             try:
-                return self.passage.go(self.hosts[node], batch[node].goal, log)
+                return self.transition.run(self.hosts[node], batch[node].goal, log)
             except NodeError as failed:
                 log.result("fail", outcome=failed.outcome, text=failed.text)
                 raise
 
         taken = [node for node in batch if node not in results]
-        good, bad = split(fan_out(taken, go, len(batch), self.passage.stop))
+        good, bad = split(fan_out(taken, go, len(batch), self.transition.stop))
         for node, failed in bad.items():
             self.say(f"{node}: {failed}")
             results[node] = Result(failed.outcome, failed.text, changed=True)
             if failed.outcome is not Outcome.STOPPED and self._drains:
                 self.drain.drain([node], f"{self.tag} {failed.outcome}")
-        self._give_back(good, last)
+        self._resume(good, last)
         return results | {node: Result(Outcome.OK, changed=True) for node in good}
 
-    def _take(self, batch: Mapping[str, Checked], mode: str) -> dict[str, Result]:
+    def _drain(self, batch: Mapping[str, Checked], mode: str) -> dict[str, Result]:
         """Take the nodes out of service, and wait until their jobs have ended."""
         nodes = [node for node, each in batch.items() if not each.past.drained]
         for node in nodes:
@@ -209,19 +209,19 @@ class ModeRollout:
         for node in nodes:
             address = self.hosts[node].address
             Journal(self.run, node).result("drain", address=address, tag=self.tag)
-        firmware = self.passage.firmware
+        firmware = self.transition.firmware
         until = monotonic() + firmware.drain_limit_s
         while busy := [
             n for n, each in self.drain.node_status(list(batch)).items() if not each.idle
         ]:
-            if monotonic() > until or self.passage.stop.wait(min(firmware.poll_s, 5)):
+            if monotonic() > until or self.transition.stop.wait(min(firmware.poll_s, 5)):
                 break
         text = f"jobs still run after {firmware.drain_limit_s:.0f} s"
         for node in busy:
             Journal(self.run, node).result("fail", outcome=Outcome.NOT_DRAINED, text=text)
         return {node: Result(Outcome.NOT_DRAINED, text, changed=True) for node in busy}
 
-    def _give_back(self, nodes: Iterable[str], last: str) -> None:
+    def _resume(self, nodes: Iterable[str], last: str) -> None:
         """Return nodes to service, but those that somebody else has taken meanwhile."""
         every = list(nodes)
         for node in every:

@@ -42,7 +42,7 @@ def rollout_of(
     return ModeRollout(
         run=opened.folder,
         tag=f"proofmark:{opened.id}",
-        passage=ModeTransition(firmware, back_end(context), shell, every, stop),
+        transition=ModeTransition(firmware, back_end(context), shell, every, stop),
         drain=draining(site.partition.scheduler),
         hosts=hosts_of(site, firmware),
         say=say,

@@ -98,7 +98,7 @@ class ModeTransition:
         set_so = not self.back_end.reads_current_values or not to_change(reading, goal.attributes)
         return set_so and goal.shown_by(seen)
 
-    def go(self, host: Host, goal: TargetMode, log: Journal) -> Observation:
+    def run(self, host: Host, goal: TargetMode, log: Journal) -> Observation:
         """Take one node that is out of service into `goal`; return what it shows there.
 
         Raises:
@@ -106,7 +106,7 @@ class ModeTransition:
         """
         past = log.history()
         if past.in_flight:
-            self._settle(host, log, past.in_flight)
+            self._await_pending_reset(host, log, past.in_flight)
         seen = self.look(host.node)
         reading = self.back_end.read(host, {**self.every, **goal.attributes})
         if past.original is None:
@@ -122,7 +122,7 @@ class ModeTransition:
             log.result("stage")
         if changes or not (self.back_end.reads_current_values or goal.shown_by(seen)):
             earlier, seen = seen, self._restart(host, reading, goal, log, seen.boot_id)
-            self._prove(host, goal, seen, before, earlier)
+            self._verify(host, goal, seen, before, earlier)
         else:
             goal.judge(seen)
         log.result("verified", mode=goal.mode, seen=seen.as_json())
@@ -143,7 +143,7 @@ class ModeTransition:
             log.result("reset")
         return self._await_boot(host, log, boot_id)
 
-    def _settle(self, host: Host, log: Journal, boot_id: str) -> None:
+    def _await_pending_reset(self, host: Host, log: Journal, boot_id: str) -> None:
         """See the end of a reset that was, or was about to be, asked for when we were stopped."""
         try:
             self._await_boot(host, log, boot_id)
@@ -176,7 +176,7 @@ class ModeTransition:
             if self.stop.wait(self.firmware.poll_s):
                 raise NodeError(Outcome.STOPPED, "told to stop while it boots")
 
-    def _prove(
+    def _verify(
         self,
         host: Host,
         goal: TargetMode,

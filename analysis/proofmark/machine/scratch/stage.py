@@ -119,7 +119,7 @@ def nodes_of(
     return ScratchTarget(opened, site, names, demand, block, user, may_create)
 
 
-def look(nodes: ScratchTarget) -> list[str]:
+def check(nodes: ScratchTarget) -> list[str]:
     """Say what would be mounted where, and what speaks against the directory; change nothing."""
     texts, lost = _seen(nodes, "look")
     nodes.lose(lost)
@@ -135,7 +135,7 @@ def look(nodes: ScratchTarget) -> list[str]:
     return would
 
 
-def _prove(nodes: ScratchTarget) -> list[str]:
+def _verify(nodes: ScratchTarget) -> list[str]:
     """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
     if not nodes.names:
         say("no node waits for it")
@@ -151,13 +151,13 @@ def _prove(nodes: ScratchTarget) -> list[str]:
             texts, missing = _seen(each, "look")
             lost |= missing
             each.lose(lost)
-        changed += _prove_one(each, texts, lost, proofs)
+        changed += _verify_one(each, texts, lost, proofs)
     write_whole(nodes.run.files.scratch_probe, "".join(proofs))
     _note(nodes, lost)
     return changed
 
 
-def _prove_one(
+def _verify_one(
     nodes: ScratchTarget,
     texts: Mapping[str, str],
     lost: dict[str, NodeError],
@@ -204,8 +204,8 @@ def _unmount(nodes: ScratchTarget) -> list[str]:
 
 
 VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
-    "check": look,
-    "verify": _prove,
+    "check": check,
+    "verify": _verify,
     "unmount": _unmount,
 }
 
