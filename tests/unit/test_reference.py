@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.reference import ENDING, archives, compare, count, differences
+from tests.reference import ENDING, archives, compare, count, differences, sorted_out
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.removesuffix(ENDING))
@@ -52,6 +52,18 @@ def verdicts(archive: Path) -> set[str]:
 def test_a_value_that_differs_is_named(before: object, after: object, sentence: str) -> None:
     assert list(differences(before, after)) == [sentence]
     assert list(differences(before, before)) == []
+
+
+def test_only_what_a_decision_has_made_is_expected() -> None:
+    given = [
+        "/verdict.json/results/3/confidence: new",
+        "/verdict.json/results/3/interval/0: 1.0 before, 0.9 after",
+        "/verdict.json/results/3/interval: None before, [1.0, 2.0] after",
+        "/verdict.json/results/3/value: 1.0 before, 2.0 after",
+    ]
+    left, expected = sorted_out(given)
+    assert left == given[2:]
+    assert sum(expected.values()) == 2
 
 
 def test_another_order_of_a_sum_is_no_difference() -> None:

@@ -1,4 +1,4 @@
-"""The interval of a median: what drawing resamples would give, without drawing."""
+"""The interval of a median: how often it contains the true one."""
 
 from __future__ import annotations
 
@@ -9,28 +9,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.intervals import ASSUMED_NOISE, interval, noise
+from proofmark.judge.intervals import ASSUMED_NOISE, CONFIDENCE, interval, noise
 
-values = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=25)
+values = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=60)
+
+# Ranks and confidences for 95 %, worked by hand from sums of binomial coefficients.
+KNOWN = {
+    2: (1, 1 - 2 / 4),
+    3: (1, 1 - 2 / 8),
+    5: (1, 1 - 2 / 32),
+    6: (1, 1 - 2 / 64),
+    8: (1, 1 - 2 / 256),
+    9: (2, 1 - 2 * (1 + 9) / 512),
+    10: (2, 1 - 2 * (1 + 10) / 1024),
+    20: (6, 1 - 2 * (1 + 20 + 190 + 1140 + 4845 + 15504) / 2**20),
+}
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 10, 20, 21])
-def test_it_is_that_of_two_hundred_thousand_resamples(count: int) -> None:
-    numbers = np.random.default_rng(count)
-    sample = np.sort(numbers.random(count))
-    drawn = np.median(sample[numbers.integers(0, count, (200_000, count))], axis=1)
-    found = interval(sample.tolist())
+@pytest.mark.parametrize("count", KNOWN)
+def test_ranks_and_confidences_are_those_of_the_binomial_distribution(count: int) -> None:
+    rank, confidence = KNOWN[count]
+    sample = [float(number) for number in range(1, count + 1)]
+    found = interval(sample)
     assert found is not None
-    for bound, part in zip(found, (0.025, 0.975), strict=True):
-        below, above = np.quantile(drawn, [part - 0.002, part + 0.002])
-        assert below - 1e-12 <= bound <= above + 1e-12
+    assert found[:2] == (rank, count + 1 - rank)
+    assert found.confidence == pytest.approx(confidence)
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 9, 30])
+def test_the_true_median_is_inside_as_often_as_stated(count: int) -> None:
+    """By a skewed distribution, whose median is known: 20,000 samples."""
+    samples = np.random.default_rng(count).exponential(size=(20_000, count))
+    true = np.log(2)
+    found = [interval(sample) for sample in samples.tolist()]
+    inside = np.mean([each is not None and each.low <= true <= each.high for each in found])
+    assert found[0] is not None
+    assert abs(inside - found[0].confidence) < 0.015
 
 
 @given(values)
-def test_it_holds_the_median_and_stays_within_the_range(sample: list[float]) -> None:
+def test_it_contains_the_median_and_stays_within_the_range(sample: list[float]) -> None:
     found = interval(sample)
     assert found is not None
-    assert min(sample) <= found[0] <= median(sample) <= found[1] <= max(sample)
+    assert min(sample) <= found.low <= median(sample) <= found.high <= max(sample)
+    assert (found.confidence >= CONFIDENCE) == (len(sample) >= 6)
 
 
 @given(values)

@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from proofmark.common.errors import bad_input
-from proofmark.judge.intervals import CONFIDENCE, Interval
+from proofmark.judge.intervals import CONFIDENCE, Range
 from proofmark.judge.verdict import Result
 
 _DRAWS, _SEED = 2000, 50100
@@ -27,7 +27,7 @@ class Difference:
     later: float
     unit: str
     change: float
-    interval: Interval | None
+    interval: Range | None
     counts: tuple[int, int]
 
     @property
@@ -123,7 +123,7 @@ def _difference(key: Key, base: _Figure, own: _Figure) -> Difference:
     )
 
 
-def _interval(base: _Figure, own: _Figure) -> Interval | None:
+def _interval(base: _Figure, own: _Figure) -> Range | None:
     """Return the percentile-bootstrap interval of the change; both sides are drawn, with a seed."""
     if min(len(base.values), len(own.values)) < 2:
         return None

@@ -21,6 +21,11 @@ from proofmark.judge.verdict import Result, Results, Verdict, result_json
 _ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
 _MARK = f"@{secrets.token_hex(8)}@"  # stands in no name and in no output
 _MARKED = re.compile(rf'"{_MARK}(\w+)"')
+_DIFFERENT = (
+    *("step", "attempt", "node", "value", "repeat", "values", "interval", "confidence"),
+    "reason",
+)
+"""Keys of like results whose values differ."""
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -67,6 +72,7 @@ class VerdictLineTemplate:
         first = self._first[figure]
         execution = self._execution[first]
         values = self._value[first : first + self._count[figure]]
+        sure = interval(values)
         ratio = self._median[figure] / centre
         reason = f'"{ratio:.3g}{name}"'
         found = {
@@ -76,7 +82,8 @@ class VerdictLineTemplate:
             "value": self._median[figure],
             "repeat": self._executions[execution].repeat,
             "values": values,
-            "interval": list(interval(values) or ()) or "null",
+            "interval": [sure.low, sure.high] if sure else "null",
+            "confidence": sure.confidence if sure else "null",
             "reason": reason,
             "ratio": ratio,
         }
@@ -88,7 +95,7 @@ class VerdictLineTemplate:
         """Return a result's line, cut where nodes differ, and what its value is held against."""
         told = result_json(self._results[figure])
         judged = self._fleet.figures[self._of[figure]]
-        for name in ("step", "attempt", "node", "value", "repeat", "values", "interval", "reason"):
+        for name in _DIFFERENT:
             told[name] = f"{_MARK}{name}"
         (answer,) = told["references"]
         answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}

@@ -5,86 +5,60 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import comb
+from typing import NamedTuple
 
 CONFIDENCE = 0.95
+"""The confidence of an interval, as far as the number of repeats allows it."""
 ASSUMED_NOISE = 0.05
 """Of a figure that was measured once, as a part of it: nobody knows its noise."""
 
-WHOLE_RANGE = 5
-"""Repeats up to which even the extremes are plausible medians: more than 2.5 % of the resamples."""
+Range = tuple[float, float]
+"""Lowest and highest value, in the unit of the figure."""
 
-Interval = tuple[float, float]
+
+class Interval(NamedTuple):
+    """Where the median of the distribution lies with this `confidence`."""
+
+    low: float
+    high: float
+    confidence: float
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """Return the 95 % percentile-bootstrap interval of the median of `values`.
+    """Return the rank-based confidence interval of the median of `values`.
 
-    The bootstrap distribution of a median is computed, not drawn: a resample's middle values are
-    two of the sample's, with probabilities that depend on nothing but how many there are (Efron,
-    Annals of Statistics 7, 1979). So no seed is needed, and the same values give the same interval.
+    It lies between the k-th smallest and the k-th greatest value. The median of a continuous
+    distribution lies there with a probability that depends on k and the number of values alone
+    (Conover, Practical Nonparametric Statistics, section 3.2). k is the greatest for which that is
+    at least `CONFIDENCE`.
 
     Returns:
-        Lowest and highest median that is plausible, in the unit of `values`; None where fewer than
-        two were measured. Up to five repeats it is the whole range.
+        None where fewer than two were measured. Of two to five values the whole range, with its
+        true confidence, which is less than `CONFIDENCE`.
     """
     if len(values) < 2:
         return None
-    if len(values) <= WHOLE_RANGE:
-        return min(values), max(values)
     ordered = sorted(values)
-    medians = sorted(
-        ((ordered[low] + ordered[high]) / 2, weight)
-        for (low, high), weight in _middles(len(ordered)).items()
-    )
-    tail = (1 - CONFIDENCE) / 2
-    return _reached(medians, tail), _reached(medians[::-1], tail)
-
-
-def _reached(medians: Sequence[tuple[float, float]], part: float) -> float:
-    total = 0.0
-    for value, weight in medians:
-        total += weight
-        if total > part:
-            return value
-    return medians[-1][0]
+    rank, confidence = _rank(len(ordered))
+    return Interval(ordered[rank - 1], ordered[-rank], confidence)
 
 
 @lru_cache(maxsize=256)
-def _middles(count: int) -> dict[tuple[int, int], float]:
-    """Return how probable each pair of middle values is, by their places in the ordered sample.
-
-    Exactly m of the resample lie at or below place a and the others above b with the probability
-    C(n, m) (a/n)^m ((n-b)/n)^(n-m); differences of it are the probabilities of single pairs.
-    """
-    below = (count + 1) // 2
-
-    def split(a: int, b: int, m: int) -> float:
-        return comb(count, m) * (a / count) ** m * ((count - b) / count) ** (count - m)
-
-    def at_most(a: int) -> float:
-        """Return the probability that the lower middle value is at place `a` or below."""
-        return sum(split(a, a, m) for m in range(below, count + 1))
-
-    lower = [at_most(a) - at_most(a - 1) for a in range(1, count + 1)]
-    if count % 2:
-        return {(a, a): weight for a, weight in enumerate(lower)}
-    found: dict[tuple[int, int], float] = {}
-    for a in range(1, count + 1):
-        for b in range(a + 1, count + 1):
-            found[a - 1, b - 1] = (
-                split(a, b - 1, below)
-                - split(a - 1, b - 1, below)
-                - split(a, b, below)
-                + split(a - 1, b, below)
-            )
-        apart = sum(found[a - 1, b - 1] for b in range(a + 1, count + 1))
-        found[a - 1, a - 1] = lower[a - 1] - apart
-    return found
+def _rank(count: int) -> tuple[int, float]:
+    """Return the rank of the bounds among so many values, from 1, and the confidence."""
+    below = 0  # of 2 ** count: fewer than `rank` values lie below the median
+    rank = 1
+    while True:
+        below += comb(count, rank - 1)
+        following = below + comb(count, rank)
+        if 1 - 2 * following / 2**count < CONFIDENCE:
+            return rank, 1 - 2 * below / 2**count
+        rank += 1
 
 
-def noise(values: Sequence[float], middle: float) -> Interval:
+def noise(values: Sequence[float], middle: float) -> Range:
     """Return where the true median may be: the interval, or what is assumed of one measurement."""
     found = interval(values)
     if found is None:
         return middle * (1 - ASSUMED_NOISE), middle * (1 + ASSUMED_NOISE)
-    return found
+    return found.low, found.high

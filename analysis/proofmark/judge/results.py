@@ -24,7 +24,7 @@ class Result:
     """One figure: the median of its repeats, and what was found about it.
 
     Attributes:
-        interval: in which the median lies with 95 % confidence; None of a single measurement.
+        interval: in which the median lies, with its confidence; None of a single measurement.
         retest: it fails, but by less than its noise: it has to be measured again before it counts
             against a node.
         steps: where it was measured, as `proofmark rerun` takes them.
@@ -111,7 +111,8 @@ def result_json(result: Result) -> dict[str, Any]:
         **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
-        "interval": result.interval,
+        "interval": result.interval and [result.interval.low, result.interval.high],
+        "confidence": result.interval and result.interval.confidence,
         "verdict": result.verdict,
         "reason": result.reason,
         "retest": result.retest,
