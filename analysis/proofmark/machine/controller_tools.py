@@ -12,7 +12,7 @@ def ask_tool(*command: str, timeout_s: float) -> str:
     """Run a command and return what it prints.
 
     Raises:
-        Failed: there is no such program, nothing comes in time, or it refuses.
+        NodeError: there is no such program, nothing comes in time, or it refuses.
     """
     try:
         done = run_command(command, timeout_s=timeout_s)

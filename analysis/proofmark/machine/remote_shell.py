@@ -24,7 +24,7 @@ class RemoteShell:
         """Run `script` on `node`.
 
         Raises:
-            Failed: nobody there, no answer in time, or another exit code than 0.
+            NodeError: nobody there, no answer in time, or another exit code than 0.
         """
         command = [word.replace("{node}", node) for word in self._command]
         # In the script and not on the command line, whose quotes ssh would lose.

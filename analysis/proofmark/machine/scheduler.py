@@ -86,7 +86,7 @@ class Scheduler(ABC):
         """Submit `script` and return the id of the job.
 
         Raises:
-            Refused: the scheduler does not take it.
+            SchedulerError: the scheduler does not take it.
         """
 
     @abstractmethod
@@ -128,7 +128,7 @@ class NodeStatus:
 class DrainingScheduler(Scheduler):
     """A scheduler that takes nodes out of service and returns them.
 
-    Its methods raise `Failed` if the scheduler refuses.
+    Its methods raise `NodeError` if the scheduler refuses.
     """
 
     @abstractmethod
@@ -189,8 +189,8 @@ def ask_scheduler(
 
     Raises:
         BadInput: there is no such program.
-        NoAnswer: it says so, or says nothing within a minute.
-        Refused: it fails for another reason; its message.
+        SchedulerUnavailable: it says so, or says nothing within a minute.
+        SchedulerError: it fails for another reason; its message.
     """
     try:
         done = run_command(

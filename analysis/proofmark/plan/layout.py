@@ -89,7 +89,7 @@ class Layouts:
         placement all domains of the kind are meant.
 
         Raises:
-            Refused: the node has no such memory.
+            PlacementError: the node has no such memory.
         """
         there = [domain for domain in self.topology.numa_domains if domain.kind == kind]
         if not there:

@@ -17,7 +17,7 @@ class Shell(Protocol):
     """Runs a POSIX shell script on a node and returns what it printed.
 
     Raises:
-        Failed: the node cannot be reached, or the script did not exit 0.
+        NodeError: the node cannot be reached, or the script did not exit 0.
     """
 
     def __call__(self, node: str, script: str, arguments: tuple[str, ...] = ()) -> str:
@@ -34,7 +34,7 @@ class BackEndContext:
 
 
 class BackEnd(ABC):
-    """Sets the firmware of machines. Each method takes one host and raises `Failed`.
+    """Sets the firmware of machines. Each method takes one host and raises `NodeError`.
 
     Attributes:
         sets: whether it can change anything.

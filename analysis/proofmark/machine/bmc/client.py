@@ -110,7 +110,7 @@ class RedfishConnection:
         """Make ready for a verb: log in, where that is the way; forget a line that was cut.
 
         Raises:
-            Failed: the log-in failed.
+            NodeError: the log-in failed.
         """
         if self._wire and self._wire.stale:
             self._drop()
@@ -153,7 +153,7 @@ class RedfishConnection:
         """Send one request, again where the BMC asks for time or cut a line that only reads.
 
         Raises:
-            Failed: no answer, or one of another status than `accept`.
+            NodeError: no answer, or one of another status than `accept`.
         """
         body = None if content is None else json.dumps(content).encode()
         for left in reversed(range(self._line.max_attempts)):

@@ -61,7 +61,7 @@ class ModeTransition:
         """Ask the node's operating system what it shows.
 
         Raises:
-            Failed: it cannot be asked, or answers nonsense.
+            NodeError: it cannot be asked, or answers nonsense.
         """
         try:
             return read_observation(self.shell(node, PROBE), node, self.firmware.smbios)
@@ -74,7 +74,7 @@ class ModeTransition:
         """Look at everything before anything is touched.
 
         Raises:
-            Failed: this node cannot go; the outcome says why.
+            NodeError: this node cannot go; the outcome says why.
         """
         reading = self.back_end.read(host, {**self.every, **goal.attributes})
         if others := foreign_pending(reading, past.staged):
@@ -102,7 +102,7 @@ class ModeTransition:
         """Take one node that is out of service into `goal`; return what it shows there.
 
         Raises:
-            Failed: with the outcome; the journal has it.
+            NodeError: with the outcome; the journal has it.
         """
         past = log.history()
         if past.in_flight:

@@ -89,7 +89,7 @@ def verify_mode(
     """Accept a node that shows `mode`, and none that may be in another.
 
     Raises:
-        Failed: OTHER_MODE, or UNPROVEN where what it shows fits several modes.
+        NodeError: OTHER_MODE, or UNPROVEN where what it shows fits several modes.
     """
     shape = shapes[mode]
     if not _fits(seen, shape):
