@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.placement import RULES, Placement, place
-from proofmark.plan.placement import across_nodes as nodes
-from proofmark.plan.placement import within_node as inside
+from proofmark.plan.placement import RULES, Placement, across_nodes, place, within_node
 from proofmark.plan.placement.request import PlacementRequest
 from proofmark.plan.placement.rules import Rule
 from proofmark.plan.placement.within_node import Layout
@@ -314,16 +312,16 @@ class TestTheOpenTable:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def reverse(ask: PlacementRequest, ranks: int) -> Layout:
-            return [tuple(reversed(own)) for own in reversed(inside.close(ask, ranks))]
+            return [tuple(reversed(own)) for own in reversed(within_node.close(ask, ranks))]
 
-        monkeypatch.setitem(RULES, "reverse", Rule(nodes.balanced, reverse))
+        monkeypatch.setitem(RULES, "reverse", Rule(across_nodes.balanced, reverse))
         assert firsts(place(SQUARE, "reverse", 3)) == [2, 1, 0]
 
     def test_one_that_shares_unasked_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def heap(ask: PlacementRequest, ranks: int) -> Layout:
             return [ask.topology.cores[:1]] * ranks
 
-        monkeypatch.setitem(RULES, "heap", Rule(nodes.balanced, heap))
+        monkeypatch.setitem(RULES, "heap", Rule(across_nodes.balanced, heap))
         assert pus(place(SNC2, "heap", 2, pus_per_core=2)) == [(0,), (40,)]
         with pytest.raises(BadInput, match=r"more threads on core 0 than .*; accepted: 2 threads"):
             place(SNC2, "heap", 3, pus_per_core=2)

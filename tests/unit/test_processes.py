@@ -13,7 +13,7 @@ from plugins.action.cli import _Child
 from tests.processes import namespace, running
 from tests.unit.helpers import left_behind
 
-from proofmark.software import build_process as follow
+from proofmark.software import build_process
 
 WAITS = "echo line >&2; exec sleep 3600"
 
@@ -61,10 +61,10 @@ def test_a_builder_ends_when_its_lines_cannot_be_read(tmp_path: Path) -> None:
     environment = {**os.environ, "MARK": f"{tmp_path}"}
     log = tmp_path / "log"
     with pytest.raises(Broken):
-        follow.run(["sh", "-c", WAITS], environment, log, fails)
+        build_process.run(["sh", "-c", WAITS], environment, log, fails)
     assert left_behind(f"MARK={tmp_path}") == []
     lines: list[str] = []
-    assert follow.run(["sh", "-c", "echo line; exit 3"], environment, log, lines.append) == 3
+    assert build_process.run(["sh", "-c", "echo line; exit 3"], environment, log, lines.append) == 3
     assert lines == ["line"]
 
 

@@ -13,7 +13,7 @@ from tests.unit.helpers import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
-from proofmark.runs import start as runs
+from proofmark.runs import start
 from proofmark.runs.format import FORMAT, format_of
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import start_or_continue
@@ -73,7 +73,7 @@ class TestBeginning:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(runs, "write_whole", full)
+            patch.setattr(start, "write_whole", full)
             with pytest.raises(OSError, match="No space"):
                 begin(kit, "mine")
         assert list((kit.folder / "runs").iterdir()) == []
@@ -165,10 +165,10 @@ class TestRunIds:
         args = (kit.plan(), kit.benchmarks(), kit.site(), "")
         root = kit.folder / "runs"
         root.mkdir()
-        runs._write_new(root / "mine", *args)
+        start._write_new(root / "mine", *args)
         before = snapshot(root)
         with pytest.raises(BadInput, match="mine: exists already"):
-            runs._write_new(root / "mine", *args)
+            start._write_new(root / "mine", *args)
         assert snapshot(root) == before
         assert [path.name for path in root.iterdir()] == ["mine"]
 

@@ -18,7 +18,6 @@ from tests.unit.helpers import make_kit, until
 
 from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
-from proofmark.machine import node_scripts as nodes
 from proofmark.runs.journal import Journal, proven
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware
@@ -434,7 +433,7 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
 def test_a_node_that_hangs_is_given_up(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nodes, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 1.0)
     world.start(table=True)
     run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')

@@ -14,7 +14,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
 from proofmark.runs.run import open_run, site_of
 from proofmark.software.provider import PROVIDERS, ProvisionRequest, programs_of
-from proofmark.software.spack import buildcache as caches
+from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
@@ -194,8 +194,8 @@ def cache(options: Namespace) -> int:
         roots = {choice.lock.root(name).hash for name in order.programs}
         if lacking := sorted(choice.lock.specs[each].label for each in roots - there.keys()):
             raise bad_input("cache", "", f"{', '.join(lacking)} not installed", "what is installed")
-        caches.push(bench.home, bench.environment, roots, options.target, options.key)
-    print(f"{options.target}: {len(caches.cached(options.target))} specs")
+        buildcache.push(bench.home, bench.environment, roots, options.target, options.key)
+    print(f"{options.target}: {len(buildcache.cached(options.target))} specs")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.judge.verdict import Result
-from proofmark.report import blas_kernels as kernels
+from proofmark.report import blas_kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure, measured, word
 from proofmark.report.run_data import RunData
@@ -30,7 +30,7 @@ def section(material: RunData) -> Section:
         *_stopped(material),
         *_other_modes(material),
         *_findings(material),
-        *kernels.block(material),
+        *blas_kernels.block(material),
         *_counters(material),
         *_disturbances(material),
         *_no_provenance(material),

@@ -12,8 +12,7 @@ import matplotlib
 
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.records.columns import Record
-from proofmark.report import blas_kernels as kernels
-from proofmark.report import peak as information
+from proofmark.report import blas_kernels, peak
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import inline, raster, standalone
@@ -34,8 +33,8 @@ Files = dict[str, bytes]
 def section(material: RunData) -> tuple[Section, Files]:
     """Return the figures, and the contents of their files by name."""
     context = Context(
-        peak_gflops=information.peak_of_run(material),
-        chosen={(BLAS_KERNEL, key): name for key, name in kernels.kernels(material).items()},
+        peak_gflops=peak.peak_of_run(material),
+        chosen={(BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(material).items()},
         machine=machine_of(material.run),
         lacking=_lacking(material),
     )

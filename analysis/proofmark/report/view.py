@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proofmark.report import bad_nodes, claims, provenance, results
-from proofmark.report import commands as steps
-from proofmark.report import issues as attention
-from proofmark.report import peak as information
-from proofmark.report import plots_section as plots
+from proofmark.report import (
+    bad_nodes,
+    claims,
+    commands,
+    issues,
+    peak,
+    plots_section,
+    provenance,
+    results,
+)
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
 from proofmark.report.summary import Answer, answer
@@ -27,16 +32,16 @@ class View:
 
 def view(material: RunData) -> View:
     """Arrange a run for its readers: verdicts, figures, bad nodes, then how to repeat it."""
-    figures, files = plots.section(material)
+    figures, files = plots_section.section(material)
     sections = (
-        attention.section(material),
+        issues.section(material),
         results.judged_section(material),
         figures,
         claims.section(material.claims),
-        information.section(material),
+        peak.section(material),
         *bad_nodes.sections(material),
         provenance.section(material),
-        steps.section(material),
+        commands.section(material),
         results.all_section(material),
     )
     return View(f"Acceptance of {material.run.plan.system}", answer(material), sections, files)

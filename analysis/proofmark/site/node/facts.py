@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.node import parts as hardware
-from proofmark.site.node import probe_values as values
+from proofmark.site.node import parts, probe_values
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
@@ -131,13 +130,13 @@ def _facts(stream: Stream) -> NodeFacts:
     if not usable:
         raise stream.wrong("cpus", "no processor that may be used", "one or more")
     cores = _cores(threads, usable)
-    quota = values.quota(stream.pairs("cgroup"))
-    memory = {key: hardware.size(value) for key, value in stream.pairs("meminfo").items()}
-    numa = hardware.read_numa(stream.tables("numa")) or (
+    quota = probe_values.quota(stream.pairs("cgroup"))
+    memory = {key: parts.size(value) for key, value in stream.pairs("meminfo").items()}
+    numa = parts.read_numa(stream.tables("numa")) or (
         NumaDomain(index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]),
     )
-    caches = hardware.read_caches(stream.lines("caches"), usable)
-    dimms, slots_empty = hardware.read_dimms(stream.lines("dimms"))
+    caches = parts.read_caches(stream.lines("caches"), usable)
+    dimms, slots_empty = parts.read_dimms(stream.lines("dimms"))
     return NodeFacts(
         hostname=host["hostname"],
         date=host["date"],
@@ -147,9 +146,9 @@ def _facts(stream: Stream) -> NodeFacts:
         kernel_version=system.get("version", ""),
         machine=system["machine"],
         cmdline=stream.text("cmdline"),
-        os=values.os_name(stream),
-        virtual=values.hypervisor(stream, processor.features),
-        container=values.unless_none(stream.pairs("virtual").get("container")),
+        os=probe_values.os_name(stream),
+        virtual=probe_values.hypervisor(stream, processor.features),
+        container=probe_values.unless_none(stream.pairs("virtual").get("container")),
         vendor=processor.vendor,
         cpu_model=processor.model_name,
         family=processor.family,
@@ -160,7 +159,7 @@ def _facts(stream: Stream) -> NodeFacts:
         architecture=architecture(processor),
         vector_isa=isa,
         vector_bits=bits,
-        differing=values.differing(stream.lines("cpuinfo_counts")),
+        differing=probe_values.differing(stream.lines("cpuinfo_counts")),
         sockets=len({threads[cpu][0] for cpu in usable}),
         cores=len(cores) if quota is None else min(len(cores), max(1, math.floor(quota))),
         threads_per_core=max(map(len, cores.values())),
@@ -170,31 +169,31 @@ def _facts(stream: Stream) -> NodeFacts:
         cpu_quota=quota,
         smt=smt.get("control"),
         numa=numa,
-        memory_bytes=min([memory["MemTotal"], *values.memory_limits(stream.pairs("cgroup"))]),
+        memory_bytes=min([memory["MemTotal"], *probe_values.memory_limits(stream.pairs("cgroup"))]),
         memory_total_bytes=memory["MemTotal"],
         swap_bytes=memory.get("SwapTotal", 0),
         caches=caches,
-        last_level_bytes=values.last_level(caches),
+        last_level_bytes=probe_values.last_level(caches),
         topology_xml=stream.text("topology"),
         governor=frequency.get("governor"),
         frequency_driver=frequency.get("driver"),
-        base_hz=values.base_hz(frequency, processor.model_name),
-        max_hz=values.khz(frequency.get("hardware_max_khz")),
-        turbo=values.turbo(frequency),
-        thp=values.bracketed(settings.pop("thp", None)),
-        thp_defrag=values.bracketed(settings.pop("thp_defrag", None)),
+        base_hz=probe_values.base_hz(frequency, processor.model_name),
+        max_hz=probe_values.khz(frequency.get("hardware_max_khz")),
+        turbo=probe_values.turbo(frequency),
+        thp=probe_values.bracketed(settings.pop("thp", None)),
+        thp_defrag=probe_values.bracketed(settings.pop("thp_defrag", None)),
         settings=settings,
         firmware=stream.pairs("dmi") | stream.pairs("devicetree"),
         dimms=dimms,
         dimm_slots_empty=slots_empty,
-        nics=hardware.read_nics(stream.tables("nics")),
-        ports=hardware.read_ports(stream.tables("fabric")),
-        mounts=hardware.read_mounts(stream.lines("mounts")),
+        nics=parts.read_nics(stream.tables("nics")),
+        ports=parts.read_ports(stream.tables("fabric")),
+        mounts=parts.read_mounts(stream.lines("mounts")),
         limits=stream.pairs("limits"),
         modules=tuple(sorted(line.split()[0] for line in stream.lines("modules"))),
         vulnerabilities=stream.pairs("vulnerabilities"),
         load=tuple(float(word) for word in stream.text("load").split()[:3]),
-        clock_offset_s=values.clock_offset(stream.lines("clock")),
+        clock_offset_s=probe_values.clock_offset(stream.lines("clock")),
         absent=dict(stream.absent),
     )
 

@@ -16,7 +16,7 @@ import yaml
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.software.build_process import Say, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
-from proofmark.software.spack import buildcache as caches
+from proofmark.software.spack import buildcache
 from proofmark.software.spack.build_progress import BuildProgress, read_times
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
@@ -94,7 +94,7 @@ def to_do(order: Order, system: str) -> list[Spec]:
     """
     lock = choose_lock(order, system).lock
     home = home_of(order.prefixes, order.sources)
-    ready = caches.cached(order.sources.cache)
+    ready = buildcache.cached(order.sources.cache)
     return lock.missing(order.programs, home.installed(), ready)
 
 
@@ -142,10 +142,10 @@ def prepared(order: Order, choice: Choice, say: Say) -> Iterator[Bench]:
         home.configure(sources, order.jobs)
         with ExitStack() as ends:
             if sources.cache:
-                caches.trust(home, sources.key)
-                ends.callback(caches.release, home)
+                buildcache.trust(home, sources.key)
+                ends.callback(buildcache.release, home)
                 wanted = choice.lock.missing(order.programs, home.installed())
-                caches.verify(home, sources.cache, {spec.hash for spec in wanted})
+                buildcache.verify(home, sources.cache, {spec.hash for spec in wanted})
             yield Bench(home, _lay_out(order, choice.lock, root / "kit"), sources.cache)
 
 
@@ -166,7 +166,7 @@ def _lay_out(order: Order, lock: Lock, folder: Path) -> Path:
 
 
 def _build(order: Order, choice: Choice, bench: Bench, say: Say) -> None:
-    home, ready = bench.home, caches.cached(bench.cache)
+    home, ready = bench.home, buildcache.cached(bench.cache)
     todo = choice.lock.missing(order.programs, home.installed(), ready)
     noted = home.root / "times.json"
     follower = BuildProgress(todo, say, read_times(noted))
