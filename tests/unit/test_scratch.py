@@ -18,6 +18,7 @@ from tests.unit.helpers import make_kit, until
 
 from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
+from proofmark.machine import node_scripts
 from proofmark.runs.journal import Journal, proven
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware

@@ -1,4 +1,4 @@
-"""Every placement by its name. To add one: a function in `within_node` or `pairs`, and a line here."""
+"""Every placement by its name. To add one: a function in `within_node` or `pairs`, and a line."""
 
 from __future__ import annotations
 
