@@ -218,7 +218,7 @@ def test_ranges_of_processors() -> None:
     assert cpu_list("") == frozenset()
 
 
-@pytest.mark.parametrize("text", ["a", "5-3", "1-", "-1", "0-2 5", "0x3"])
+@pytest.mark.parametrize("text", ["5-3", "1-", "-1", "0-2 5", "0x3", "a"])
 def test_what_is_no_list_of_processors_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no list of processors"):
         cpu_list(text)
