@@ -16,13 +16,14 @@ from tests.unit.helpers import results_of
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
+from proofmark.report.drawing.file_bytes import file_bytes
 from proofmark.report.drawing.series import Sample, lines_of, parameter, samples_of
 from proofmark.report.drawing.svg import inline, standalone
 from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
 from proofmark.report.plot import Context, Plot, plots
 from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives
-from proofmark.report.plots.file_size import FileSize, file_bytes
+from proofmark.report.plots.file_size import FileSize
 from proofmark.report.plots.point_to_point import PointToPoint
 from proofmark.report.plots_section import data
 

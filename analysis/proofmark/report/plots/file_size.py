@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Words, over_bytes
-from proofmark.report.drawing.series import Sample, lines_of, parameter
+from proofmark.report.drawing.file_bytes import METRICS, file_bytes
+from proofmark.report.drawing.series import Sample, lines_of
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
-
-METRICS = {"write": "Writing", "read": "Reading"}
-
-
-def file_bytes(record: Record) -> float | None:
-    """Return the bytes of all files together: block × tasks (P1.ior, with one segment)."""
-    block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
-    return None if block is None or tasks is None else block * tasks
 
 
 class FileSize(Plot):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.file_bytes import METRICS, file_bytes
 from proofmark.report.drawing.labels import layout_name, memory_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
 from proofmark.report.drawing.series import Sample, lines_by
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
-from proofmark.report.plots.file_size import METRICS, file_bytes
 
 
 def label(record: Record) -> str:

@@ -8,22 +8,12 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name, mode_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.drawing.series import Sample, lines_by, parameter
+from proofmark.report.drawing.series import Sample, lines_by
+from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
 
 KERNEL = "triad"
-
-
-def threads_of(record: Record) -> float | None:
-    """Return the number of threads."""
-    return parameter(record, "threads")
-
-
-def is_stream(record: Record) -> bool:
-    """Tell whether the record is a bandwidth of STREAM by itself, on known threads."""
-    known = threads_of(record) is not None and megabytes_per_second(record) is not None
-    return record.case == "stream" and known
 
 
 def label(record: Record) -> str:

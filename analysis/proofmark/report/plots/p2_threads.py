@@ -9,9 +9,9 @@ from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
 from proofmark.report.drawing.series import Sample, lines_by
+from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
-from proofmark.report.plots.p1_stream import is_stream, threads_of
 
 KERNELS = ("copy", "scale", "add", "triad")
 PLACEMENTS = ("close", "spread")

@@ -1,0 +1,14 @@
+"""Which records are bandwidths of files, and the size of the files."""
+
+from __future__ import annotations
+
+from proofmark.records.read import Record
+from proofmark.report.drawing.series import parameter
+
+METRICS = {"write": "Writing", "read": "Reading"}
+
+
+def file_bytes(record: Record) -> float | None:
+    """Return the bytes of all files together: block × tasks (P1.ior, with one segment)."""
+    block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
+    return None if block is None or tasks is None else block * tasks
