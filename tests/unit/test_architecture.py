@@ -150,3 +150,15 @@ def test_the_files_of_the_path_are_files_of_a_run() -> None:
     named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))
     here = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
     assert here <= file_names()
+
+
+def test_all_exceptions_have_one_base_class() -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
+                own = {name for name in bases if name.endswith(("Error", "Exception"))}
+                if own - {"ProofmarkError"}:
+                    found.append(f"{path.name}: {node.name}")
+    assert found == ["errors.py: ProofmarkError"]

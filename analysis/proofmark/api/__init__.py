@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from proofmark.common.errors import BadInput as BadInput
+    from proofmark.common.errors import ProofmarkError as ProofmarkError
     from proofmark.common.nodesets import unfold as unfold
     from proofmark.common.text import duration as duration
     from proofmark.common.text import size as size
@@ -39,6 +40,7 @@ MODULES = {
     "DrainingScheduler": "proofmark.machine.scheduler",
     "Launch": "proofmark.jobs.launcher",
     "Launcher": "proofmark.jobs.launcher",
+    "ProofmarkError": "proofmark.common.errors",
     "Request": "proofmark.machine.scheduler",
     "Run": "proofmark.runs.run",
     "Scheduler": "proofmark.machine.scheduler",

@@ -35,7 +35,11 @@ class InputError:
         return f"{where}: found {self.found}; accepted: {self.accepted}"
 
 
-class BadInput(Exception):
+class ProofmarkError(Exception):
+    """Base class of all exceptions of the package."""
+
+
+class BadInput(ProofmarkError):
     """Input that cannot be used; holds every mistake found, not just the first. Exit code 3."""
 
     def __init__(self, *mistakes: InputError) -> None:
@@ -52,5 +56,5 @@ def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     return BadInput(InputError(str(file), key, found, accepted))
 
 
-class Stopped(Exception):
+class Stopped(ProofmarkError):
     """The run was stopped from outside; the same command goes on with it."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from proofmark.common.errors import ProofmarkError
+
 
 class Outcome(StrEnum):
     """How an act on a node ended."""
@@ -44,7 +46,7 @@ class Outcome(StrEnum):
     """We were told to stop before this node's turn."""
 
 
-class NodeError(Exception):
+class NodeError(ProofmarkError):
     """An act on one node failed, with its outcome."""
 
     def __init__(self, outcome: Outcome, text: str) -> None:

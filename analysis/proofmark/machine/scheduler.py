@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from proofmark.common.command import run_command
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
@@ -20,11 +20,11 @@ _ANSWER_S = 60
 """Longer than the time after which the clients of Slurm and PBS give up by themselves."""
 
 
-class SchedulerUnavailable(Exception):
+class SchedulerUnavailable(ProofmarkError):
     """The scheduler does not answer: neither yes nor no."""
 
 
-class SchedulerError(Exception):
+class SchedulerError(ProofmarkError):
     """The scheduler answered, and would not do it."""
 
 

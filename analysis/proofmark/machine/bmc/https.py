@@ -15,11 +15,13 @@ from collections.abc import Mapping
 from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
+from proofmark.common.errors import ProofmarkError
+
 LARGEST = 16 << 20
 """Bytes of a response with its headers; a registry of attributes has less than two million."""
 
 
-class ProtocolError(Exception):
+class ProtocolError(ProofmarkError):
     """The response is not HTTP, or larger than that of a BMC can be."""
 
 
