@@ -18,6 +18,7 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
 from proofmark.plan.plan import Job
+from proofmark.runs.job_folder import JobFolder, Submission, last_state
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -107,7 +108,7 @@ def watch(
             "in a state that is not known here: XX, given up after 0 s",
             marks=pytest.mark.fault("job-state-unknown"),
         ),
-        (State.OVER, "over, and its results are not there yet: XX, given up after 0 s"),
+        (State.ENDED_UNKNOWN, "over, and its results are not there yet: XX, given up after 0 s"),
         (State.KILLED, "killed: XX"),
         (State.CANCELLED, "cancelled by somebody else: XX"),
         (State.TIME_LIMIT, "stopped at its time limit: XX"),
@@ -292,3 +293,17 @@ def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
     room = 100
     watch(kit, scheduler, monkeypatch, run)
     assert scheduler.submitted == ["00-0001", "00-0001"]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("OVER", State.ENDED_UNKNOWN), ("SILENT", State.UNREACHABLE), ("HELD", State.HELD)],
+)
+def test_the_history_of_an_earlier_version_is_read(kit: Kit, name: str, state: State) -> None:
+    run = kit.run()
+    (job,) = (job for group in run.plan.groups for job in group.jobs)
+    folder = JobFolder(run, job)
+    folder.append_event(Submission("none", "n", "1", 0, ""), JobStatus(state, "why"))
+    history = run.files.job(job.id).history
+    history.write_text(history.read_text().replace(state.name, name))
+    assert last_state(folder) == f"{state.value}: why"

@@ -136,7 +136,7 @@ class JobMonitor:
                 known = self._scheduler.states([live.ticket.id for live in self._live])
                 for live in list(self._live):
                     report = known.get(live.ticket.id)
-                    if report is None or report.state.final or report.state is State.OVER:
+                    if report is None or report.state.final or report.state is State.ENDED_UNKNOWN:
                         live.folder.append_event(
                             live.ticket, JobStatus(State.CANCELLED, why), over=True
                         )
@@ -198,7 +198,7 @@ class JobMonitor:
             job = self._scheduler.find(live.ticket.name)
             job = job or self._scheduler.submit(live.folder.script, live.request)
         except SchedulerUnavailable as error:
-            self._note(live, JobStatus(State.SILENT, str(error)))
+            self._note(live, JobStatus(State.UNREACHABLE, str(error)))
         except SchedulerError as error:
             self._finish(live, JobStatus(State.REFUSED, str(error)))
         else:
@@ -229,7 +229,7 @@ class JobMonitor:
             known = self._scheduler.states([live.ticket.id for live in asked]) if asked else {}
         except (SchedulerUnavailable, SchedulerError) as error:
             for live in asked:
-                self._note(live, JobStatus(State.SILENT, str(error)))
+                self._note(live, JobStatus(State.UNREACHABLE, str(error)))
         else:
             for live in asked:
                 self._judge(live, known.get(live.ticket.id))
@@ -241,7 +241,7 @@ class JobMonitor:
         try:
             job = self._scheduler.find(live.ticket.name)
         except (SchedulerUnavailable, SchedulerError) as error:
-            self._note(live, JobStatus(State.SILENT, str(error)))
+            self._note(live, JobStatus(State.UNREACHABLE, str(error)))
             return False
         if job:
             self._submitted(live, job)
@@ -253,10 +253,10 @@ class JobMonitor:
         if report is None:
             known = self._scheduler.ended(live.ticket.id)
             report = known or JobStatus(State.VANISHED, "the scheduler no longer knows it")
-        if report.state in (State.OVER, State.VANISHED):
+        if report.state in (State.ENDED_UNKNOWN, State.VANISHED):
             report = _by_exit_code(live.folder.exit_code(live.ticket)) or report
         if report.state is State.ENDED and unfinished(self._run, live.job):
-            report = JobStatus(State.OVER, "steps without a result")
+            report = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
         if report.state is State.NODE_FAILED:
             report = JobStatus(State.NODE_FAILED, self._lost(live) or report.reason)
         if report.state.final:
@@ -293,7 +293,7 @@ class JobMonitor:
         bounds = {
             State.WAITING: queue.queue_timeout_s,
             State.RUNNING: live.request.seconds + queue.stall_timeout_s,
-            State.OVER: min(_SETTLE_S, queue.stall_timeout_s),
+            State.ENDED_UNKNOWN: min(_SETTLE_S, queue.stall_timeout_s),
             State.VANISHED: min(_SETTLE_S, queue.stall_timeout_s),
         }
         bound = bounds.get(state, queue.stall_timeout_s)
@@ -305,7 +305,7 @@ class JobMonitor:
         else:
             reason = f"{live.report.reason}, given up after {duration(bound)}"
             report = JobStatus(state, reason.removeprefix(", "))
-        if state is State.SILENT:  # nobody would hear us cancel it: who comes later finds it
+        if state is State.UNREACHABLE:  # nobody would hear us cancel it: who comes later finds it
             live.folder.append_event(live.ticket, report)
             self._drop(live, report)
             return

@@ -130,7 +130,7 @@ def last_state(folder: JobFolder) -> str:
     """Return in words what a job came to at last; empty where it never was in the queue."""
     history = folder.history()
     return (
-        status_text(JobStatus(State[history[-1]["state"]], history[-1]["reason"]))
+        status_text(JobStatus(State.of(history[-1]["state"]), history[-1]["reason"]))
         if history
         else ""
     )

@@ -9,7 +9,8 @@ from enum import Enum
 class State(Enum):
     """What can be said of a job; every scheduler's own words map onto these.
 
-    OVER is all that many schedulers know of a job's end: how it was, its own notes tell.
+    ENDED_UNKNOWN: the scheduler only reports that the job ended; the exit code is read from the
+    job's own file.
     """
 
     WAITING = "waiting"
@@ -19,8 +20,8 @@ class State(Enum):
     UNAVAILABLE = "its nodes are not available"
     SUSPENDED = "suspended"
     UNKNOWN = "in a state that is not known here"
-    SILENT = "the scheduler does not answer"
-    OVER = "over, and its results are not there yet"
+    UNREACHABLE = "the scheduler does not answer"
+    ENDED_UNKNOWN = "over, and its results are not there yet"
     VANISHED = "vanished"
     # Nothing comes after these.
     ENDED = "ended"
@@ -33,6 +34,11 @@ class State(Enum):
     PREEMPTED = "preempted"
     REQUEUED = "requeued again and again"
 
+    @classmethod
+    def of(cls, name: str) -> State:
+        """Return the state called `name`, also by the name that it had in runs of format 1."""
+        return cls[_OLD_NAMES.get(name, name)]
+
     @property
     def stuck(self) -> bool:
         """Whether nothing will happen unless somebody acts."""
@@ -44,13 +50,14 @@ class State(Enum):
         return self not in _STUCK and self not in (State.WAITING, State.RUNNING)
 
 
+_OLD_NAMES = {"OVER": "ENDED_UNKNOWN", "SILENT": "UNREACHABLE"}
 _STUCK = (
     State.HELD,
     State.UNAVAILABLE,
     State.SUSPENDED,
     State.UNKNOWN,
-    State.SILENT,
-    State.OVER,
+    State.UNREACHABLE,
+    State.ENDED_UNKNOWN,
     State.VANISHED,
 )
 

@@ -15,7 +15,7 @@ _SILENT = ("annot connect", "nable to connect", "annot contact", "timed out", "n
 _NOTHING = "There is currently no job status to report"
 
 _STATES = {
-    "C": State.OVER,  # completed
+    "C": State.ENDED_UNKNOWN,  # completed
     "CA": State.CANCELLED,
     "CK": State.RUNNING,  # writes a checkpoint
     "CP": State.RUNNING,  # completes

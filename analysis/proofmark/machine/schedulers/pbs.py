@@ -28,7 +28,7 @@ _FINISHED_JOB = 35
 _STATES = {
     "B": State.RUNNING,  # of an array
     "E": State.RUNNING,  # ends
-    "F": State.OVER,  # or what its exit status says
+    "F": State.ENDED_UNKNOWN,  # or what its exit status says
     "H": State.HELD,
     "M": State.VANISHED,  # moved to another server
     "Q": State.WAITING,
@@ -37,7 +37,7 @@ _STATES = {
     "T": State.WAITING,  # on its way to another host
     "U": State.SUSPENDED,  # its workstation is in use
     "W": State.WAITING,  # for its time
-    "X": State.OVER,  # of an array
+    "X": State.ENDED_UNKNOWN,  # of an array
 }
 """PBS Professional Reference Guide, "Job States"."""
 
@@ -179,11 +179,11 @@ def _state(told: Mapping[str, Any]) -> JobStatus:
     letter, comment = str(told.get("job_state", "")), str(told.get("comment", ""))
     state = _STATES.get(letter, State.UNKNOWN)
     code, substate = told.get("Exit_status"), told.get("substate")
-    if state is State.OVER and isinstance(code, int) and code < 0:
+    if state is State.ENDED_UNKNOWN and isinstance(code, int) and code < 0:
         state, comment = _EXITS.get(code, State.KILLED), f"exit status {code}; {comment}"
-    elif state is State.OVER and substate == _LIMIT:
+    elif state is State.ENDED_UNKNOWN and substate == _LIMIT:
         state = State.TIME_LIMIT
-    elif state is State.OVER and substate == _TERMINATED:
+    elif state is State.ENDED_UNKNOWN and substate == _TERMINATED:
         state = State.CANCELLED
     elif letter == "Q" and comment.startswith(("Can Never Run", "Not Running: Node")):
         state = State.UNAVAILABLE

@@ -36,7 +36,7 @@ _STATES = (
 """`man qstat`: letters that stand together; the first of these decides."""
 
 _FAILURES = {
-    "0": State.OVER,
+    "0": State.ENDED_UNKNOWN,
     "19": State.KILLED,  # before its exit status could be written
     "21": State.NODE_FAILED,  # not known where it ran
     "22": State.NODE_FAILED,  # while the node was registering

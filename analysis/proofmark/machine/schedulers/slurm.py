@@ -27,11 +27,11 @@ _SILENT = ("nable to contact", "timed out", "connect failure", "temporarily unab
 _STATES = {
     "BOOT_FAIL": State.NODE_FAILED,
     "CANCELLED": State.CANCELLED,
-    "COMPLETED": State.OVER,
+    "COMPLETED": State.ENDED_UNKNOWN,
     "COMPLETING": State.RUNNING,
     "CONFIGURING": State.WAITING,  # its nodes boot
     "DEADLINE": State.TIME_LIMIT,
-    "FAILED": State.OVER,
+    "FAILED": State.ENDED_UNKNOWN,
     "LAUNCH_FAILED": State.NODE_FAILED,
     "NODE_FAIL": State.NODE_FAILED,
     "OUT_OF_MEMORY": State.KILLED,
