@@ -37,8 +37,7 @@ def parallel_map(
 ) -> Iterator[Made]:
     """Yield what `work` makes of each task, in order; if it is `large`, on all processors.
 
-    The other processes are forks: `work` may hold whatever it likes, and only tasks and what is
-    made of them are sent.
+    Workers are forked, so `work` need not be picklable; tasks and results must be.
     """
     processors = len(os.sched_getaffinity(0))
     if not large or processors < 2:

@@ -25,7 +25,7 @@ _SAY_EVERY_S = 30.0
 
 
 class Pollable(Protocol):
-    """What can be done turn by turn, and stopped."""
+    """A task that is polled until it is done, and can be cancelled."""
 
     @property
     def pause(self) -> float:

@@ -168,9 +168,10 @@ def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> 
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
-    """Start every copy at once, in a folder of its own; then print one output after the other.
+    """Return the lines that start every copy at once and then print their outputs in order.
 
-    After the first comment, a title, stands whose output it is: readers forget what came before.
+    Each copy has a folder of its own. The copy's number is inserted after the first comment line,
+    because the reader resets its context there.
     """
     copies, lines = step.copies, []
     for copy in range(copies):

@@ -316,7 +316,7 @@ class JobMonitor:
         self._finish(live, report)
 
     def _finish(self, live: ActiveJob, report: JobStatus) -> None:
-        """End the watch over a job; it comes again where that leads anywhere."""
+        """Stop monitoring a job; resubmit it if it made progress before it was stopped."""
         live.folder.append_event(live.ticket, report, over=True)
         left = unfinished(self._run, live.job)
         goes_on = report.state in (State.TIME_LIMIT, State.PREEMPTED) and left < live.left

@@ -82,7 +82,7 @@ class Results(Sequence[Result]):
 
     @cached_property
     def passed_by_peers_only(self) -> NDArray[np.bool_]:
-        """Tell of each result whether no more than its fellows speak about it, and well of it."""
+        """Mask of the results that passed and were judged only by the fleet comparison."""
         plain: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
         plain[list(self.answers)] = False
         plain &= self.fleet.of >= 0

@@ -29,7 +29,7 @@ def fan_out(
     found: dict[Host, Result | NodeError] = {}
     errors: list[BaseException] = []
 
-    # Threads that help themselves: a pool's bookkeeping costs as much as a request.
+    # Workers pull hosts from one queue; ThreadPoolExecutor costs as much CPU per task as a request.
     def worker() -> None:
         while not errors and not (stop and stop.is_set()):
             try:

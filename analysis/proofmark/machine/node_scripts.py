@@ -31,10 +31,10 @@ Script = tuple[str, Iterable[str]]
 def run_on_nodes(
     site: Site, names: Sequence[str], *scripts: Script
 ) -> tuple[dict[str, str], dict[str, NodeError]]:
-    """Run `scripts` one after another on each of `names`: what they printed, and who failed.
+    """Run `scripts` in order on each of `names`; return the outputs, and the nodes that failed.
 
-    Each is a compound of its own without input, which the shell has read to its end before it
-    begins: what is run inside cannot take the rest of the script for its input.
+    Each script runs in a subshell with stdin from /dev/null, so that no command in it can consume
+    the rest of the script.
     """
     text = "".join(
         f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"

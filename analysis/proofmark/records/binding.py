@@ -14,10 +14,10 @@ from proofmark.site.node.cpu import cpu_list
 
 
 class BindingCheck:
-    """Whether ranks and threads of one step sat as asked, on one node after another.
+    """Checks whether ranks and threads of one step were bound as planned, node by node.
 
-    Most nodes tell the same but for their names. What was right once is not looked at again: the
-    entries are compared with the hosts' own names taken out, in any order. What is wrong always is.
+    Most nodes report the same binding except for host names. A binding that passed is cached with
+    host names removed; one that failed is always checked again.
     """
 
     def __init__(self, step: Step, host_cpus: HostCpuMap | None) -> None:

@@ -1,7 +1,8 @@
-"""What the plan asks of a node beside its seats: the mode, the file system, and no error meanwhile.
+"""Validity conditions besides CPU binding: firmware mode, scratch file system, hardware errors.
 
-All of it is told by what the node itself said before its job (``nodes/``) and by the journal of its
-mode, so that it can be judged anywhere and again. What a node does not tell speaks against nothing.
+They are judged from what the node reported before and after its job (``nodes/``) and from the
+journal of its mode, so that a run can be judged again elsewhere. What a node does not report is no
+reason for INVALID.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def _failures(
 def _shared_out(
     names: Iterable[str], by_node: dict[str, list[Slow]], by_pair: Mapping[str, list[Slow]]
 ) -> tuple[tuple[str, Slow], ...]:
-    """Lay the slow links of a node to its account where all its links are slow."""
+    """Attribute slow links to a node if all of its links are slow; return the other ones."""
     if not by_pair:
         return ()
     pairs: dict[str, set[str]] = {}

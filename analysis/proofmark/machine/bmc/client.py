@@ -41,7 +41,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class Response:
-    """An answer whose status the caller takes; `body` is empty where there is none."""
+    """Response with an accepted status. `body` is {} if the response had no JSON object."""
 
     status: int
     etag: str

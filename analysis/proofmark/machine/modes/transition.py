@@ -1,7 +1,7 @@
-"""The way of one node into a mode: each act noted before and after, so that it can be gone on with.
+"""State machine for one node's mode change.
 
-It does not replay where it stopped. It looks at the machine and at the journal, and does what is
-missing: what a kill left half done is seen the same way as what somebody else has done since.
+Every action is journaled before and after, so that an interrupted change can be resumed. A resumed
+change does not replay the journal: it reads the state of the machine and does what is missing.
 """
 
 from __future__ import annotations
