@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-
-def no_arguments(parser: ArgumentParser) -> None:
-    """Add nothing to `parser`."""
+RENAMED_VERBS = {"look": "check", "prove": "verify"}
+"""New names of verbs by their old names."""
 
 
 def run_argument(parser: ArgumentParser) -> None:
@@ -27,18 +26,17 @@ def site_argument(parser: ArgumentParser, note: str = "the site's inventory") ->
     parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
 
 
-def verb_argument(
-    parser: ArgumentParser, verbs: Mapping[str, str], renamed: Mapping[str, str]
-) -> None:
-    """Add the verb of a command to `parser`: one of `verbs`, each with what it does."""
+def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
+    """Add the verb of a command to `parser`: one of `verbs`, with its function's docstring."""
+    meanings = {name: (function.__doc__ or "").rstrip(".") for name, function in verbs.items()}
+    text = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
+    parser.add_argument("verb", type=_current_verb, choices=sorted(verbs), help=text)
 
-    def current(word: str) -> str:
-        if word in renamed:
-            raise ArgumentTypeError(f"{word}: a verb that is called {renamed[word]} now")
-        return word
 
-    said = "; ".join(f"{name}: {what.rstrip('.')}" for name, what in verbs.items())
-    parser.add_argument("verb", type=current, choices=sorted(verbs), help=said)
+def _current_verb(word: str) -> str:
+    if word in RENAMED_VERBS:
+        raise ArgumentTypeError(f"{word}: a verb that is called {RENAMED_VERBS[word]} now")
+    return word
 
 
 @dataclass(frozen=True)

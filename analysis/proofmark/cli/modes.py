@@ -13,8 +13,8 @@ from pathlib import Path
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import run_to_look_at
 from proofmark.cli.command import Command, verb_argument
-from proofmark.cli.output import say
 from proofmark.common.errors import bad_input
+from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
@@ -37,13 +37,9 @@ from proofmark.site.inventory import Site
 FAILED = 1
 
 
-RENAMED = {"look": "check", "prove": "verify"}
-"""New names of verbs by their old names."""
-
-
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
-    verb_argument(parser, {name: each.__doc__ or "" for name, each in VERBS.items()}, RENAMED)
+    verb_argument(parser, VERBS)
     run_arguments(parser)
     parser.add_argument("--scratch-dir", help="as of plan")
     parser.add_argument("--mode", help="which mode, of those that the run's plan needs")

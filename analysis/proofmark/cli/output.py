@@ -1,4 +1,4 @@
-"""What commands print: progress on stderr, results on stdout."""
+"""The results of commands on stdout: JSON and tables."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-
-def say(line: str) -> None:
-    """Print a line of progress."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def print_json(content: Any) -> None:

@@ -11,8 +11,8 @@ from datetime import datetime
 from proofmark.cli.checkout import kit_benchmarks
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.modes import credentials_of
-from proofmark.cli.output import say
 from proofmark.common.errors import bad_input
+from proofmark.common.messages import say
 from proofmark.machine.preflight import Finding, preflight
 from proofmark.plan.expansion import make_plan
 from proofmark.site.inventory import choose_inventory, load_site

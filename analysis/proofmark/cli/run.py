@@ -8,8 +8,9 @@ from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, run_argument
-from proofmark.cli.output import print_json, say
+from proofmark.cli.output import print_json
 from proofmark.common.files import read_json
+from proofmark.common.messages import say
 from proofmark.jobs import execute as jobs
 from proofmark.jobs import rerun as repeating
 from proofmark.jobs.scripts import write_scripts

@@ -14,13 +14,10 @@ from proofmark.machine.scratch.stage import VERBS, ScratchTarget, check, nodes_o
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
 
-RENAMED = {"look": "check", "prove": "verify"}
-"""New names of verbs by their old names."""
-
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
-    verb_argument(parser, {name: each.__doc__ or "" for name, each in VERBS.items()}, RENAMED)
+    verb_argument(parser, VERBS)
     run_arguments(parser)
     parser.add_argument("--mode", help="only the nodes on which steps of this mode still wait")
     parser.add_argument("--scratch-dir", help="the directory, which must be the run's")

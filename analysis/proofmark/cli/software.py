@@ -9,9 +9,10 @@ from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, run_argument
-from proofmark.cli.output import print_json, say
+from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
+from proofmark.common.messages import say
 from proofmark.runs.run import open_run, site_of
 from proofmark.software.provider import PROVIDERS, ProvisionRequest, programs_of
 from proofmark.software.spack import buildcache

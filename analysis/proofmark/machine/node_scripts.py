@@ -6,11 +6,11 @@ One process speaks to every node: a task of Ansible a node costs ten times as mu
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.outcome import NodeError, Outcome
@@ -71,11 +71,6 @@ def check_failure_budget(
         )
     for why, those in reasons.items():
         say(f"proofmark: {folded(those)}: left out, {why}")
-
-
-def say(line: str) -> None:
-    """Print a line of progress."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def check_programs(run: Run, paths: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.modes.stage import hosts_of
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.programs import lacking, plan_programs
@@ -109,8 +110,6 @@ def _said(failed: NodeError) -> str:
 
 
 def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
-    from proofmark.machine.modes.stage import hosts_of
-
     end = back_end(
         BackEndContext(firmware, who, RemoteShell(firmware.remote_shell, firmware.timeout_s))
     )

@@ -14,8 +14,9 @@ from functools import cached_property
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
+from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
-from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes, say
+from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
