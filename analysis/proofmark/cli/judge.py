@@ -1,21 +1,24 @@
-"""The commands that judge runs: ``verdict``, ``claims``, ``report``, ``compare``, ``export``."""
+"""The commands that judge runs: ``verdict``, ``claims`` and ``compare``."""
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from rich.table import Table
 
 from proofmark.cli.command import Command, run_argument, runs_argument
-from proofmark.cli.output import print_json, print_table, say
-from proofmark.common.errors import bad_input, nearest
-from proofmark.runs import checksums
+from proofmark.cli.output import print_json, print_table
+from proofmark.common.errors import bad_input
+from proofmark.common.messages import say
+from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.compare import compare as compare_runs
+from proofmark.judge.ending import MEANING, ending
+from proofmark.judge.files import write_verdict
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import WORDS
 from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
-
-INVALID = 2
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -31,12 +34,6 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
 
 def verdict(options: Namespace) -> int:
     """Judge a run and print the answer."""
-    from proofmark.judge.claims.of_runs import answers_of
-    from proofmark.judge.ending import MEANING, ending
-    from proofmark.judge.files import write_verdict
-    from proofmark.judge.judging import judge_run
-    from proofmark.judge.verdict import WORDS
-
     run = open_run(options.folder)
     answer = judge_run(run)
     if options.json and options.brief:
@@ -74,9 +71,6 @@ def _claims_arguments(parser: ArgumentParser) -> None:
 
 def claims(options: Namespace) -> int:
     """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
-    from proofmark.judge.claims.of_runs import answers_of
-    from proofmark.judge.judging import judge_run
-
     runs = [open_run(folder) for folder in options.folders]
     told = answers_of((run, judge_run(run)) for run in runs)
     if options.json:
@@ -89,18 +83,6 @@ def claims(options: Namespace) -> int:
     return 0
 
 
-def report(options: Namespace) -> int:
-    """Write records, verdict and report of a run."""
-    from proofmark.judge.judging import judge_and_write
-    from proofmark.report.write import write_report
-
-    run = open_run(options.folder)
-    answer = judge_and_write(run)
-    print(write_report(run, answer))
-    checksums.write_checksums(run.folder)
-    return 0
-
-
 def _compare_arguments(parser: ArgumentParser) -> None:
     runs_argument(parser)
     parser.add_argument("--nodes", action="store_true", help="each node with itself")
@@ -108,9 +90,6 @@ def _compare_arguments(parser: ArgumentParser) -> None:
 
 def compare(options: Namespace) -> int:
     """Hold runs against the first of them."""
-    from proofmark.judge.compare import compare as compare_runs
-    from proofmark.judge.judging import judge_run
-
     runs = [open_run(folder) for folder in options.folders]
     if len({run.folder for run in runs}) < max(2, len(runs)):
         named = ", ".join(run.id for run in runs)
@@ -137,37 +116,8 @@ def compare(options: Namespace) -> int:
     return 0
 
 
-def _export_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument("--format", required=True, help="csv, hpl, junit, parquet or perflog")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
-
-
-def export(options: Namespace) -> int:
-    """Write a run in a form that others collect."""
-    from proofmark.judge.judging import read_and_judge
-    from proofmark.report.export import KINDS
-    from proofmark.report.export import export as export_run
-
-    if options.format not in KINDS:
-        found = f"{options.format!r}{nearest(options.format, KINDS)}"
-        raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
-    run = open_run(options.folder)
-    records, answer = read_and_judge(run)
-    written = export_run(options.format, run, records, answer, options.output)
-    for path in written:
-        print(path)
-    if not written:
-        raise bad_input(
-            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
-        )
-    return 0
-
-
 COMMANDS = {
     "verdict": Command(verdict, "verdict runs/latest", _verdict_arguments),
     "claims": Command(claims, "claims runs/latest", _claims_arguments),
-    "report": Command(report, "report runs/latest"),
     "compare": Command(compare, "compare runs/before runs/after", _compare_arguments),
-    "export": Command(export, "export runs/latest --format perflog -o perflogs", _export_arguments),
 }

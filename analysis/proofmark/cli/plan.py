@@ -20,6 +20,7 @@ from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
+from proofmark.runs.history import measured_cost
 from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import choose_inventory, load_site, load_sites
@@ -81,8 +82,6 @@ def plan(options: Namespace) -> int:
 
 def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
     """Print one plan, or the plans of several partitions; each is a run of its own."""
-    from proofmark.runs.history import measured_cost
-
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [

@@ -1,0 +1,53 @@
+"""The commands that write a judged run for readers: ``report`` and ``export``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from proofmark.cli.command import Command, run_argument
+from proofmark.common.errors import bad_input, nearest
+from proofmark.judge.judging import judge_and_write, read_and_judge
+from proofmark.report.export import KINDS
+from proofmark.report.export import export as export_run
+from proofmark.report.write import write_report
+from proofmark.runs.checksums import write_checksums
+from proofmark.runs.run import open_run
+
+
+def report(options: Namespace) -> int:
+    """Write records, verdict and report of a run."""
+    run = open_run(options.folder)
+    answer = judge_and_write(run)
+    print(write_report(run, answer))
+    write_checksums(run.folder)
+    return 0
+
+
+def _export_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--format", required=True, help="csv, hpl, junit, parquet or perflog")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
+
+
+def export(options: Namespace) -> int:
+    """Write a run in a form that others collect."""
+    if options.format not in KINDS:
+        found = f"{options.format!r}{nearest(options.format, KINDS)}"
+        raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
+    run = open_run(options.folder)
+    records, answer = read_and_judge(run)
+    written = export_run(options.format, run, records, answer, options.output)
+    for path in written:
+        print(path)
+    if not written:
+        raise bad_input(
+            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
+        )
+    return 0
+
+
+COMMANDS = {
+    "report": Command(report, "report runs/latest"),
+    "export": Command(export, "export runs/latest --format perflog -o perflogs", _export_arguments),
+}
