@@ -101,7 +101,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[Any]:
 
 
 def _left(process: subprocess.Popen[Any]) -> bool:
-    """Tell whether `process` was not waited for, or has an open pipe."""
+    """Return whether `process` was not waited for, or has an open pipe."""
     if not hasattr(process, "returncode"):
         return False  # it never began
     pipes = (process.stdin, process.stdout, process.stderr)

@@ -31,7 +31,7 @@ class Played:
     stopped: bool
 
     def says(self, words: str) -> bool:
-        """Tell whether `words` were printed, however Ansible broke the lines."""
+        """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 
 

@@ -73,7 +73,7 @@ class Played:
     output: str
 
     def says(self, words: str) -> bool:
-        """Tell whether `words` were printed, however Ansible broke the lines."""
+        """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 
     @property

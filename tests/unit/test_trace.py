@@ -85,6 +85,27 @@ def test_the_option_writes_the_trace_into_the_run(
     assert traced in capsys.readouterr().err
 
 
+def test_a_run_whose_trace_is_a_link_is_worked_on_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_kit(tmp_path / "kit").run()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("")
+    run.files.trace.symlink_to(elsewhere)
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert elsewhere.read_text() == ""
+    messages = capsys.readouterr().err
+    assert f"the run gets no trace: {run.files.trace}" in messages
+    assert "sh -s: exit code 0" in messages
+
+
+def test_words_of_others_cannot_write_lines_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "proofmark.trace"):
+        run_command(["sh", "-c", ":", "n1\n2026-01-01 ssh n2: exit code 0\x1b[2J"])
+    (line,) = caplog.messages
+    assert line.isprintable()
+
+
 def test_a_signed_run_stays_as_it_was_signed(tmp_path: Path) -> None:
     run = make_kit(tmp_path).run()
     (run.folder / SIGNATURE).write_text("signature\n")

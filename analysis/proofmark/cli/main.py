@@ -130,11 +130,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return BAD_INPUT
     options = parser().parse_args(words)
-    if options.verbose:
-        from proofmark.cli.trace import start_trace
-
-        start_trace(getattr(options, "folder", None))
     try:
+        if options.verbose:
+            from proofmark.cli.trace import start_trace
+
+            start_trace(getattr(options, "folder", None))
         result: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"proofmark: stopped by {error}; the same command goes on", file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python would complain of it at the exit.
+        # The reader of the output has closed it; Python would print an error at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:

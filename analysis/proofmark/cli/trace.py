@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from io import TextIOWrapper
 from pathlib import Path
 
 from proofmark.common.command import TRACE
+from proofmark.common.errors import BadInput
+from proofmark.common.files import open_to_append
+from proofmark.common.messages import say
 from proofmark.runs.checksums import is_signed
 from proofmark.runs.files import RunFiles
 
@@ -13,11 +17,21 @@ FORM = "%(asctime)s.%(msecs)03d %(message)s"
 TIME = "%Y-%m-%dT%H:%M:%S"
 
 
+class _FileOfRun(logging.FileHandler):
+    """Appends to a file in the folder of a run, which may be another user's."""
+
+    def _open(self) -> TextIOWrapper:
+        return open_to_append(Path(self.baseFilename))
+
+
 def start_trace(run: Path | None) -> None:
-    """Trace from now on; a run that is signed stays as it was signed."""
+    """Trace from now on; a signed run does not change, and an archive need not be writable."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if run and RunFiles(run).plan.is_file() and not is_signed(run):
-        handlers.append(logging.FileHandler(RunFiles(run).trace, delay=True))
+        try:
+            handlers.append(_FileOfRun(RunFiles(run).trace))
+        except BadInput as error:
+            say(f"proofmark: the run gets no trace: {error}")
     for handler in handlers:
         handler.setFormatter(logging.Formatter(FORM, TIME))
         TRACE.addHandler(handler)

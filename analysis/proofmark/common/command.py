@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from proofmark.common.text import one_line
+
 TRACE = logging.getLogger("proofmark.trace")
 """Gets a line for each call of another program or machine; never what a call reads or prints."""
 
@@ -62,4 +64,4 @@ def traced(call: str) -> Iterator[list[str]]:
     finally:
         if TRACE.isEnabledFor(logging.INFO):
             took = time.monotonic() - began
-            TRACE.info("%s: %s after %.3f s", call, ", ".join(outcome), took)
+            TRACE.info("%s: %s after %.3f s", one_line(call), ", ".join(outcome), took)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -44,8 +46,8 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
     Raises:
         BadInput: it cannot be written.
     """
-    with _replacing(path) as new:
-        new.write_bytes(content)
+    with _replacing(path) as new, new.open("xb") as file:
+        file.write(content)
 
 
 @contextmanager
@@ -55,15 +57,16 @@ def replacing(path: Path) -> Iterator[TextIO]:
     Raises:
         BadInput: it cannot be written.
     """
-    with _replacing(path) as new, new.open("w", encoding="utf-8") as file:
+    with _replacing(path) as new, new.open("x", encoding="utf-8") as file:
         yield file
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Give the file to write; if that goes well it takes the place of `path`."""
+    """Give the name of a file to create; if that goes well it takes the place of `path`."""
     new = path.with_name(f"{path.name}.new")
     try:
+        new.unlink(missing_ok=True)  # of an earlier process, or a link to elsewhere
         yield new
         new.rename(path)
     except OSError as error:
@@ -71,6 +74,30 @@ def _replacing(path: Path) -> Iterator[Path]:
             new.unlink(missing_ok=True)
         found = f"cannot be written: {error.strerror}"
         raise bad_input(path, "", found, "a folder that can be written, with room") from None
+
+
+def open_to_append(path: Path) -> TextIOWrapper:
+    """Open a file for reading and appending; make it if it is missing.
+
+    Root works in the folder of another user: the file gets the owner of its folder, and a link
+    to a file elsewhere is refused.
+
+    Raises:
+        BadInput: it is a link, it is no file, or it cannot be opened.
+    """
+    accepted = "a file that can be written"
+    try:
+        number = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        raise bad_input(path, "", f"cannot be opened: {error.strerror}", accepted) from None
+    there = os.fstat(number)
+    if not stat.S_ISREG(there.st_mode) or there.st_nlink > 1:
+        os.close(number)
+        raise bad_input(path, "", "a link, or no file", accepted)
+    if os.geteuid() == 0:
+        owner = path.parent.stat()
+        os.fchown(number, owner.st_uid, owner.st_gid)
+    return os.fdopen(number, "a+", encoding="utf-8")
 
 
 _AT_ONCE = 1 << 16

@@ -1,4 +1,4 @@
-"""Durations and sizes in words."""
+"""Texts for people: durations, sizes, and words of others in one line."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def size(count: float) -> str:
             break
         count /= 1024
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def one_line(text: str) -> str:
+    """Return the printable words of `text`, with one blank between them."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

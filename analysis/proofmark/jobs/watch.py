@@ -167,7 +167,7 @@ class JobMonitor:
             return {}
 
     def _apart(self, job: Job) -> bool:
-        """Tell whether `job` cannot disturb one that is submitted already."""
+        """Return whether `job` cannot disturb one that is submitted already."""
         if self._queue.exclusive and self._scheduler.isolates_jobs:
             return True
         return not any(set(job.nodes) & set(live.job.nodes) for live in self._live)

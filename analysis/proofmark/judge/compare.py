@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Tell whether the interval leaves out no change; never of single measurements."""
+        """Return whether the interval leaves out no change; never of single measurements."""
         return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from heapq import nlargest
 from itertools import islice
 
+from proofmark.common.text import one_line
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 
@@ -123,6 +124,5 @@ def _described(result: Result, *, several: bool) -> str:
 
 def _short(text: str) -> str:
     """Return `text` as printable words, cut at a blank where it is too long."""
-    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
-    line = " ".join(words)
+    line = one_line(text)
     return line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} (and more)"

@@ -168,7 +168,7 @@ class Sweep:
         return answer
 
     def wanted(self) -> bool:
-        """Tell whether the machine is one for this use (``when``)."""
+        """Return whether the machine is one for this use (``when``)."""
         return self.use.when is None or self._asked(self.use.when, {}, "when")
 
 

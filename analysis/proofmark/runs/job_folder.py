@@ -102,7 +102,7 @@ class JobFolder:
 
 
 def complete(run: Run, job: Job) -> bool:
-    """Tell whether all steps of `job` have a result."""
+    """Return whether all steps of `job` have a result."""
     return unfinished(run, job) == 0
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from proofmark.common.errors import bad_input
+from proofmark.common.files import open_to_append
 from proofmark.runs.run import Run
 
 
@@ -18,18 +19,14 @@ def lock(run: Run) -> Iterator[None]:
     """Hold `run` for this process; the lock ends with the process, however it ends.
 
     Raises:
-        BadInput: another process holds it.
+        BadInput: another process holds it, or its file is a link.
     """
-    with run.files.lock.open("a+") as file:
+    with open_to_append(run.files.lock) as file:  # root and the run user hold it in turn
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
             accepted = "one at a time; another run id or fresh=true starts a run of its own"
             raise bad_input("run_id", "", found, accepted)
-        if os.geteuid() == 0:
-            # Modes are set by root, steps run as the run user: both hold the run, in turn.
-            owner = run.folder.stat()
-            os.chown(file.fileno(), owner.st_uid, owner.st_gid)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()
@@ -37,7 +34,7 @@ def lock(run: Run) -> Iterator[None]:
 
 
 def is_locked(run: Run) -> bool:
-    """Tell whether some process holds `run`; writes nothing."""
+    """Return whether a process holds `run`; write nothing."""
     try:
         with run.files.lock.open() as file:
             return not _taken(file, fcntl.LOCK_SH)

@@ -23,7 +23,7 @@ class JobOnNode(StrictModel):
     provenance: NodeProvenance
 
     def covers(self, step: str, start: str, end: str) -> bool:
-        """Tell whether `step` was measured during this attempt.
+        """Return whether `step` was measured during this attempt.
 
         Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
         """
@@ -104,7 +104,7 @@ def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
 
 
 def _whole(path: Path) -> bool:
-    """Tell whether the probe in `path` came to its end."""
+    """Return whether the probe in `path` came to its end."""
     try:
         return path.read_text(errors="replace").rstrip().endswith("=== end")
     except FileNotFoundError:

@@ -120,7 +120,7 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 
 
 def _finished(run: Run) -> bool:
-    """Tell whether `run` has a verdict on all its steps; one may be asked for half-way."""
+    """Return whether `run` has a verdict on all its steps; one may be asked for half-way."""
     have = all(run.files.step(each.id).exit_code.exists() for each in run.plan.steps_to_run())
     return have and run.files.verdict.exists()
 

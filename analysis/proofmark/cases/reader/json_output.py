@@ -114,7 +114,7 @@ def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:
 
 
 def _holds(expression: Any, scope: _Scope, otherwise: bool) -> bool:
-    """Tell whether an expression is true as JMESPath defines it; `otherwise` if it cannot be."""
+    """Return whether an expression is true as JMESPath defines it; `otherwise` if it cannot be."""
     found = _search(expression, scope, otherwise)
     return found is not None and found is not False and found not in ("", [], {})
 

@@ -53,7 +53,7 @@ class Srun(Launcher):
 
 
 def _regular(launch: Launch) -> bool:
-    """Tell whether as many ranks are on each host, and the hosts in Slurm's own order.
+    """Return whether as many ranks are on each host, and the hosts in Slurm's own order.
 
     Slurm sorts what --nodelist says. The two of a pair are not known here: each pair puts its own
     names in, in either order.

@@ -195,7 +195,7 @@ def _decide_c23(values: Values, machine: Machine) -> Decision:
 
 
 def _rises(line: Line) -> bool:
-    """Tell whether a line ends above its start, near its best."""
+    """Return whether a line ends above its start, near its best."""
     end, start = _end(line), fmean(y for _, y in line[:WINDOW])
     best = max(fmean(y for _, y in line[at : at + WINDOW]) for at in range(len(line) - WINDOW + 1))
     return end > start * (1 + NOISE) and end >= best * (1 - NOISE)

@@ -46,7 +46,7 @@ class Judgement:
         return self.at_least if missed else self.at_most
 
     def within_noise(self, values: Sequence[float]) -> bool:
-        """Tell whether a missed limit lies where the true ratio may be as well.
+        """Return whether a missed limit lies where the true ratio may be as well.
 
         `values` are the figure's repeats. True where no limit is missed.
         """
@@ -118,12 +118,12 @@ def traits(record: Record) -> dict[str, Scalar]:
 
 
 def _fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
-    """Tell whether the traits agree; one that only one side has does not part them."""
+    """Return whether the traits agree; one that only one side has does not part them."""
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
 def applies(reference: Reference, record: Record) -> bool:
-    """Tell whether `reference` is one for this figure, on this system, in this mode."""
+    """Return whether `reference` is one for this figure, on this system, in this mode."""
     if reference.metric != record.metric or reference.system not in (None, record.system):
         return False
     if reference.mode not in (None, record.mode):

@@ -103,7 +103,7 @@ class ModeRollout:
         return good, {node: Result(each.outcome, each.text) for node, each in bad.items()}
 
     def arrived(self, checked: Checked) -> bool:
-        """Tell whether nothing has to be done to the firmware of a node."""
+        """Return whether nothing has to be done to the firmware of a node."""
         return self.transition.arrived(checked.past, checked.reading, checked.seen, checked.goal)
 
     def forecast(self, checked: Mapping[str, Checked]) -> tuple[list[str], float]:

@@ -36,7 +36,7 @@ class TargetMode:
     judge: Callable[[Observation], None]
 
     def shown_by(self, seen: Observation) -> bool:
-        """Tell whether `seen` is proof of it."""
+        """Return whether `seen` is proof of it."""
         try:
             self.judge(seen)
         except NodeError:
@@ -92,7 +92,7 @@ class ModeTransition:
     def arrived(
         self, past: History, reading: FirmwareState, seen: Observation | None, goal: TargetMode
     ) -> bool:
-        """Tell whether a node is where it shall be, with nothing waiting."""
+        """Return whether a node is where it shall be, with nothing waiting."""
         if seen is None or past.in_flight or reading.pending:
             return False
         set_so = not self.back_end.reads_current_values or not to_change(reading, goal.attributes)

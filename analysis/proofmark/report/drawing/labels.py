@@ -54,11 +54,11 @@ def block_name(size: object) -> str:
 
 
 def is_collective(benchmark: str) -> bool:
-    """Tell whether all ranks take part in one operation."""
+    """Return whether all ranks take part in one operation."""
     found = _COLLECTIVE.search(benchmark) is not None
     return found and _LOCAL.search(benchmark) is None
 
 
 def is_point_to_point(benchmark: str) -> bool:
-    """Tell whether ranks exchange messages in pairs or with their neighbours."""
+    """Return whether ranks exchange messages in pairs or with their neighbours."""
     return _PAIRS.search(benchmark) is not None and _COLLECTIVE.search(benchmark) is None

@@ -13,11 +13,11 @@ def message_bytes(record: Record) -> float | None:
 
 
 def is_time(record: Record) -> bool:
-    """Tell whether the record is the time that a message took on average."""
+    """Return whether the record is the time that a message took on average."""
     return record.metric in ("t_avg", "latency") and microseconds(record) is not None
 
 
 def is_bandwidth(record: Record) -> bool:
-    """Tell whether the record is a bandwidth; messages without content have none."""
+    """Return whether the record is a bandwidth; messages without content have none."""
     carried = record.metric == "bandwidth" and megabytes_per_second(record) is not None
     return carried and bool(message_bytes(record))

@@ -23,7 +23,7 @@ SHOWN_PAIRS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def is_osu(record: Record) -> bool:
-    """Tell whether the record is the bandwidth of one pair by osu_bw."""
+    """Return whether the record is the bandwidth of one pair by osu_bw."""
     return record.benchmark == "Bandwidth" and is_bandwidth(record)
 
 

@@ -13,6 +13,6 @@ def threads_of(record: Record) -> float | None:
 
 
 def is_stream(record: Record) -> bool:
-    """Tell whether the record is a bandwidth of STREAM by itself, on known threads."""
+    """Return whether the record is a bandwidth of STREAM by itself, on known threads."""
     known = threads_of(record) is not None and megabytes_per_second(record) is not None
     return record.case == "stream" and known

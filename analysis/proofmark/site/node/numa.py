@@ -49,7 +49,7 @@ def numa_shape(topology: Topology) -> NumaShape:
 
 
 def same_numa_shape(seen: NumaShape, expected: NumaShape) -> bool:
-    """Tell whether a node shows these domains; memory of 0 bytes is memory nobody told of."""
+    """Return whether a node shows these domains; memory of 0 bytes is memory nobody told of."""
     threads = [cpus for cpus, _ in seen.with_cpus], [cpus for cpus, _ in expected.with_cpus]
     sizes = ([*(size for _, size in each.with_cpus), *each.without] for each in (seen, expected))
     return (
