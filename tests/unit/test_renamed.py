@@ -98,6 +98,13 @@ def test_an_unknown_key_has_the_nearest_one_as_a_hint(tmp_path: Path) -> None:
         load(path, Queue)
 
 
+def test_the_new_name_of_a_key_of_another_model_is_no_hint(tmp_path: Path) -> None:
+    path = tmp_path / "queue.yml"
+    path.write_text("starting: {}\n")
+    with pytest.raises(BadInput, match="found unknown key"):
+        load(path, Queue)
+
+
 def test_old_keys_are_read_in_their_context_alone() -> None:
     old = {"jobs_at_once": 3, "wait_s": 60.0}
     assert Queue.model_validate(old, context=OLD_KEYS) == Queue(max_jobs=3, queue_timeout_s=60)

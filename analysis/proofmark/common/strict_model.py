@@ -34,9 +34,9 @@ class RenamedKeys(StrictModel):
         return data
 
 
-def new_name(key: str) -> str:
-    """Return the name that the key `key` of some model has now; empty if it was not renamed."""
-    return next((each.RENAMED[key] for each in _renamed() if key in each.RENAMED), "")
+def new_names(key: str) -> set[str]:
+    """Return the names that the key `key` has now in the models where it was renamed."""
+    return {each.RENAMED[key] for each in _renamed() if key in each.RENAMED}
 
 
 def _renamed(base: type[RenamedKeys] = RenamedKeys) -> Iterator[type[RenamedKeys]]:

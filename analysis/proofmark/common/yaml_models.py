@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.strict_model import new_name
+from proofmark.common.strict_model import new_names
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -91,8 +91,8 @@ def _mistake(
 
 def unknown_key(key: str, words: Sequence[str]) -> str:
     """Return what is wrong with a key that is none of `words`: its new name, or the nearest."""
-    if name := new_name(key):
-        return f"a key that is called {name} now"
+    if renamed := sorted(new_names(key).intersection(words)):
+        return f"a key that is called {renamed[0]} now"
     return f"unknown key{nearest(key, words)}"
 
 
