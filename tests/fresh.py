@@ -22,7 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from types import FrameType
 
-ROOT = Path(__file__).parents[1]
+from tests.folders import ROOT
+
 RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 PACKAGES = ("ca-certificates", "git", "make")
 """What the system has beside dpkg's essential packages and apt."""

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
+from tests.folders import DATA
 
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.rma import as_csv, rma
@@ -31,7 +32,7 @@ from proofmark.records.read import table
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import open_run
 
-FOLDER = Path(__file__).parent / "data" / "runs"
+FOLDER = DATA / "runs"
 ENDING = ".tar.xz"
 NOT_COMPARED = {
     *("claims.json", "figures", "junit.xml", "lock", "manifest.json", "report.html"),

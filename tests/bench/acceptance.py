@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from tests.roles.kit import ROOT, SHARED
+from tests.folders import ROOT
+from tests.roles.kit import SHARED
 
 NODE = r"""
 #include <stdio.h>

@@ -78,7 +78,7 @@ def emulated(bmcs: int, latency: float) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="proofmark-bmcs-") as folder:
         nodes = f"--nodes=n[1-{bmcs}]"
         options = [f"--folder={folder}", f"--latency={latency}", "--port=8443", "--network=11"]
-        command = [sys.executable, "-m", "tests.bmc", nodes, *options]
+        command = [sys.executable, "-m", "tests.emulators.bmc", nodes, *options]
         with running(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as room:
             assert room.stdout is not None
             yield json.loads(room.stdout.readline())

@@ -1,7 +1,7 @@
 """Damage real outputs and read them: ``python -m tests.bench.fuzz CASES SEED``.
 
-Same accidents and same demands as in ``tests/unit/test_reader_fuzz.py``, without the search for
-a smallest example, so that a hundred thousand take minutes.
+Same accidents and same demands as in ``tests/unit/cases/test_reader_fuzz.py``, without the search
+for a smallest example, so that a hundred thousand take minutes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 
-from tests.unit.test_reader_fuzz import check, damage, samples, spec
+from tests.unit.cases.test_reader_fuzz import check, damage, samples, spec
 
 from proofmark.cases.reader.engine import read_output
 

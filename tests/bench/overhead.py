@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from rich.table import Table
-from tests.unit.helpers import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 

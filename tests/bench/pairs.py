@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 from rich.table import Table
-from tests.roles.kit import ROOT, make_kit
+from tests.folders import ROOT
+from tests.roles.kit import make_kit
 
 from proofmark.cases.models import Case
 from proofmark.cases.reader.engine import read_output

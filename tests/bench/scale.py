@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from ClusterShell.RangeSet import RangeSet
+from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.plan.expansion import make_plan
@@ -30,8 +31,7 @@ from proofmark.site.node.provenance import node_provenance
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 
-ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "benchmarks" / "samples"
+SAMPLES = BENCHMARKS / "samples"
 REPEATS, SPREAD, BAD = 3, 0.01, 0.9
 
 Write = Callable[[str, float], str]
@@ -39,7 +39,7 @@ Write = Callable[[str, float], str]
 
 def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     """Write a finished run of the suite `node` on so many nodes; some are a tenth slower."""
-    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    benchmarks = load_benchmarks(BENCHMARKS)
     suite = benchmarks.suites["node"].model_copy(update={"repeats": repeats})
     benchmarks = benchmarks.model_copy(update={"suites": {**benchmarks.suites, "node": suite}})
     hosts = tuple(f"knl{number:05d}" for number in range(1, nodes + 1))
@@ -106,7 +106,7 @@ def _binding(step: Step, members: Sequence[str]) -> str:
 
 def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
     """Write what the nodes told, all of them the same but for their names."""
-    probe = (ROOT / "tests" / "data" / "probe" / "knl-7250-quadrant-flat.txt").read_text()
+    probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
     provenance = node_provenance(probe, probe, "probe")
     jobs = [
         JobOnNode(

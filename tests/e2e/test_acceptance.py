@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from tests.fixtures.kit import snapshot
+from tests.folders import ROOT
 from tests.roles.kit import Kit, Played, make_kit, processes_of
-from tests.unit.helpers import ROOT, snapshot
 
 from proofmark.site.node.cpu import cpu_list
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers import SYMBOLS, described, make_kit
-from tests.vcluster.cluster import Cluster
-from tests.vcluster.slurm import Slurm
+from tests.emulators.vcluster.cluster import Cluster
+from tests.emulators.vcluster.slurm import Slurm
+from tests.fixtures.kit import SYMBOLS, described, make_kit
+from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.step_script import step_script
@@ -27,7 +28,6 @@ from proofmark.site.storage import Scratch
 from proofmark.software.program import Mpi
 from proofmark.software.software import Package, Software
 
-ROOT = Path(__file__).parents[2]
 P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
 """A Power 595 in small: two books of two sockets of two cores."""
 STAND_INS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])

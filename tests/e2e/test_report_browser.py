@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.report_run import made_run, reported, troubled_run
+from tests.fixtures.sweeps import collectives, hpl_knl
 from tests.processes import running
-from tests.unit.claims_data import collectives, hpl_knl
-from tests.unit.report_runs import made_run, reported, troubled_run
-from tests.unit.test_report_papers import KNL, P595, paper_run, threads
+from tests.unit.report.test_paper_plots import KNL, P595, paper_run, threads
 
 from proofmark.judge.verdict import WORDS
 

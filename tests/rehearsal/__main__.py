@@ -19,16 +19,16 @@ from tempfile import TemporaryDirectory, gettempdir
 from types import FrameType
 from typing import Any
 
+from tests.emulators.vcluster.cluster import node_names
+from tests.folders import ROOT
 from tests.rehearsal.ahead import duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Fault
 from tests.rehearsal.play import Played, command, limit_of, play
 from tests.rehearsal.room import Room
 from tests.rehearsal.shapes import SHAPES
-from tests.vcluster.cluster import node_names
 
 from proofmark.common.errors import BadInput
 
-CHECKOUT = Path(__file__).parents[2]
 LONGEST = 40
 """Characters of a temporary folder below which a socket of ssh can be made."""
 BAD_INPUT, NOT_NAMED, STOPPED = 3, 5, 130
@@ -126,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fault", choices=sorted(FAULTS))
     parser.add_argument("--nodes", type=int, choices=range(2, 9), default=8, metavar="2…8")
     parser.add_argument("--one-mode", action="store_true", help="without confirm_reboot=true")
-    parser.add_argument("--checkout", type=Path, default=CHECKOUT, help="whose playbooks")
+    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose playbooks")
     parser.add_argument("more", nargs="*", help="further arguments of ansible-playbook, behind --")
     return parser
 

@@ -32,7 +32,7 @@ class Fault:
     Attributes:
         what: is done, in few words.
         says: must be in the output of the playbooks, or in what the verdict names.
-        bmc: what is wrong with the node's BMC, a word of `tests.bmc.machine.FAULTS`.
+        bmc: what is wrong with the node's BMC, a word of `tests.emulators.bmc.machine.FAULTS`.
         rate: the speed of its link.
         mount: lines of sh that its mount command runs first.
         before: is done when all is up.

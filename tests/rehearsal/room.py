@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.bmc.server import Emulator, Timing
+from tests.emulators.bmc.server import Emulator, Timing
+from tests.emulators.vcluster import Cluster, Slurm
+from tests.emulators.vcluster.cluster import SAFE_PATH
 from tests.rehearsal.faults import Fault
 from tests.rehearsal.shapes import SHAPES
-from tests.vcluster import Cluster, Slurm
-from tests.vcluster.cluster import SAFE_PATH
 
 HERE = Path(__file__).parent
 RATE = "200mbit"

@@ -1,7 +1,7 @@
 """What virtual nodes are: what Slurm is told of them, and their /proc/cpuinfo.
 
-The emulated firmware (`tests.bmc.node`) writes what changes with the mode: NUMA domains, topology,
-SMBIOS, the boot id. This is the rest.
+The emulated firmware (`tests.emulators.bmc.node`) writes what changes with the mode:
+NUMA domains, topology, SMBIOS, the boot id. This is the rest.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-SAMPLES = Path(__file__).parents[1] / "data" / "probe"
+from tests.folders import PROBES
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Shape:
 
     def cpuinfo(self) -> str:
         """Return a /proc/cpuinfo."""
-        lines = (SAMPLES / self.sample).read_text().splitlines()
+        lines = (PROBES / self.sample).read_text().splitlines()
         first = lines.index("=== cpuinfo") + 1
         last = next(at for at in range(first, len(lines)) if not lines[at].startswith("| "))
         block = "\n".join(line.removeprefix("| ") for line in lines[first:last])

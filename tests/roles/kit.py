@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.folders import ROOT
 from tests.processes import running
 
-ROOT = Path(__file__).parents[2]
 LONGEST_S = 900
 """After which a play hangs; the longest takes half a minute on a quiet machine."""
 SHARED = [

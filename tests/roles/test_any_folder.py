@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.folders import ROOT
 from tests.roles.kit import make_kit
 from tests.roles.test_provision import PYTHON_SYSTEM, environment, wheel
 
-ROOT = Path(__file__).parents[2]
 COMMAND = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
 
@@ -59,13 +59,14 @@ def test_an_acceptance_runs_where_every_path_has_a_blank(top: Path) -> None:
 @pytest.mark.root
 def test_virtual_nodes_see_their_checkout_and_nothing_else_of_tmp(top: Path) -> None:
     checkout = top / "my kit"
-    shutil.copytree(ROOT / "tests/vcluster", checkout / "tests/vcluster")
+    shutil.copytree(ROOT / "tests/emulators/vcluster", checkout / "tests/emulators/vcluster")
+    shutil.copy(ROOT / "tests/folders.py", checkout / "tests")
     (checkout / "mark").write_text("seen by all\n")
     (top / "hidden").touch()
     looks = f"ssh knl0001 \"cat '{checkout}/mark'; test ! -e '{top}/hidden' && echo private\""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.vcluster", "--nodes=1", "--scheduler=none"),
+            *(sys.executable, "-m", "tests.emulators.vcluster", "--nodes=1", "--scheduler=none"),
             *(f"--folder={top}/cluster", "sh", "-c", looks),
         ],
         cwd=checkout,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.bmc.crews import ATTRIBUTES
-from tests.bmc.server import PASSWORD, USER, Emulator
+from tests.emulators.bmc.crews import ATTRIBUTES
+from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.roles.kit import NAP, Kit, Played
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]

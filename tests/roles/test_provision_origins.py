@@ -16,15 +16,16 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures.kit import until
+from tests.folders import ROOT
 from tests.roles.kit import Kit, Played, processes_of
-from tests.unit.helpers import until
 
 from proofmark.software.spack.install import this_system
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 
 pytestmark = pytest.mark.slow
 
-FAKE = Path(__file__).with_name("fake_spack.py")
+FAKE = ROOT / "tests/emulators/spack.py"
 LIBRARY, SHELL = "a" * 32, "b" * 32
 
 

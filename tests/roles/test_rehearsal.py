@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.fixtures.kit import until
+from tests.folders import ROOT
 from tests.processes import running
-from tests.roles.kit import NAP, ROOT, Kit
-from tests.unit.helpers import until
+from tests.roles.kit import NAP, Kit
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

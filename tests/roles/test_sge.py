@@ -11,8 +11,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from tests.unit.helpers import Kit, make_kit, steps_of, until
-from tests.vcluster import Cluster, GridEngine
+from tests.emulators.vcluster import Cluster, GridEngine
+from tests.fixtures.kit import Kit, make_kit, steps_of, until
 
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run

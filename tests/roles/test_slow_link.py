@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.fleets import fleet_run
-from tests.vcluster import Cluster
+from tests.emulators.vcluster import Cluster
+from tests.fixtures.fleet import fleet_run
 
 from proofmark.judge.judging import judge_run
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.emulators.vcluster import Cluster, Slurm
+from tests.fixtures.kit import Kit, make_kit, steps_of, until
 from tests.processes import running
-from tests.unit.helpers import Kit, make_kit, steps_of, until
-from tests.vcluster import Cluster, Slurm
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute

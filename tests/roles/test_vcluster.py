@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.emulators.vcluster import Cluster, Slurm
+from tests.fixtures.kit import until
+from tests.folders import ROOT
 from tests.processes import running
-from tests.unit.helpers import until
-from tests.vcluster import Cluster, Slurm
 
 pytestmark = pytest.mark.root
-ROOT = Path(__file__).parents[2]
 
 
 def processes(folder: Path) -> list[str]:
@@ -50,7 +50,13 @@ def test_nodes_have_names_processes_and_a_tmp_of_their_own(tmp_path: Path) -> No
 @pytest.mark.parametrize("how", ["kill", "terminate", "stdin"])
 def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
     """The control is its ordinary end, here that of its command."""
-    command = [sys.executable, "-m", "tests.vcluster", "--nodes=2", f"--folder={tmp_path}/cluster"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.emulators.vcluster",
+        "--nodes=2",
+        f"--folder={tmp_path}/cluster",
+    ]
     started = subprocess.Popen(
         [*command, "sh", "-c", "echo up; cat"],
         cwd=ROOT,

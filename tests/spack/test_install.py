@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.folders import ROOT
 from tests.processes import running
-from tests.roles.kit import ROOT, Kit, Played, make_kit
+from tests.roles.kit import Kit, Played, make_kit
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES", "PROOFMARK_SPACK_SOURCES")
 OFFLINE = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.folders import ROOT
 
-ROOT = Path(__file__).parents[2]
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES")
 
 pytestmark = [

@@ -1,0 +1,69 @@
+"""A room full of BMCs for a rehearsal; ends with SIGTERM or Ctrl-C.
+
+  python -m tests.emulators.bmc --nodes rknl[1-4] --folder /tmp/bmc --port 8443 --fault rknl2=hang
+
+Prints one line of JSON when all of them listen: the addresses, the port, the authority's file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import signal
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+from tests.emulators.bmc.machine import FAULTS
+from tests.emulators.bmc.server import PASSWORD, USER, Emulator, Timing
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m tests.emulators.bmc", description=__doc__)
+    options.add_argument("--nodes", required=True, help="a node set")
+    options.add_argument("--folder", required=True, type=Path, help="for nodes and certificates")
+    options.add_argument("--shape", choices=("knl", "skl"), default="knl")
+    options.add_argument("--port", type=int, default=8443)
+    options.add_argument("--network", type=int, default=9, help="addresses are 127.NETWORK.x.y")
+    options.add_argument("--latency", type=float, default=0.0, help="seconds of each answer")
+    options.add_argument("--off", type=float, default=0.5, help="seconds without power")
+    options.add_argument("--boot", type=float, default=1.5, help="seconds of a boot")
+    options.add_argument("--hook", default="", help="a command told 'off NODE' and 'on NODE'")
+    options.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="NODE=FAULT",
+        help="; ".join(f"{name}: {what}" for name, what in FAULTS.items()),
+    )
+    chosen = options.parse_args()
+    emulator = Emulator(
+        list(NodeSet(chosen.nodes)),
+        chosen.folder,
+        shape=chosen.shape,
+        port=chosen.port,
+        network=chosen.network,
+        faults=dict(item.partition("=")[::2] for item in chosen.fault),
+        timing=Timing(chosen.latency, chosen.off, chosen.boot),
+        hook=chosen.hook,
+    )
+    # A listener a BMC, and a connection; the usual limit is 1,024 files.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    ends = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    with emulator:
+        told = {
+            "port": emulator.port,
+            "ca": str(emulator.ca),
+            "user": USER,
+            "password": PASSWORD,
+            "remote_shell": emulator.reach,
+            "addresses": {name: emulator.address(name) for name in emulator.machines},
+        }
+        print(json.dumps(told), flush=True)
+        signal.sigwait(ends)
+
+
+if __name__ == "__main__":
+    main()

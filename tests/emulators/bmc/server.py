@@ -1,0 +1,336 @@
+"""Many Redfish BMCs in one process: one loopback address each, TLS, both kinds of log-in.
+
+`Emulator` is for tests, ``python -m tests.emulators.bmc`` for a rehearsal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import secrets
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.emulators.bmc.certificates import Authority
+from tests.emulators.bmc.machine import Machine, registry
+
+USER, PASSWORD = "operator", "a test's own secret"
+ROOT = "/redfish/v1"
+SYSTEM = f"{ROOT}/Systems/1"
+RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
+SETTINGS = f"{SYSTEM}/Bios/Settings"
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+REASONS = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 401: "Unauthorized"}
+KINDS = ["On", "ForceOff", "GracefulRestart", "ForceRestart", "PowerCycle"]
+
+
+def address(number: int, network: int = 9) -> str:
+    """Return the loopback address of the BMC with this number from 0."""
+    return f"127.{network}.{number // 250}.{number % 250 + 1}"
+
+
+@dataclass
+class Timing:
+    """How slow the emulated world is, in seconds: each answer, being off, booting."""
+
+    latency: float = 0.0
+    off: float = 0.02
+    boot: float = 0.05
+
+
+@dataclass
+class Reply:
+    """What a BMC answers."""
+
+    status: int
+    body: dict[str, Any] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Emulator:
+    """A context in which the machines of `names` have BMCs that answer.
+
+    ``faults`` are by name of the node. ``folder/nodes/<name>`` is the node behind a BMC.
+    ``hook`` is a command, or a function that returns at once; it is told ``off NODE`` and
+    ``on NODE``.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        folder: Path,
+        *,
+        shape: str = "knl",
+        port: int = 0,
+        network: int = 9,
+        faults: Mapping[str, str] | None = None,
+        timing: Timing | None = None,
+        hook: str | Callable[[str, str], object] = "",
+    ) -> None:
+        given = faults or {}
+        self.timing = timing or Timing()
+        self.port, self._hook, self._network = port, hook, network
+        self.nodes = folder / "nodes"
+        self.machines = {
+            name: Machine(name, self.nodes / name, shape, given.get(name, "")) for name in names
+        }
+        self._authority = Authority(folder / "certificates")
+        self.ca = self._authority.ca
+        self._tokens: set[str] = set()
+        self._loop: asyncio.AbstractEventLoop
+        self._servers: list[asyncio.Server] = []
+        self._thread: threading.Thread | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    def address(self, name: str) -> str:
+        """Return the address of the BMC of the node `name`."""
+        return address(list(self.machines).index(name), self._network)
+
+    @property
+    def sessions(self) -> int:
+        """Return how many sessions have not been ended."""
+        return len(self._tokens)
+
+    @property
+    def reach(self) -> list[str]:
+        """Return the command that stands in for ssh."""
+        return ["sh", str(Path(__file__).with_name("reach.sh")), str(self.nodes), "{node}"]
+
+    def __enter__(self) -> Emulator:
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._loop.run_until_complete(self.open())
+        except BaseException:
+            self._loop.run_until_complete(self._close())
+            self._loop.close()
+            raise
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(200)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        assert self._thread is not None
+        self._thread.join(200)
+        self._loop.close()
+
+    async def open(self) -> None:
+        """Begin to listen."""
+        for machine in self.machines.values():
+            if machine.fault == "unreachable":
+                continue
+            where = self.address(machine.name)
+            certificate = self._authority.certificate(where, expired=machine.fault == "expired")
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, self._authority.key)
+
+            async def serve(
+                reader: asyncio.StreamReader,
+                writer: asyncio.StreamWriter,
+                machine: Machine = machine,
+            ) -> None:
+                await self._serve(machine, reader, writer)
+
+            server = await asyncio.start_server(serve, where, self.port, ssl=context, backlog=64)
+            # The first address picks a port where none was given; all the others take the same.
+            self.port = server.sockets[0].getsockname()[1]
+            self._servers.append(server)
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()  # clients keep their lines; nobody waits for good-byes
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(3):  # turns of the loop in which transports end
+            await asyncio.sleep(0)
+        await asyncio.get_running_loop().shutdown_default_executor()  # waits for the hooks
+
+    async def _serve(
+        self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._writers.add(writer)
+        machine.connections += 1
+        try:
+            while request := await _request(reader):
+                machine.requests += 1
+                if machine.fault == "hang":
+                    await asyncio.sleep(3600)
+                await asyncio.sleep(self.timing.latency)
+                busy = machine.fault == "busy" or (
+                    machine.fault == "busy-twice" and machine.requests <= 2
+                )
+                reply = _busy() if busy else self._answer(machine, *request)
+                writer.write(_bytes(reply))
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            pass  # the client has gone; so do clients
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+
+    def _answer(
+        self, machine: Machine, method: str, path: str, headers: Mapping[str, str], raw: bytes
+    ) -> Reply:
+        content: dict[str, Any] = json.loads(raw) if raw else {}
+        password = PASSWORD + "!" if machine.fault == "wrong-password" else PASSWORD
+        if (method, path) == ("POST", SESSIONS):
+            return self._log_in(content, password)
+        sent = headers.get("authorization", "")
+        good = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
+        if machine.fault == "leak":
+            plain = base64.b64decode(sent.removeprefix("Basic ")).decode()
+            return _error(401, f"no access with {sent} which is {plain}")
+        if (method, path) == ("GET", ROOT):
+            return Reply(200, self._resources(machine)[ROOT])  # open to everybody, by the standard
+        if sent != good and headers.get("x-auth-token") not in self._tokens:
+            return _error(401, "no valid session")
+        if method == "DELETE" and path.startswith(SESSIONS):
+            self._tokens.discard(path.rpartition("/")[2])
+            return Reply(204)
+        if (method, path) == ("PATCH", SETTINGS):
+            return self._patch(machine, headers, content)
+        if (method, path) == ("POST", RESET):
+            return self._reset(machine, content)
+        found = self._resources(machine).get(path) if method == "GET" else None
+        if found is None:
+            return _error(404, f"nothing at {path}")
+        tag = {"ETag": machine.etag()} if path == SETTINGS else {}
+        return Reply(200, {"@odata.id": path, **found}, tag)
+
+    def _log_in(self, content: Mapping[str, Any], password: str) -> Reply:
+        if (content.get("UserName"), content.get("Password")) != (USER, password):
+            return _error(401, "no such user or password")
+        token = secrets.token_hex(16)
+        self._tokens.add(token)
+        where = {"X-Auth-Token": token, "Location": f"{SESSIONS}/{token}"}
+        return Reply(201, {"Id": "1"}, where)
+
+    def _resources(self, machine: Machine) -> dict[str, dict[str, Any]]:
+        bios = {
+            "Id": "Bios",
+            "Attributes": machine.current,
+            "@Redfish.Settings": {
+                "SettingsObject": {"@odata.id": SETTINGS},
+                "SupportedApplyTimes": ["OnReset"],
+            },
+        }
+        if machine.fault != "no-registry":
+            bios["AttributeRegistry"] = f"{machine.shape}.v1_0_0"
+        name = f"/redfish/v1/Registries/{machine.shape}.v1_0_0"
+        return {
+            "/redfish/v1/Systems": {"Members": [{"@odata.id": SYSTEM}]},
+            SYSTEM: {
+                "Id": "1",
+                "HostName": machine.name,
+                "PowerState": machine.power,
+                "Bios": {"@odata.id": f"{SYSTEM}/Bios"},
+                "Actions": {
+                    "#ComputerSystem.Reset": {
+                        "target": RESET,
+                        "ResetType@Redfish.AllowableValues": KINDS,
+                    }
+                },
+            },
+            f"{SYSTEM}/Bios": bios,
+            SETTINGS: {"Id": "Settings", "Attributes": machine.pending},
+            name: {"Location": [{"Language": "en", "Uri": f"{name}.json"}]},
+            f"{name}.json": {"RegistryEntries": {"Attributes": registry(machine.shape)}},
+            ROOT: {
+                "RedfishVersion": "1.6.0",
+                **{name: {"@odata.id": f"{ROOT}/{name}"} for name in ("Systems", "Managers")},
+            },
+        }
+
+    def _patch(
+        self, machine: Machine, headers: Mapping[str, str], content: Mapping[str, Any]
+    ) -> Reply:
+        if machine.fault == "race" and not machine.version:
+            machine.version += 1
+        if headers.get("if-match") not in (None, "*", machine.etag()):
+            return _error(412, "the settings are others by now")
+        if machine.fault == "wants-apply-time" and "@Redfish.SettingsApplyTime" not in content:
+            return _error(400, "say when the settings shall apply")
+        attributes = dict(content.get("Attributes", {}))
+        if refusal := machine.refusal(attributes):
+            return _error(400, refusal)
+        machine.patch(attributes)
+        return Reply(200, {"Attributes": machine.pending}, {"ETag": machine.etag()})
+
+    def _reset(self, machine: Machine, content: Mapping[str, Any]) -> Reply:
+        if content.get("ResetType") not in KINDS:
+            return _error(400, "no such reset")
+        if machine.fault == "stuck":
+            return Reply(204)
+        machine.go_down()
+        self._tell("off", machine)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.timing.off + self.timing.boot, self._come_up, machine)
+        return Reply(204)
+
+    def _come_up(self, machine: Machine) -> None:
+        machine.come_up()
+        self._tell("on", machine)
+
+    def _tell(self, what: str, machine: Machine) -> None:
+        if what == "on" and machine.fault == "no-return":
+            return
+        if callable(self._hook):
+            self._hook(what, machine.name)
+        elif self._hook:
+            command = [self._hook, what, machine.name]
+            hook = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
+            asyncio.get_running_loop().run_in_executor(None, hook)
+
+
+async def _request(
+    reader: asyncio.StreamReader,
+) -> tuple[str, str, dict[str, str], bytes] | None:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return method, path.rstrip("/"), headers, body
+
+
+def _bytes(reply: Reply) -> bytes:
+    raw = b"" if reply.body is None else json.dumps(reply.body).encode()
+    reason = REASONS.get(reply.status, "Error")
+    headers = {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(raw)),
+        "OData-Version": "4.0",
+        **reply.headers,
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {reply.status} {reason}\r\n{lines}\r\n".encode() + raw
+
+
+def _busy() -> Reply:
+    return Reply(503, _error(503, "busy").body, {"Retry-After": "0"})
+
+
+def _error(status: int, text: str) -> Reply:
+    message = {"MessageId": f"Base.1.8.{status}", "Message": text}
+    error = {"code": "Base.1.8.GeneralError", "message": text}
+    return Reply(status, {"error": {**error, "@Message.ExtendedInfo": [message]}})

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""A strict stand-in for Spack: takes the one call that the role makes, and nothing else.
+
+`install` writes prefixes and Spack's own database, prints what Spack 1.1 prints, and fails on the
+package that the file `fails` beside it names, or sleeps on the one that `hangs` names.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+def refuse(words: object) -> NoReturn:
+    sys.exit(f"==> Error: the stand-in takes no {words}")
+
+
+def told(name: str) -> list[str]:
+    path = Path(os.environ["PROOFMARK_FAKE"]) / name
+    return path.read_text().split() if path.exists() else []
+
+
+def main(words: list[str]) -> None:
+    if words[:2] != ["--color=never", "-e"] or words[3:5] != ["install", "--only-concrete"]:
+        refuse(words)
+    scope = Path(os.environ["SPACK_USER_CONFIG_PATH"])
+    if "builtin" not in (scope / "repos.yaml").read_text():
+        refuse("builtin recipes but in the user's scope")
+    for name in ("SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH", "SPACK_PYTHON"):
+        if not Path(os.environ[name]).is_relative_to(scope.parent):
+            refuse(f"{name} of somebody else")
+    lock = json.loads((Path(words[2]) / "spack.lock").read_text())["concrete_specs"]
+    store = scope.parent / "store"
+    database = store / ".spack-db/index.json"
+    known: dict[str, Any] = {"database": {"version": "8", "installs": {}}}
+    if database.exists():
+        known = json.loads(database.read_text())
+    order: list[str] = []
+
+    def visit(key: str) -> None:
+        for edge in lock[key].get("dependencies", []):
+            visit(edge["hash"])
+        if key not in order:
+            order.append(key)
+
+    for word in words[5:]:
+        visit(word.removeprefix("/"))
+    for number, key in enumerate(order, 1):
+        spec = lock[key]
+        name = f"{spec['name']}-{spec['version']}-{key}"
+        if key in known["database"]["installs"]:
+            print(f"[+] {store / name}")
+            continue
+        print(f"==> Installing {name} [{number}/{len(order)}]")
+        if spec["name"] in told("hangs"):
+            sys.stdout.flush()
+            time.sleep(120)
+        if spec["name"] in told("fails"):
+            sys.exit(f"==> Error: ProcessError: {spec['name']} does not compile")
+        (store / name / "bin").mkdir(parents=True)
+        shutil.copy("/bin/sh", store / name / "bin/sh")
+        known["database"]["installs"][key] = {"path": str(store / name), "installed": True}
+        database.parent.mkdir(exist_ok=True)
+        database.write_text(json.dumps(known))
+        print(f"==> {spec['name']}: Successfully installed {name}")
+
+
+main(sys.argv[1:])

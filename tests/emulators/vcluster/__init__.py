@@ -1,0 +1,7 @@
+"""A virtual cluster on one machine, for tests and rehearsals. See README.md."""
+
+from tests.emulators.vcluster.cluster import Cluster
+from tests.emulators.vcluster.sge import GridEngine
+from tests.emulators.vcluster.slurm import Slurm
+
+__all__ = ["Cluster", "GridEngine", "Slurm"]

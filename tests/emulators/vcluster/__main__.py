@@ -1,0 +1,43 @@
+"""Start a virtual cluster, run a command beside it, and end it."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.emulators.vcluster import Cluster, Slurm
+
+
+def main() -> int:
+    """Return the exit code of the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.emulators.vcluster", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--prefix", default="knl", help="of the nodes' names")
+    parser.add_argument("--folder", type=Path, help="where it keeps its files and logs")
+    parser.add_argument("--share", type=Path, action="append", default=[], help="below /tmp")
+    parser.add_argument("--scheduler", choices=["slurm", "none"], default="slurm")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="a shell if there is none")
+    options = parser.parse_args()
+    with ExitStack() as stack:
+        folder = options.folder or Path(stack.enter_context(TemporaryDirectory()))
+        began = time.monotonic()
+        made = Cluster(folder, options.nodes, prefix=options.prefix, shared=options.share)
+        cluster = stack.enter_context(made)
+        if options.scheduler == "slurm":
+            stack.enter_context(Slurm(cluster))
+        took = time.monotonic() - began
+        print(f"{options.nodes} nodes after {took:.1f} s in {cluster.folder}", file=sys.stderr)
+        command = options.command or ["sh"]
+        try:
+            return subprocess.run(command, check=False, env=cluster.environment()).returncode
+        except KeyboardInterrupt:
+            return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

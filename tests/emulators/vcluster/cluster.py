@@ -1,0 +1,340 @@
+"""A cluster in namespaces: nodes with a network, a host name, a /tmp and an sshd of their own.
+
+Everything lives below one process, the head, in a PID namespace of its own: with it dies all the
+rest, also when this process is killed. No namespace has a name, so none can be left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from tests.folders import ROOT
+
+HERE = Path(__file__).parent
+HEAD = "head"
+HEAD_ADDRESS = "10.77.0.1"
+SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Cluster:
+    """Virtual nodes ``<prefix>0001`` … behind one bridge; a context manager, for root only.
+
+    Attributes:
+        folder: what the cluster keeps; every node sees it, as it sees this checkout, the running
+            Python and all paths of `shared`. The rest of the file system is the host's, but for
+            /tmp, /dev/shm and /run.
+        bin: commands that run in the cluster's network, for the front of ``PATH``.
+        session: variables of whoever logs in to a node.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        nodes: int = 4,
+        *,
+        prefix: str = "knl",
+        shared: Iterable[Path] = (),
+        session: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder = folder.resolve()
+        self.bin = self.folder / "bin"
+        self.names = node_names(prefix, nodes)
+        self.session = session or {}
+        python = (Path(sys.prefix), Path(sys.base_prefix))
+        self._shared = names_of(self.folder, ROOT, *python, *shared)
+        self._head: subprocess.Popen[bytes] | None = None
+        self._nodes: dict[str, subprocess.Popen[str]] = {}
+        self._daemons: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        """Start all the nodes.
+
+        Raises:
+            CalledProcessError: a node does not come up; ``log/`` says why.
+        """
+        try:
+            self._write_files()
+            self._head = _held(self.folder / "hosts")
+            setup = f"link set lo up\nlink add br0 type bridge\naddr add {HEAD_ADDRESS}/16 dev br0"
+            self._ip(f"{setup}\nlink set br0 up\n")
+            for name in ("ssh", "scp", "sftp"):
+                self.command(name, "-F", str(self.folder / "ssh_config"))
+            self.boot(*self.names)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every process of the cluster."""
+        if self._head:
+            self._head.kill()
+            self._head.wait()
+        for node in self._nodes.values():
+            _forget(node)
+        self._nodes.clear()
+        for daemon in self._daemons:  # ended with the head; what entered for it may be stopped
+            daemon.kill()
+            daemon.wait()
+        self._daemons.clear()
+
+    @property
+    def head(self) -> int:
+        """The process id of the head, whose network is the cluster's."""
+        assert self._head, "not started"
+        return child(self._head.pid)
+
+    def address(self, name: str) -> str:
+        """Return the address of a node."""
+        number = self.names.index(name) + 2
+        return f"10.77.{number // 256}.{number % 256}"
+
+    def inside(self, *command: str) -> list[str]:
+        """Return `command` as one that runs in the cluster's network, with the host's files."""
+        return ["nsenter", f"--target={self.head}", "--net", "--", *command]
+
+    def on(self, name: str, *command: str) -> str:
+        """Run `command` on the node `name` and return what it prints.
+
+        Raises:
+            CalledProcessError: it fails.
+        """
+        done = subprocess.run(
+            [*self._enter(name), *command],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=clean_environment(),
+        )
+        return done.stdout
+
+    def _enter(self, name: str) -> list[str]:
+        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
+        return ["nsenter", f"--target={self.pid(name)}", *spaces, "--"]
+
+    def pid(self, name: str) -> int:
+        """Return the process id, on the host, of the first process of a node."""
+        return child(child(self._nodes[name].pid))
+
+    def boot(self, *names: str) -> None:
+        """Start nodes that are not there; they run the scripts of ``boot.d``."""
+        for name in names:
+            self._nodes[name] = _started(
+                self.folder / "log" / f"boot.{name}",
+                *("nsenter", f"--target={self.head}", "--pid", "--mount", "--net", "--"),
+                *("unshare", "--net", "--uts", "--ipc", "--mount", "--pid"),
+                *("--fork", "--mount-proc", "--"),
+                *("sh", str(HERE / "node.sh"), str(self.folder), name, *self._shared),
+            )
+        for name in names:
+            self._expect(name, "up")
+        links = []
+        for name in names:
+            number = self.names.index(name) + 1
+            link = f"ve{number}"
+            # The same hardware address at each boot: the others remember it.
+            own = f"eth0 address 02:77:00:00:{number // 256:02x}:{number % 256:02x}"
+            links += [f"link add {link} type veth peer name {own} netns {self.pid(name)}"]
+            links += [f"link set {link} master br0 up"]
+        self._ip("\n".join(links) + "\n")
+        for name in names:
+            go = self._nodes[name].stdin
+            assert go
+            go.write("go\n")
+            go.close()
+        for name in names:
+            self._expect(name, "ready")
+
+    def _expect(self, name: str, word: str) -> None:
+        out = self._nodes[name].stdout
+        assert out
+        if out.readline() != f"{word}\n":
+            raise subprocess.CalledProcessError(1, ["node.sh", name])
+
+    def kill(self, *names: str) -> None:
+        """Take the power from nodes: every process of theirs ends at once, and their network."""
+        for name in names:
+            os.kill(self.pid(name), signal.SIGKILL)
+            _forget(self._nodes.pop(name))
+            link = f"ve{self.names.index(name) + 1}"
+            gone = self.inside("ip", "link", "del", link)
+            subprocess.run(gone, check=False, stderr=subprocess.DEVNULL)
+
+    def daemon(self, *command: str) -> subprocess.Popen[bytes]:
+        """Start `command` on the head; it ends with the cluster."""
+        name = Path(command[0]).name
+        enter = ["nsenter", f"--target={self.head}", "--net", "--uts", "--pid", "--mount", "--"]
+        with (self.folder / "log" / name).open("ab") as log:
+            started = subprocess.Popen(
+                [*enter, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=clean_environment(),
+                start_new_session=True,
+            )
+        self._daemons.append(started)
+        return started
+
+    def service(self, name: str, command: str) -> None:
+        """Start the shell's `command` on every node, now and at each boot; ``$NODE`` is its name.
+
+        Its messages go to ``log/<name>.<node>``.
+        """
+        script = self.folder / "boot.d" / f"{name}.sh"
+        log = self.folder / "log" / name
+        script.write_text(f'{command} >>"{log}.$NODE" 2>&1 </dev/null &\n')
+        with ExitStack() as starting:  # it waits for each
+            for node in self._nodes:
+                start = [*self._enter(node), "env", f"NODE={node}", "sh", str(script)]
+                starting.enter_context(subprocess.Popen(start, env=clean_environment()))
+
+    def command(self, name: str, *arguments: str, **environment: str) -> None:
+        """Put a command into `bin` that runs `name` of the host as if on the head."""
+        program = shutil.which(name, path=SAFE_PATH)
+        assert program, f"{name} is not installed"
+        words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
+        script = self.bin / name
+        enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
+        # A job takes this PATH to its node or, started by salloc, to the head: it is there already.
+        run = f'exec {shlex.join(["env", *words])} "$@"\n'
+        script.write_text(
+            f'#!/bin/sh\nif [ -e /run/virtual-node ] || [ "$(uname -n)" = {HEAD} ]; then\n'
+            f"\t{run}fi\n{run.replace('exec', f'exec {enter}', 1)}"
+        )
+        script.chmod(0o755)
+
+    def ask(self, *command: str) -> str:
+        """Run one of the commands in `bin` and return what it prints.
+
+        Raises:
+            CalledProcessError: it fails.
+        """
+        done = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.stdout
+
+    def environment(self) -> dict[str, str]:
+        """Return this process's environment with the cluster's commands before the host's."""
+        return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def _ip(self, batch: str) -> None:
+        subprocess.run(self.inside("ip", "-batch", "-"), input=batch, text=True, check=True)
+
+    def _write_files(self) -> None:
+        for name in ("bin", "log", "boot.d", "own"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        key, hosts = self.folder / "key", ["127.0.0.1 localhost", f"{HEAD_ADDRESS} {HEAD}"]
+        hosts += [f"{self.address(name)} {name}" for name in self.names]
+        (self.folder / "hosts").write_text("\n".join(hosts) + "\n")
+        if not key.exists():
+            make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
+            subprocess.run(make, check=True)
+        public = key.with_suffix(".pub").read_text()
+        (self.folder / "known_hosts").write_text(f"* {public}")
+        sshd = {
+            "HostKey": key,
+            "PidFile": "none",
+            "AuthorizedKeysFile": key.with_suffix(".pub"),
+            "StrictModes": "no",
+            "PermitRootLogin": "yes",
+            "PasswordAuthentication": "no",
+            "UsePAM": "no",
+            "UseDNS": "no",
+            "Subsystem": "sftp internal-sftp",
+        }
+        if self.session:
+            sshd["SetEnv"] = " ".join(f'"{name}={value}"' for name, value in self.session.items())
+        ssh = {
+            "IdentityFile": key,
+            "IdentitiesOnly": "yes",
+            "UserKnownHostsFile": self.folder / "known_hosts",
+            "GlobalKnownHostsFile": "/dev/null",
+            "BatchMode": "yes",
+        }
+        (self.folder / "sshd_config").write_text(_settings(sshd))
+        # The host cannot resolve the names; its own address of each node stands beside them.
+        nodes = [f"Host {name}\n  HostName {self.address(name)}\n" for name in self.names]
+        (self.folder / "ssh_config").write_text("".join(nodes) + "Host *\n" + _settings(ssh))
+
+
+def clean_environment() -> dict[str, str]:
+    """Return what a daemon finds at boot: nothing of the test that started it."""
+    return {"PATH": SAFE_PATH, "LC_ALL": "C.UTF-8"}
+
+
+def node_names(prefix: str, count: int) -> list[str]:
+    """Return the names of `count` virtual nodes."""
+    return [f"{prefix}{number:04d}" for number in range(1, count + 1)]
+
+
+def names_of(*paths: Path) -> list[str]:
+    """Return `paths` as they are given and without symbolic links; a folder before its content."""
+    return sorted({f"{name}" for path in paths for name in (path.absolute(), path.resolve())})
+
+
+def _settings(values: Mapping[str, object]) -> str:
+    """Return lines of sshd_config or ssh_config; paths may have blanks."""
+    quoted = {key: f'"{each}"' if isinstance(each, Path) else each for key, each in values.items()}
+    return "".join(f"{key} {each}\n" for key, each in quoted.items())
+
+
+def _held(hosts: Path) -> subprocess.Popen[bytes]:
+    """Start a process that holds namespaces and dies with this one."""
+    unshare = ["unshare", "--net", "--uts", "--pid", "--mount", "--fork", "--mount-proc"]
+    begins = f"hostname {HEAD}; mount --bind {shlex.quote(str(hosts))} /etc/hosts; echo up"
+    waits = f"{begins}; while :; do sleep 3600 & wait; done"
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig=KILL", *unshare, "--kill-child=KILL", "sh", "-c", waits],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env=clean_environment(),
+    )
+    assert process.stdout
+    with process.stdout:
+        up = process.stdout.readline() == b"up\n"
+    if not up:
+        process.kill()
+        raise subprocess.CalledProcessError(process.wait(), unshare)
+    return process
+
+
+def _started(log: Path, *command: str) -> subprocess.Popen[str]:
+    with log.open("ab") as said:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            start_new_session=True,
+            env=clean_environment(),
+        )
+
+
+def _forget(node: subprocess.Popen[str]) -> None:
+    for pipe in (node.stdin, node.stdout):
+        if pipe and not pipe.closed:
+            pipe.close()
+    node.wait()
+
+
+def child(process: int) -> int:
+    """Return the id of the first child of `process`, which only waits for it."""
+    (child, *_) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(child)

@@ -1,0 +1,160 @@
+"""Slurm on a virtual cluster: slurmctld on the head, slurmd on every node, no munge."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from typing import Self
+
+from tests.emulators.vcluster.cluster import HEAD, HEAD_ADDRESS, Cluster, child
+
+COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun", "salloc")
+KNL = {
+    "CPUs": 272,
+    "Boards": 1,
+    "SocketsPerBoard": 1,
+    "CoresPerSocket": 68,
+    "ThreadsPerCore": 4,
+    "RealMemory": 98304,
+}
+"""What the nodes tell of themselves, whatever the host has (`config_overrides`)."""
+
+
+class Slurm:
+    """A context manager: Slurm on `cluster`, one partition of all its nodes.
+
+    Args:
+        cluster: running.
+        hardware: the words of ``NodeName=`` that describe a node.
+        settings: lines of slurm.conf, in place of those of `_SETTINGS` or beside them.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        partition: str = "knl",
+        hardware: Mapping[str, object] = KNL,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.folder = cluster.folder / "slurm"
+        self.configuration = self.folder / "slurm.conf"
+        self._controller: subprocess.Popen[bytes] | None = None
+        self._partition, self._hardware = partition, hardware
+        self._settings = settings or {}
+
+    def __enter__(self) -> Self:
+        """Start the daemons; return when all the nodes are idle.
+
+        Raises:
+            TimeoutError: they are not within a minute.
+        """
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        self.configuration.write_text(self._text())
+        for name in COMMANDS:
+            self.cluster.command(name, SLURM_CONF=str(self.configuration))
+        self.start_controller()
+        configuration = f"SLURM_CONF={shlex.quote(str(self.configuration))}"
+        self.cluster.service("slurm", f'{configuration} /usr/sbin/slurmd -D -N "$NODE"')
+        self.wait_until_idle()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the controller; the rest ends with the cluster."""
+        self.stop_controller()
+
+    def start_controller(self) -> None:
+        """Start slurmctld, with the state that the one before left."""
+        self._controller = self.cluster.daemon(
+            "/usr/sbin/slurmctld", "-D", "-f", str(self.configuration)
+        )
+
+    def stop_controller(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Kill slurmctld."""
+        if self._controller and self._controller.poll() is None:
+            self.signal_controller(number)
+            self._controller.wait()
+
+    def signal_controller(self, number: signal.Signals) -> None:
+        """Send a signal to slurmctld: SIGSTOP makes it one that does not answer."""
+        assert self._controller
+        os.kill(child(self._controller.pid), number)
+        if number == signal.SIGCONT:  # nsenter stops itself when its child is stopped
+            self._controller.send_signal(number)
+
+    def ask(self, *command: str) -> str:
+        """Run a command of Slurm and return what it prints.
+
+        Raises:
+            CalledProcessError: it fails.
+        """
+        return self.cluster.ask(*command)
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each node, as sinfo says it; nothing while nobody answers."""
+        try:
+            lines = self.ask("sinfo", "--noheader", "--Node", "--format=%N %t").splitlines()
+        except subprocess.CalledProcessError:
+            return {}
+        return dict(line.split() for line in lines)
+
+    def wait_until_idle(self, seconds: float = 60) -> None:
+        """Wait until all the nodes are idle.
+
+        Raises:
+            TimeoutError: they are not in time.
+        """
+        end = time.monotonic() + seconds
+        while (states := self.states()) != dict.fromkeys(self.cluster.names, "idle"):
+            if time.monotonic() > end:
+                raise TimeoutError(f"Slurm's nodes after {seconds} s: {states}")
+            time.sleep(0.1)
+
+    def _text(self) -> str:
+        """Return slurm.conf; what it holds was found by trying on Slurm 22.05."""
+        values = {
+            "ClusterName": "virtual",
+            "SlurmctldHost": f"{HEAD}({HEAD_ADDRESS})",
+            "SlurmUser": "root",
+            "SlurmdUser": "root",
+            "AuthType": "auth/none",
+            "CredType": "cred/none",
+            "MpiDefault": "none",
+            "ProctrackType": "proctrack/linuxproc",
+            "TaskPlugin": "task/none",
+            "SelectType": "select/cons_tres",
+            "SelectTypeParameters": "CR_Core",
+            "StateSaveLocation": self.folder / "state",
+            "SlurmdSpoolDir": "/run/slurm",  # the path of a socket must be short
+            "SlurmctldPidFile": self.folder / "slurmctld.pid",
+            "SlurmdPidFile": "/run/slurmd.pid",
+            "SlurmctldLogFile": self.cluster.folder / "log/slurmctld.log",
+            "SlurmdLogFile": self.cluster.folder / "log/slurmd.%n.log",
+            "SlurmdParameters": "config_overrides",
+            "ReturnToService": 2,
+            "SlurmctldTimeout": 30,
+            "SlurmdTimeout": 5,  # a node without power is DOWN after this
+            "KillWait": 5,
+            "SchedulerParameters": "sched_interval=2,bf_interval=2,sched_min_interval=50000",
+            "MessageTimeout": 5,
+            "JobAcctGatherType": "jobacct_gather/none",
+            "AccountingStorageType": "accounting_storage/none",
+            "JobCompType": "jobcomp/filetxt",
+            "JobCompLoc": self.folder / "jobcomp",
+            **self._settings,
+        }
+        lines = [f'{key}="{value}"' for key, value in values.items()]  # a path may have blanks
+        hardware = " ".join(f"{key}={value}" for key, value in self._hardware.items())
+        for name in self.cluster.names:
+            address = self.cluster.address(name)
+            lines.append(f"NodeName={name} NodeAddr={address} {hardware} State=UNKNOWN")
+        lines.append(
+            f"PartitionName={self._partition} Nodes=ALL Default=YES MaxTime=INFINITE State=UP "
+            "OverSubscribe=EXCLUSIVE"
+        )
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,169 @@
+"""The rooms of the package: what each is for, and what only one of them has."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.folders import PACKAGE, ROOT
+
+from proofmark import api
+from proofmark.runs.files import JobFiles, RunFiles, StepFiles
+
+ROOMS = (
+    *("cli", "report", "judge", "jobs", "records", "machine", "software", "runs", "plan", "site"),
+    *("cases", "common"),
+)
+
+
+def folders() -> set[str]:
+    return {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name[0] != "_"}
+
+
+@pytest.mark.lint
+def test_the_package_has_the_rooms_and_the_facade_and_no_module_at_its_root() -> None:
+    assert folders() == {*ROOMS, "api"}
+    assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("room", [*ROOMS, "api"])
+def test_a_room_states_its_purpose_and_what_it_may_import(room: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
+    assert text.split("\n")[0].endswith(".")
+    assert "ay import: " in " ".join(text.split())
+
+
+@pytest.mark.lint
+def test_the_import_contract_has_the_same_rooms() -> None:
+    contract = (ROOT / ".importlinter").read_text()
+    layers = re.search(r"layers =\n((?:    .*\n)+)", contract)
+    assert layers
+    assert set(re.findall(r"\w+", layers[1])) == {*ROOMS, "api"}
+
+
+@pytest.mark.lint
+def test_the_unit_tests_have_a_folder_for_each_room() -> None:
+    unit = ROOT / "tests" / "unit"
+    assert {path.relative_to(unit).parts[0] for path in unit.rglob("*.py")} == set(ROOMS)
+
+
+def file_names() -> set[str]:
+    """Return the names of files in the folder of a run that no other thing is called."""
+    here = Path("/run")
+    own = [RunFiles(here), StepFiles(here), JobFiles(here)]
+    paths = [
+        getattr(files, name)
+        for files in own
+        for name, value in vars(type(files)).items()
+        if isinstance(value, property)
+    ]
+    return {path.name for path in paths if isinstance(path, Path) and "." in path.name}
+
+
+SAME_NAMES = {"probe.sh", "fit.awk", "job.sh"}
+"""Scripts of the package that have the name of their copy in a run."""
+
+
+@pytest.mark.lint
+def test_only_runs_has_the_names_of_files_in_a_run() -> None:
+    wanted = file_names() - SAME_NAMES
+    assert {"plan.json", "when.json", "verdict.json", "run.sh", "ticket.json"} <= wanted
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).parts[0]
+        if room in ("runs", "cli"):  # the help of commands names files
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                parts = [node.left, node.right]
+                words = {str(each.value) for each in parts if isinstance(each, ast.Constant)}
+                found += [f"{path}:{node.lineno}: {word}" for word in words & wanted]
+    assert found == []
+
+
+@pytest.mark.parametrize("name", api.MODULES)
+def test_the_facade_has_what_it_names(name: str) -> None:
+    assert getattr(api, name) is getattr(importlib.import_module(api.MODULES[name]), name)
+    assert name in dir(api)
+
+
+def test_the_facade_names_what_type_checkers_see() -> None:
+    tree = ast.parse(Path(str(api.__file__)).read_text())
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == api.MODULES
+
+
+def test_a_name_that_the_facade_lacks_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(api, "nothing")  # noqa: B009 (mypy refuses the attribute)
+
+
+def test_the_facade_loads_only_what_is_used() -> None:
+    """Ansible loads a filter in every process; the libraries of judging take half a second."""
+    code = "import sys; from proofmark.api import BadInput; print('polars' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+@pytest.mark.lint
+def test_the_page_lists_the_rooms() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| [A-Z].*\.( Offline\.)? \|$", PAGE, re.MULTILINE)
+    assert [name for name, _ in listed] != []
+    assert {name for name, _ in listed} == {*ROOMS, "api"}
+    picture = PAGE.split("```")[1]
+    assert {*ROOMS, "api"} <= set(re.findall(r"\w+", picture))
+
+
+@pytest.mark.lint
+def test_the_files_that_the_page_names_exist() -> None:
+    paths = re.findall(r"`(analysis/[\w/.]+|benchmarks/\w+\.yml)`", PAGE)
+    assert len(paths) > 15
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+STEPS = re.findall(
+    r"`(proofmark(?:\.\w+)+)`", PAGE.split("## The path")[1].split("## To change")[0]
+)
+
+
+@pytest.mark.lint
+def test_the_path_of_a_number_goes_through_functions_that_exist() -> None:
+    assert len(STEPS) > 12
+    for step in STEPS:
+        module, _, name = step.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name)), step
+
+
+@pytest.mark.lint
+def test_the_files_of_the_path_are_files_of_a_run() -> None:
+    path = PAGE.split("## The path")[1]
+    named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))
+    here = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
+    assert here <= file_names()
+
+
+def test_all_exceptions_have_one_base_class() -> None:
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
+                own = {name for name in bases if name.endswith(("Error", "Exception"))}
+                if own - {"ProofmarkError"}:
+                    found.append(f"{path.name}: {node.name}")
+    assert found == ["errors.py: ProofmarkError"]

@@ -1,0 +1,95 @@
+"""Ansible does not apply defaults of an argument spec: the specs and the defaults must agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
+
+
+def read(path: Path) -> dict[str, Any]:
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def entry_points(role: Path) -> dict[str, dict[str, Any]]:
+    specs = read(role / "meta/argument_specs.yml")["argument_specs"]
+    return {name: entry.get("options", {}) for name, entry in specs.items()}
+
+
+def disagreements(options: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> list[str]:
+    """Name what of a role's specs (by entry point) and defaults does not fit together."""
+    every = {name: option for entry in options.values() for name, option in entry.items()}
+    found = [f"{name}: in the defaults, not in a spec" for name in defaults.keys() - every.keys()]
+    for name, option in every.items():
+        if (name in defaults) == bool(option.get("required")):
+            found.append(f"{name}: neither required nor with a default, or both")
+        if "default" in option:
+            found.append(f"{name}: a default that Ansible would not apply")
+        if "type" not in option:
+            found.append(f"{name}: without a type, which accepts anything")
+        if not option.get("description"):
+            found.append(f"{name}: without a description")
+        if option.get("type") == "list" and "elements" not in option:
+            found.append(f"{name}: a list of anything")
+    return sorted(found)
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_specs_and_defaults_agree(role: Path) -> None:
+    assert disagreements(entry_points(role), read(role / "defaults/main.yml")) == []
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_every_task_file_that_others_may_call_has_a_spec(role: Path) -> None:
+    called = {
+        task["ansible.builtin.include_role"].get("tasks_from", "main")
+        for path in (role.parents[1] / "playbooks").rglob("*.yml")
+        for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8")))
+        if task["ansible.builtin.include_role"]["name"].endswith(f".{role.name}")
+    }
+    assert called and called <= entry_points(role).keys()
+
+
+def tasks(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return every task of a playbook or task file that calls a role, as an include_role."""
+    every = [task for play in plays for task in [play, *play.get("tasks", [])]]
+    words = ("ansible.builtin.include_role", "ansible.builtin.import_role")
+    return [{words[0]: task[word]} for task in every for word in words if word in task]
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_readme_opens_with_what_the_role_changes(role: Path) -> None:
+    title, blank, first, *_ = (role / "README.md").read_text(encoding="utf-8").splitlines()
+    assert (title, blank) == (f"# {role.name}", "")
+    assert first.startswith("Changes ")
+
+
+@pytest.mark.parametrize(
+    ("option", "defaults", "complaint"),
+    [
+        ({"type": "str", "description": "x"}, {"a": 1}, ""),
+        ({"type": "str", "description": "x", "required": True}, {}, ""),
+        ({"type": "str", "description": "x"}, {}, "neither required nor with a default"),
+        ({"type": "str", "description": "x", "required": True}, {"a": 1}, "or both"),
+        ({"type": "str", "description": "x", "default": 1}, {"a": 1}, "would not apply"),
+        ({"description": "x"}, {"a": 1}, "without a type"),
+        ({"type": "list", "description": "x"}, {"a": 1}, "a list of anything"),
+        ({"type": "str"}, {"a": 1}, "without a description"),
+        ({"type": "str", "description": "x"}, {"a": 1, "b": 2}, "b: in the defaults"),
+    ],
+)
+def test_disagreements_are_found(
+    option: dict[str, Any], defaults: dict[str, Any], complaint: str
+) -> None:
+    found = disagreements({"main": {"a": option}}, defaults)
+    assert [complaint in text for text in found] == [True] * bool(complaint)

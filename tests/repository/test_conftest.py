@@ -1,0 +1,150 @@
+"""The rules of tests/conftest.py do fail a test run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.folders import ROOT
+
+CONFTEST = ROOT / "tests/conftest.py"
+
+SKIPPED_TEST = "import pytest\n\ndef test_it() -> None:\n    pytest.skip('no such hardware')\n"
+SKIPPED_MODULE = "import pytest\n\npytest.importorskip('no_such_module')\n"
+LISTED = '[[skip]]\ntest = "test_inner.py::test_it"\n'
+
+
+def run_pytest(
+    folder: Path, test: str, skips: str = "", *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `test` as the only test of `folder` under the rules, with `skips` as its skips.toml."""
+    shutil.copy(CONFTEST, folder)
+    (folder / "skips.toml").write_text(skips)
+    (folder / "faults.yml").write_text("disk-full: {tier: test}\nlong-run: {tier: soak}\n")
+    markers = "markers =\n  fault(id): as in the project\n  soak: as in the project\n"
+    (folder / "pytest.ini").write_text(f"[pytest]\n{markers}")
+    (folder / "test_inner.py").write_text(test)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(folder)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("test", [SKIPPED_TEST, SKIPPED_MODULE], ids=["test", "module"])
+def test_unlisted_skip_fails(tmp_path: Path, test: str) -> None:
+    result = run_pytest(tmp_path, test)
+    assert result.returncode not in (0, 5)
+    assert "a skip that tests/skips.toml does not list" in result.stdout
+
+
+def test_listed_skip_is_allowed(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, SKIPPED_TEST, LISTED)
+    assert result.returncode == 0, result.stdout
+    assert "1 skipped" in result.stdout
+
+
+LEFT = """
+import gc, subprocess
+import pytest
+
+@pytest.fixture(scope="module")
+def lasting():
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        {end}
+
+def test_first(lasting) -> None:
+    held = []
+    held.append(held)  # a cycle, which lives until the collector comes
+    {start}
+
+def test_second() -> None:
+    gc.collect()
+"""
+RUNNING = 'held.append(subprocess.Popen(["sleep", "1000"]))'
+WITH_A_PIPE = 'held.append(subprocess.Popen(["true"], stdout=subprocess.PIPE)); held[-1].wait()'
+WAITED_FOR = 'held.append(subprocess.Popen(["true"])); held[-1].wait()'
+
+
+@pytest.mark.fault("process-left-by-a-test")
+@pytest.mark.parametrize("start", [RUNNING, WITH_A_PIPE], ids=["running", "open pipe"])
+def test_a_test_that_leaves_a_process_fails_and_no_other(tmp_path: Path, start: str) -> None:
+    result = run_pytest(tmp_path, LEFT.format(start=start, end="process.kill()"))
+    assert result.returncode == 1, result.stdout
+    assert "2 passed, 1 error" in result.stdout
+    assert "test_first: found process " in result.stdout
+    assert "accepted: a process that was waited for" in result.stdout
+
+
+@pytest.mark.fault("process-left-by-a-test")
+def test_a_process_that_was_waited_for_is_no_fault(tmp_path: Path) -> None:
+    """The control; the fixture's process outlives the first test and ends with the second."""
+    result = run_pytest(tmp_path, LEFT.format(start=WAITED_FOR, end="process.kill()"))
+    assert result.returncode == 0, result.stdout
+
+
+KNOWN = """
+import pytest
+
+@pytest.mark.fault("disk-full")
+def test_short() -> None: ...
+
+@pytest.mark.soak
+@pytest.mark.fault("long-run")
+def test_long() -> None: ...
+"""
+
+
+def test_faults_of_both_tiers_are_accepted(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, KNOWN)
+    assert result.returncode == 0, result.stdout
+    assert "2 passed in" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("disk-full", "disc-full", "found fault('disc-full',); accepted: one of ['disk-full', "),
+        ("disk-full", "long-run", "found a test outside the tier soak of the fault long-run"),
+        ("long-run", "disk-full", "found a test outside the tier test of the fault disk-full"),
+    ],
+    ids=["unknown", "not marked soak", "marked soak"],
+)
+def test_fault_mark_must_be_known_and_of_its_tier(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
+    result = run_pytest(tmp_path, KNOWN.replace(old, new))
+    assert result.returncode == 4
+    assert words in result.stderr
+
+
+OF_EACH_TIER = """
+import pytest
+from hypothesis import given, settings, strategies
+
+def test_short() -> None: ...
+
+@pytest.mark.soak
+def test_long() -> None: ...
+
+@given(strategies.integers())
+def test_property(number: int) -> None:
+    assert settings().max_examples == EXAMPLES
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "examples"),
+    [(["-k", "long or property"], 50), (["--tier=test"], 50), (["--tier=soak"], 2000)],
+    ids=["no tier", "test", "soak"],
+)
+def test_tier_leaves_out_tests_and_chooses_the_number_of_examples(
+    tmp_path: Path, options: list[str], examples: int
+) -> None:
+    test = OF_EACH_TIER.replace("EXAMPLES", str(examples))
+    result = run_pytest(tmp_path, test, "", "-v", *options)
+    assert result.returncode == 0, result.stdout
+    assert "2 passed, 1 deselected in" in result.stdout
+    left_out = "test_long" if "--tier=test" in options else "test_short"
+    assert left_out not in result.stdout

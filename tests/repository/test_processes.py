@@ -1,0 +1,84 @@
+"""A process that was started is waited for, also when what follows it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from plugins.action.cli import _Child
+from tests.fixtures.kit import left_behind
+from tests.processes import namespace, running
+
+from proofmark.software import build_process
+
+WAITS = "echo line >&2; exec sleep 3600"
+
+
+class Broken(Exception):
+    """What goes wrong."""
+
+
+def fails(_line: str) -> None:
+    raise Broken
+
+
+def ended(process: subprocess.Popen[str]) -> bool:
+    pipes = (process.stdin, process.stdout, process.stderr)
+    return process.returncode is not None and all(pipe is None or pipe.closed for pipe in pipes)
+
+
+@pytest.mark.parametrize("group", [True, False], ids=["a group", "no group"])
+def test_an_error_in_a_test_kills_what_it_follows(group: bool) -> None:
+    command = ["sleep", "3600"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=group
+    )
+    with pytest.raises(Broken), running(process):
+        raise Broken
+    assert ended(process)
+
+
+def test_a_process_that_ends_by_itself_is_waited_for() -> None:
+    """The control: it is not killed."""
+    with running(subprocess.Popen(["sh", "-c", "sleep 0.1; exit 3"], text=True)) as process:
+        pass
+    assert process.returncode == 3
+
+
+@pytest.mark.root
+def test_a_namespace_ends_with_an_error() -> None:
+    with pytest.raises(Broken), namespace("n1") as holder:
+        raise Broken
+    assert ended(holder)
+
+
+def test_a_builder_ends_when_its_lines_cannot_be_read(tmp_path: Path) -> None:
+    environment = {**os.environ, "MARK": f"{tmp_path}"}
+    log = tmp_path / "log"
+    with pytest.raises(Broken):
+        build_process.run(["sh", "-c", WAITS], environment, log, fails)
+    assert left_behind(f"MARK={tmp_path}") == []
+    lines: list[str] = []
+    assert build_process.run(["sh", "-c", "echo line; exit 3"], environment, log, lines.append) == 3
+    assert lines == ["line"]
+
+
+def test_a_command_of_a_playbook_ends_when_its_lines_cannot_be_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control is every play of tests/roles."""
+    (tmp_path / "proofmark").write_text(f"#!/bin/sh\n{WAITS}\n")
+    (tmp_path / "proofmark").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")
+    with tempfile.TemporaryFile() as stdout:
+        child = _Child([], "", stdout)
+        with pytest.raises(Broken):
+            child.follow(fails)
+    process = child._process
+    assert process.returncode == -15
+    assert process.stderr and process.stderr.closed

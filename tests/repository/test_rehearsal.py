@@ -1,0 +1,188 @@
+"""The parts of a rehearsal: what its nodes look like, what its faults are, what its answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.emulators.bmc.machine import AS_DELIVERED
+from tests.emulators.bmc.machine import FAULTS as BMC_FAULTS
+from tests.emulators.bmc.node import notation
+from tests.emulators.vcluster.cluster import node_names
+from tests.folders import ROOT
+from tests.rehearsal.__main__ import (
+    BAD_INPUT,
+    LONGEST,
+    NOT_NAMED,
+    STOPPED,
+    answer,
+    main,
+    named_by,
+    place,
+)
+from tests.rehearsal.ahead import Ahead, duration_line, look_ahead, refuse
+from tests.rehearsal.faults import FAULTS, Need
+from tests.rehearsal.play import Played, limit_of
+from tests.rehearsal.shapes import SHAPES
+
+from proofmark.common.errors import BadInput
+from proofmark.site.firmware import wanted
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.numa import numa_shape
+from proofmark.site.node.topology import Topology
+
+NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"
+
+
+@pytest.fixture(scope="module", params=["knl", "skl"])
+def site(request: pytest.FixtureRequest) -> Site:
+    """Read the site where no rehearsal runs."""
+    return load_site(ROOT / "inventory/rehearsal", request.param)
+
+
+def test_nodes_show_in_each_mode_what_the_site_declares(site: Site) -> None:
+    assert len(site.hosts) == 8 and site.partition.origin == "emulated"
+    assert site.partition.firmware
+    for name, mode in site.partition.modes.items():
+        attributes: dict[str, Any] = {**AS_DELIVERED[site.partition_name]}
+        attributes |= wanted(site.partition.firmware, mode.settings)
+        shown = Topology.from_lstopo(notation(attributes, site.partition_name))
+        assert numa_shape(shown) == numa_shape(topology_of_mode(site, name)), name
+
+
+def test_each_processor_stands_in_cpuinfo(site: Site) -> None:
+    shape = SHAPES[site.partition_name]
+    blocks = shape.cpuinfo().rstrip().split("\n\n")
+    assert len(blocks) == shape.slurm["CPUs"]
+    last = dict(line.split(":", 1) for line in blocks[-1].splitlines())
+    told = {key.strip(): value.strip() for key, value in last.items()}
+    assert (told["processor"], told["core id"]) == (f"{len(blocks) - 1}", f"{shape.cores - 1}")
+
+
+def test_a_verdict_names_bad_nodes_and_jobs_that_ended_early() -> None:
+    fleet = {"nodes": [{"node": "rknl0002", "likely": "the node itself"}]}
+    told = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
+    assert told == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
+    assert FAULTS["slow-link"].says.format(node="rknl0002") in told[0]
+
+
+def test_its_faults_are_those_that_must_be_caught() -> None:
+    known = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
+    assert FAULTS.keys() <= known.keys()
+    assert {fault.bmc for fault in FAULTS.values()} - {""} <= BMC_FAULTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "played", "code"),
+    [
+        ("", Played(0, "", False), 0),
+        ("", Played(2, "", False), 2),
+        ("", Played(0, "", True), STOPPED),
+        ("bmc-wrong-password", Played(2, NAMED, False), 2),
+        ("bmc-wrong-password", Played(2, NAMED.replace("0002", "0003"), False), NOT_NAMED),
+        ("bmc-wrong-password", Played(0, NAMED, False), NOT_NAMED),
+        ("scheduler-restarts", Played(0, "PASS: 3 PASS, 0 FAIL, 0 INVALID", False), 0),
+        ("scheduler-restarts", Played(2, "0 FAIL, 0 INVALID", False), NOT_NAMED),
+    ],
+)
+def test_the_answer_is_that_of_the_playbooks_if_it_names_the_fault(
+    name: str, played: Played, code: int
+) -> None:
+    assert answer(name, FAULTS.get(name), "rknl0002", played) == code
+
+
+@cache
+def ahead(
+    limit: str = "knl",
+    suite: str = "rehearsal",
+    nodes: int = 8,
+    one_mode: bool = False,
+    more: Sequence[str] = (),
+) -> Ahead:
+    names = node_names(SHAPES[limit].prefix, nodes)
+    told = {"one_mode": one_mode, "more": more, "names": names}
+    selected = limit_of(limit, names)
+    return look_ahead(ROOT, limit, suite, nodes, **told, selected=selected)  # type: ignore[arg-type]
+
+
+BMC_ONLY = {"bmc-unreachable", "bmc-wrong-password", "bmc-expired-certificate", "bmc-hang"}
+BMC_ONLY |= {"bmc-503-storm", "mode-foreign-pending", "mode-drained-by-admin"}
+RESETS = {"mode-not-applied", "mode-no-return", "mode-other-mode"}
+IMPOSSIBLE: list[tuple[dict[str, Any], set[str], str]] = [
+    ({"one_mode": True}, BMC_ONLY | RESETS, "--one-mode: found fault {}"),
+    ({"limit": "skl"}, RESETS, "--limit=skl: found a plan in mode snc-off alone; fault {}"),
+    ({"nodes": 3}, {"slow-link"}, "--nodes=3: found fault {}"),
+    ({"suite": "quick"}, {*FAULTS}, "--suite=quick --limit=knl: found a plan without a step on"),
+    ({"more": ("--check",)}, {*FAULTS} - BMC_ONLY, "ARGS: found --check with fault {}"),
+    ({"more": ("--tags", "x")}, {*FAULTS}, "ARGS: found --tags with fault {}"),
+]
+"""Options, the faults that they make impossible, and how the message begins."""
+
+
+def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
+    for name in FAULTS:
+        yield name, {}, ""
+        for options, impossible, words in IMPOSSIBLE:
+            yield name, options, words.format(name) if name in impossible else ""
+
+
+@pytest.mark.parametrize(("name", "options", "words"), list(of_every_fault()))
+def test_options_that_make_a_fault_impossible_are_refused_by_name(
+    name: str, options: dict[str, Any], words: str
+) -> None:
+    """Without such an option, and with one that leaves the fault possible, nothing is refused."""
+    if not words:
+        refuse(name, FAULTS, ahead(**options))
+        return
+    with pytest.raises(BadInput) as refused:
+        refuse(name, FAULTS, ahead(**options))
+    message = str(refused.value)
+    assert words in message and "accepted: " in message
+    for other in message.partition("with it: ")[2].partition("\n")[0].split(", "):
+        assert not other or Need.CONFIRMATION not in FAULTS[other].needs
+
+
+def test_a_plan_without_pairs_has_no_slow_link() -> None:
+    with pytest.raises(BadInput, match=r"--suite=burnin .* measures no links"):
+        refuse("slow-link", FAULTS, ahead(suite="burnin"))
+
+
+@pytest.mark.root
+def test_a_refused_rehearsal_starts_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[object] = []
+    monkeypatch.setattr("tests.rehearsal.__main__.Room", lambda *room: began.append(room))
+    assert main(["--one-mode", "--fault=bmc-hang"]) == BAD_INPUT
+    said = capsys.readouterr()
+    assert (began, said.out) == ([], "")
+    assert said.err.startswith("--one-mode: found fault bmc-hang, which needs confirm_reboot=true;")
+
+
+@pytest.mark.parametrize(
+    "more", ["suite=p1", "{'suite': 'p1'}", "confirm_reboot=false", "-lknl", "--inventory=x"]
+)
+def test_arguments_that_another_option_sets_are_refused(more: str) -> None:
+    with pytest.raises(BadInput, match=r"ARGS: found .* which another option sets; accepted: "):
+        ahead(more=("-e", "fresh=true", more))
+
+
+def test_the_expected_duration_counts_steps_mode_changes_and_the_start(tmp_path: Path) -> None:
+    whole, one = ahead(), ahead(one_mode=True)
+    assert "48 steps " in duration_line(whole, tmp_path)
+    assert "; 3 mode changes and the way back 1 min 20 s; " in duration_line(whole, tmp_path)
+    assert "12 steps " in duration_line(one, tmp_path)
+    assert "; 0 mode changes and the way back 0 s; " in duration_line(one, tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["/var/tmp", "/var/tmp/a b", f"/var/tmp/{'x' * LONGEST}"])
+def test_its_files_are_where_sockets_can_be_made(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", folder)
+    assert place() == (folder if folder == "/var/tmp" else "/tmp")

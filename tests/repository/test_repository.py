@@ -1,0 +1,200 @@
+"""What has to hold over the files of the repository as a whole."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+import proofmark
+
+REQUIREMENTS = ROOT / "requirements"
+LOCKS = sorted(REQUIREMENTS.glob("*.txt"), key=lambda path: path.name)
+PYTHON_LOCKS = [path for path in LOCKS if not path.name.startswith("debian-")]
+
+# Written so that this file does not hold what it looks for.
+REGISTRY_HOST = re.compile(r"\b(pypi|pythonhosted|debian|npmjs|snapcraft|docker)\.(org|com|io)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~>)}/-])/(work|root)(?![\w.-])")
+
+
+def canonical(name: str) -> str:
+    """Return a distribution's name as a lock spells it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(lock: Path) -> dict[str, str]:
+    """Return version by distribution of a compiled lock."""
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", lock.read_text(), re.MULTILINE))
+
+
+def sources(name: str) -> dict[str, tuple[str, str]]:
+    """Return (version, reason) by distribution of requirements/`name`.in; reason may be empty."""
+    text = (REQUIREMENTS / f"{name}.in").read_text()
+    lines = re.findall(r"^([\w.-]+)==(\S+)(?:  # (.+))?$", text, re.MULTILINE)
+    return {canonical(dist): (version, reason) for dist, version, reason in lines}
+
+
+def imported(*folders: str) -> set[str]:
+    """Return the distributions outside the standard library that the code in `folders` imports."""
+    modules: set[str] = set()
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module.partition(".")[0])
+    owners = packages_distributions()
+    foreign = modules - sys.stdlib_module_names
+    return {canonical(dist) for module in foreign for dist in owners.get(module, [])}
+
+
+def repository_files() -> Iterator[Path]:
+    """Yield every file that is, or is about to be, tracked."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    paths = (ROOT / name for name in listed.split("\0") if name)
+    return (path for path in paths if path.is_file() and not path.is_symlink())
+
+
+def fault_marks() -> set[str]:
+    """Return the ids that the tests' `pytest.mark.fault` name, without running any test."""
+    calls = (
+        node
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    )
+    return {
+        call.args[0].value
+        for call in calls
+        if ast.unparse(call.func) == "pytest.mark.fault"
+        and call.args
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+    }
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("lock", PYTHON_LOCKS, ids=lambda path: path.stem)
+def test_lock_is_pinned_hashed_and_without_address(lock: Path) -> None:
+    text = lock.read_text()
+    assert "://" not in text
+    entries = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", "").splitlines()
+    assert entries
+    for entry in entries:
+        assert re.fullmatch(r"[a-z0-9-]+==\S+( +--hash=sha256:[0-9a-f]{64})+", entry.strip()), entry
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("name", ["run", "rehearsal", "dev", "impi"])
+def test_lock_agrees_with_its_source(name: str) -> None:
+    source = {dist: version for dist, (version, _) in sources(name).items()}
+    assert source
+    assert source.items() <= pins(REQUIREMENTS / f"{name}.txt").items()
+
+
+@pytest.mark.lint
+def test_dev_lock_holds_the_run_lock() -> None:
+    """They go into one .venv."""
+    dev, rehearsal = pins(REQUIREMENTS / "dev.txt"), pins(REQUIREMENTS / "rehearsal.txt")
+    assert pins(REQUIREMENTS / "run.txt").items() <= dev.items()
+    assert rehearsal.items() <= dev.items()
+
+
+def test_every_requirement_is_imported_or_has_a_reason() -> None:
+    named = sources("run") | sources("rehearsal") | sources("dev")
+    unexplained = {dist for dist, (_, reason) in named.items() if not reason}
+    assert unexplained - imported("analysis", "plugins", "tests") == set()
+
+
+def test_every_import_is_a_requirement() -> None:
+    """What works only because another package needs it breaks at the next `make relock`."""
+    own = {"proofmark", "pydantic-core"}  # pydantic documents its core's types as its interface
+    assert imported("analysis", "plugins") - own <= sources("run").keys()
+    assert (
+        imported("tests") - own <= (sources("run") | sources("rehearsal") | sources("dev")).keys()
+    )
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize(
+    "pattern", [REGISTRY_HOST, MACHINE_PATH], ids=["registry host", "path of one machine"]
+)
+def test_no_file_names_the_surroundings(pattern: re.Pattern[str]) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in repository_files()
+        for match in pattern.finditer(path.read_text(encoding="utf-8", errors="replace"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (REGISTRY_HOST, "https://" + "pypi" + ".org/simple", True),
+        (REGISTRY_HOST, "PyPI, Debian", False),
+        (MACHINE_PATH, "cd " + "/" + "work/x", True),
+        (MACHINE_PATH, "'/" + "root'", True),
+        (MACHINE_PATH, "tests/work/x, {scratch}/work, /rootfs", False),
+    ],
+)
+def test_surroundings_are_recognised(pattern: re.Pattern[str], text: str, expected: bool) -> None:
+    assert bool(pattern.search(text)) is expected
+
+
+@pytest.mark.lint
+def test_one_version() -> None:
+    galaxy = yaml.safe_load((ROOT / "galaxy.yml").read_text())
+    assert galaxy["version"] == proofmark.__version__
+
+
+def marks_of(test: str) -> set[str]:
+    """Return the names of the marks of a test or class, and of the class that contains it.
+
+    `test` is a node id of pytest.
+
+    Raises:
+        StopIteration: there is no such test.
+    """
+    file, *names = test.split("::")
+    body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
+    marks: set[str] = set()
+    for name in names:
+        kinds = ast.ClassDef | ast.FunctionDef
+        found = next(each for each in body if isinstance(each, kinds) and each.name == name)
+        body = found.body
+        decorators = [ast.unparse(decorator) for decorator in found.decorator_list]
+        marks |= {mark for text in decorators for mark in re.findall(r"^pytest\.mark\.(\w+)", text)}
+    return marks
+
+
+def test_every_fault_has_a_test_and_a_control_in_its_tier() -> None:
+    """tests/conftest.py refuses a fault's test outside of the tier."""
+    faults = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
+    assert sorted(faults.keys() - fault_marks()) == []
+    for fault, entry in faults.items():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault)
+        assert entry.keys() == {"tier", "control", "outcome"}
+        assert isinstance(entry["outcome"], str) and entry["outcome"]
+        assert entry["tier"] in ("test", "soak")
+        assert ("soak" in marks_of(entry["control"])) is (entry["tier"] == "soak"), fault
+
+
+@pytest.mark.lint
+def test_every_allowed_skip_is_complete_and_exists() -> None:
+    for entry in tomllib.loads((ROOT / "tests/skips.toml").read_text()).get("skip", []):
+        assert entry.keys() == {"test", "missing", "commit", "date"}
+        assert isinstance(entry["date"], datetime.date)
+        file, *_, function = entry["test"].split("::")
+        assert f"def {function}(" in (ROOT / file).read_text(), entry["test"]

@@ -1,0 +1,202 @@
+"""Case files and suites: what is refused, what refers to what, and that one file is a benchmark."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.fixtures.kit import FAKE, Kit, make_kit
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.expressions import render
+
+SOURCE: dict[str, Any] = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 0.5}
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def refusal(kit: Kit) -> str:
+    with pytest.raises(BadInput) as error:
+        kit.benchmarks()
+    return str(error.value)
+
+
+def test_the_kits_own_cases_are_right() -> None:
+    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    assert {"hpcc", "imb-pingpong", "imb-collectives", "fio-cache"} <= set(
+        benchmarks.members("quick")
+    )
+    assert {"quick", "rehearsal"} <= set(benchmarks.suites)
+
+
+def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
+    recipe = ROOT / "spack-repo/spack_repo/proofmark/packages/npb/package.py"
+    (built,) = (
+        ast.literal_eval(line.value)
+        for line in ast.parse(recipe.read_text()).body
+        if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "PROGRAMS"
+    )
+    case = load_benchmarks(ROOT / "benchmarks").case("npb-btio")
+    for subtype, end in built.items():
+        names = {"class_": "A", "subtype": subtype}
+        asked = render(case.program, names, file="npb-btio.yml", key="program")
+        assert asked == f"bt.A.x.{end}"
+
+
+def test_a_case_joins_its_suites_and_its_id_is_its_file(kit: Kit) -> None:
+    kit.case("other", suites={})
+    assert list(kit.benchmarks().cases) == ["fake", "other"]
+    assert list(kit.benchmarks().members("quick")) == ["fake"]
+
+
+@pytest.mark.fault("unknown-case")
+def test_an_unknown_case_is_refused_with_the_nearest(kit: Kit) -> None:
+    assert kit.benchmarks().case("fake").title == "Fake"
+    with pytest.raises(BadInput, match="benchmarks: case: found unknown case 'fke', did you mean"):
+        kit.benchmarks().case("fke")
+
+
+@pytest.mark.fault("unknown-suite")
+def test_an_unknown_suite_is_refused_with_the_nearest(kit: Kit) -> None:
+    assert kit.benchmarks().suite("quick").title == "Quick"
+    with pytest.raises(BadInput, match=r"suites\.yml: suite: .*'quik', did you mean 'quick'\?"):
+        kit.benchmarks().suite("quik")
+
+
+@pytest.mark.fault("unknown-key")
+def test_an_unknown_key_is_refused_with_file_line_and_the_nearest(kit: Kit) -> None:
+    kit.benchmarks()
+    path = kit.case(lanch="mpi")
+    line = path.read_text(encoding="utf-8").splitlines().index("lanch: mpi") + 1
+    assert f"{path}:{line}: lanch: found unknown key, did you mean 'launch'?" in refusal(kit)
+
+
+def test_mistakes_of_several_files_are_named_together(kit: Kit) -> None:
+    kit.case("one", lanch="mpi")
+    kit.case("two", drop=["title"])
+    said = refusal(kit)
+    assert "one.yml" in said
+    assert "two.yml" in said
+
+
+def test_a_file_that_cannot_be_read_makes_no_others_mistaken(kit: Kit) -> None:
+    kit.case("borrower", read={"same_as": "fake"})
+    kit.case("fake", lanch="mpi")
+    assert "borrower.yml" not in refusal(kit)
+    (kit.cases / "suites.yml").unlink()
+    kit.case("fake")
+    assert refusal(kit).startswith(f"{kit.cases}/suites.yml: found No such file")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"sweep": {"sise": 1}}, "sweep.sise: found an axis that nothing uses: 'sise', did you"),
+        (
+            {"suites": {"quick": {"sweep": {"sise": 1}}}},
+            "suites.quick.sweep.sise: found an axis that nothing uses: 'sise', did you mean 'size'",
+        ),
+        (
+            {"suites": {"quik": {}}},
+            "suites.quik: found unknown suite 'quik', did you mean 'quick'",
+        ),
+        (
+            {"read": {"same_as": "fak"}},
+            "read.same_as: found no case with a reader of its own:",
+        ),
+        ({"metrics": {}}, "metrics: found no key for what is read: 'rate'"),
+        (
+            {"metrics": {"rate": {"unit": "GB/s", "better": "higher", "what": "x"}}},
+            "metrics.rate.unit: found GB/s; accepted: MB/s, as it is read",
+        ),
+        ({"launch": "ssh"}, "launch: found 'ssh'; accepted: Input should be 'mpi'"),
+        ({"cost": {}}, "cost.seconds: found nothing"),
+        ({"cost": {"seconds": float("inf")}}, "cost.seconds: found inf; accepted: "),
+        ({"inputs": {"a/b": "x"}}, "inputs.a/b: found 'a/b'"),
+        ({"inputs": {"run.sh": "x"}}, "run.sh is the kit's"),
+        ({"inputs": {"stdout": "x"}}, "stdout is the kit's"),
+        ({"output": "rc"}, "rc is the kit's"),
+        ({"environment": {"A B": 1}}, "environment.A B: found 'A B'"),
+        ({"sweep": {"ranks": {"cores": None}}}, "sweep.ranks: found {cores} without quotes"),
+    ],
+)
+def test_a_case_that_cannot_work_is_refused(
+    kit: Kit, changes: dict[str, Any], expected: str
+) -> None:
+    kit.case(**changes)
+    assert expected in refusal(kit)
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ({}, "exactly one of value, against and rule"),
+        ({"value": 1, "against": {"metric": "rate"}}, "exactly one of value, against and rule"),
+        ({"value": 1, "at_least": None}, "at_least, at_most or both"),
+        ({"value": 1, "kind": "published"}, "system: a published figure judges only its own"),
+        ({"value": float("nan")}, "references.0.value: found nan"),
+        ({"value": 0}, "references.0.value: found 0"),
+        ({"value": 1, "at_most": -1}, "references.0.at_most: found -1"),
+        ({"value": 1, "at_lest": 1}, "did you mean 'at_least'?"),
+        ({"value": 1, "metric": "rat"}, "references.0.metric: found unknown metric 'rat', did you"),
+        ({"value": 1, "where": {"sise": 1}}, "references.0.where: found unknown parameter 'sise'"),
+        ({"against": {"metric": "rte"}}, "references.0.against.metric: found unknown metric 'rte'"),
+        ({"against": {"metric": "rate", "case": "fak"}}, "against.case: found unknown case 'fak'"),
+        ({"against": {"metric": "rate", "where": {"x": 1}}}, "against.where: found unknown param"),
+        (
+            {"against": {"metric": "rate", "times": "{rnks}"}},
+            "times: found unknown parameter",
+        ),
+        ({"against": {"metric": "rate", "times": "ranks"}}, "against.times: found 'ranks'"),
+    ],
+)
+def test_a_reference_that_could_never_judge_is_refused(
+    kit: Kit, reference: dict[str, Any], expected: str
+) -> None:
+    kit.case(references=[{**SOURCE, **reference}])
+    assert expected in refusal(kit)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"value": 1},
+        {"value": 1, "where": {"size": 2, "benchmark": "FAKE", "placement": "close", "ranks": 4}},
+        {"against": {"metric": "rate", "where": {"size": 1}, "times": "{max(size, ranks)}"}},
+        {"against": {"metric": "rate", "case": "other"}},
+    ],
+)
+def test_a_reference_by_what_figures_carry_is_accepted(kit: Kit, reference: dict[str, Any]) -> None:
+    kit.case("other", read={"same_as": "fake"})
+    kit.case(references=[{**SOURCE, **reference}])
+    assert kit.benchmarks().case("fake").references
+
+
+def test_a_borrowed_reader_is_the_lenders(kit: Kit) -> None:
+    kit.case("other", read={"same_as": "fake"})
+    benchmarks = kit.benchmarks()
+    assert benchmarks.case("other").reader() == benchmarks.case("fake").reader()
+
+
+@pytest.mark.parametrize("source", ["hpcc", "fio-cache"])
+def test_copying_a_file_makes_a_new_benchmark(tmp_path: Path, source: str) -> None:
+    shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+    folder = tmp_path / "benchmarks"
+    shutil.copy(folder / f"{source}.yml", folder / "brand-new.yml")
+    benchmarks = load_benchmarks(folder)
+    assert benchmarks.case("brand-new") == benchmarks.case(source)
+    assert "brand-new" in benchmarks.members("quick")
+
+
+def test_the_fake_case_is_what_yaml_makes_of_it(kit: Kit) -> None:
+    text = (kit.cases / "fake.yml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == FAKE

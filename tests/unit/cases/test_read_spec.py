@@ -1,0 +1,98 @@
+"""The models of a `read:` block refuse what cannot work, and say what they would accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+from tests.folders import BENCHMARKS
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.reader.engine import read_output
+from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
+
+ADAPTER: TypeAdapter[ReadSpec | SameAs] = TypeAdapter(ReadBlock)
+ROW = {"begins": "T .*", "match": r"T (?P<n>\S+) (?P<time>\S+)", "metrics": {"time": "s"}}
+
+
+def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Return a block that is right but for the changes."""
+    right = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
+    return {**right, **changes}
+
+
+def refusal(given: object) -> str:
+    with pytest.raises(ValidationError) as caught:
+        ADAPTER.validate_python(given)
+    return "\n".join(f"{error['loc']} {error['msg']}" for error in caught.value.errors())
+
+
+def test_a_right_block_is_taken() -> None:
+    spec = ADAPTER.validate_python(block())
+    assert isinstance(spec, ReadSpec)
+    assert spec.metrics == {"time": "s"}
+    [reading] = read_output(spec, "mine", "T 3 0.5\n")
+    assert (reading.benchmark, reading.value, reading.parameters) == ("mine", 0.5, {"n": 3})
+
+
+def test_same_as_is_its_own_model_and_takes_nothing_else() -> None:
+    assert ADAPTER.validate_python({"same_as": "hpl"}) == SameAs(same_as="hpl")
+    assert "finds" in refusal({"same_as": "hpl", "finds": "row"})
+    # A mistake in one is not reported as a mistake in both.
+    assert "same_as" not in refusal(block(find="row"))
+
+
+def table(**changes: Any) -> dict[str, Any]:
+    right = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
+    return {"tables": [{**right, **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (block(find="x"), "Extra inputs"),
+        ({"finds": "row"}, "neither text nor json"),
+        (block({"rows": []}), "neither tables nor rows nor keys"),
+        (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
+        (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
+        (block({"facts": [r"(?P<nn>\d+)"]}), "'nn' is not a parameter of this block, did you mean"),
+        (block({"context": [{"match": "x", "resets": ["m"]}]}), "'m' is not a parameter"),
+        (block({"expects": ["tim"]}), "'tim' is not a metric of this block, did you mean 'time'?"),
+        (block({"needs": ["n", "q"]}), "'q' is not a parameter"),
+        (block({"rows": [{**ROW, "metrics": {"tme": "s"}}]}), "'tme' is not a group of match"),
+        (block({"rows": [{**ROW, "count": "(?P<count>x)"}]}), r"no group (?P<count>\d+)"),
+        (block({"reject": ["(?i)error"]}), "the patterns do not go together"),
+        (block(table(columns={"Size": {}})), "none holds a metric"),
+        (block(table(columns={"Size": {"metric": "time"}})), "a column with metric"),
+        (block(table(columns={"S": {"parameter": "n", "accept": "x"}})), "accept, parameter"),
+        (
+            block(table(columns={"Size": {"metric": "time", "unit": "us"}})),
+            "metric 'time' in two units: 'us', 's'",
+        ),
+        (block(table(gives_up="time-out")), "no group (?P<reason>"),
+        (block({"keys": [{"match": "(?P<key>x)", "metrics": {}}]}), "no group 'value'"),
+        (block(parameters={"n": "integer"}), "'int', 'real', 'word'"),
+        (block(json={"each": {"j": "a[["}, "values": {}}), "'a[[' is not a JMESPath expression"),
+        (block(json={"each": {"j": 1}, "values": {}}), "1 is not a JMESPath expression in quotes"),
+        (
+            block(json={"each": {}, "values": {}, "parameters": {"m": "a"}}),
+            "'m' is not a parameter",
+        ),
+    ],
+)
+def test_a_wrong_block_is_refused(given: dict[str, Any], message: str) -> None:
+    assert message in refusal(given)
+
+
+@pytest.mark.parametrize("case", sorted(load_benchmarks(BENCHMARKS).cases))
+def test_a_block_survives_being_written_and_read_again(case: str) -> None:
+    spec = load_benchmarks(BENCHMARKS).case(case).reader()
+    written = spec.model_dump_json(by_alias=True, exclude_unset=True)
+    again = ReadSpec.model_validate_json(written)
+    assert again.model_dump_json(by_alias=True, exclude_unset=True) == written
+
+
+def test_the_schema_of_a_block_can_be_made() -> None:
+    schema = ADAPTER.json_schema()
+    assert {"ReadSpec", "SameAs", "TextSpec", "JsonSpec"} <= schema["$defs"].keys()

@@ -1,0 +1,421 @@
+"""The command line: what it prints, and the exit codes of the contract."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+from tests.folders import ROOT
+from tests.processes import running
+
+from proofmark.cli.main import COMMANDS, main, parser
+from proofmark.judge.judging import judge_and_write
+from proofmark.runs.run import Run
+
+SAMPLES = ROOT / "benchmarks" / "samples"
+
+
+@pytest.fixture
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    """Return a checkout with a site, which is the current folder."""
+    made = make_kit(tmp_path)
+    shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
+    return made
+
+
+@pytest.fixture
+def output(kit: Kit) -> Path:
+    """Return a sound output of the kit's case."""
+    path = kit.folder / "out.txt"
+    path.write_text("size 1\nrate 100\nEND\n", encoding="utf-8")
+    return path
+
+
+def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Return exit code, what was printed, and what was complained."""
+    code = main([str(argument) for argument in arguments])
+    return code, *capsys.readouterr()
+
+
+def judgeable(kit: Kit, value: float = 100) -> None:
+    reference = {"metric": "rate", "kind": "derived", "source": "s", "at_least": 1}
+    kit.case(references=[{**reference, "value": value, "where": {"size": 1}}])
+
+
+def executed(kit: Kit, capsys: pytest.CaptureFixture[str]) -> Run:
+    run = kit.run()
+    assert called(capsys, "execute", run.folder)[0] == 0
+    return run
+
+
+class TestUsage:
+    @pytest.mark.parametrize("verb", COMMANDS)
+    def test_every_command_explains_itself_with_an_example(
+        self, capsys: pytest.CaptureFixture[str], verb: str
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main([verb, "--help"])
+        assert stopped.value.code == 0
+        assert f"example: proofmark {verb} " in capsys.readouterr().out
+
+    @pytest.mark.parametrize("verb", COMMANDS)
+    def test_the_examples_are_right(self, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+        with pytest.raises(SystemExit):
+            main([verb, "--help"])
+        example = capsys.readouterr().out.rpartition("example: proofmark ")[2].split()
+        assert example[0] == verb
+        assert callable(parser().parse_args(example).run)
+
+    @pytest.mark.parametrize(
+        ("words", "name"),
+        [
+            (["provide", "runs/r"], "record-software"),
+            (["-v", "programs", "runs/r"], "check-programs"),
+        ],
+    )
+    def test_an_old_command_is_refused_with_its_new_name(
+        self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
+    ) -> None:
+        assert main(words) == 3
+        assert f"a command that is called {name} now" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("command", ["modes", "scratch"])
+    @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
+    def test_an_old_verb_is_refused_with_its_new_name(
+        self, capsys: pytest.CaptureFixture[str], command: str, verb: str, name: str
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main([command, verb, "runs/r"])
+        assert stopped.value.code == 3
+        assert f"a verb that is called {name} now" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]
+    )
+    def test_wrong_usage_is_bad_input(
+        self, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 3
+        assert "usage: proofmark" in capsys.readouterr().err
+
+    def test_a_reader_that_has_seen_enough_is_no_error_and_no_verdict(self) -> None:
+        code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+        started = subprocess.Popen(
+            [sys.executable, "-c", code, "cases", "--schema"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        )
+        with running(started) as process:
+            assert process.stdout
+            assert process.stderr
+            process.stdout.close()
+            assert process.stderr.read() == b""
+        assert process.returncode == 141
+
+    def test_what_the_system_refuses_is_said_in_one_line(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = kit.run()
+        (run.folder / "lock").mkdir()
+        code, _, said = called(capsys, "status", run.folder)
+        assert (code, said.count("\n")) == (3, 1)
+        assert said.startswith("proofmark: [Errno 21] Is a directory")
+
+
+class TestCases:
+    def test_it_lists_cases_with_suites_and_metrics(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kit.case("other", suites={}, title="A [bracketed] title")
+        code, printed, _ = called(capsys, "cases")
+        lines = [line.split() for line in printed.splitlines()]
+        assert code == 0
+        assert ["fake", "quick", "rate", "Fake"] in lines
+        assert ["other", "–", "rate", "A", "[bracketed]", "title"] in lines
+
+    def test_it_lists_those_of_a_suite(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+        kit.case("other", suites={})
+        assert "other" not in called(capsys, "cases", "--suite", "quick")[1]
+        code, _, said = called(capsys, "cases", "--suite", "quik")
+        assert code == 3
+        assert "did you mean 'quick'?" in said
+
+    def test_a_check_says_nothing_or_all_mistakes(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert called(capsys, "cases", "--check") == (0, "", "")
+        kit.case("one", lanch="x")
+        kit.case("two", program="")
+        code, printed, said = called(capsys, "cases", "--check")
+        assert (code, printed, said.count("\n")) == (3, "", 2)
+        assert all(line.startswith("proofmark: ") for line in said.splitlines())
+
+
+class TestRead:
+    def test_a_sound_output_is_a_list_of_readings(
+        self, output: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, printed, _ = called(capsys, "read", "fake", output, "--format", "json")
+        (row,) = json.loads(printed)
+        expected = {"case": "fake", "benchmark": "FAKE", "metric": "rate", "value": 100.0}
+        expected |= {"unit": "MB/s", "parameters": {"size": 1}, "valid": True, "reason": ""}
+        assert (code, {key: row[key] for key in expected}) == (0, expected)
+
+    def test_the_formats_say_the_same(
+        self, output: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        _, printed, _ = called(capsys, "read", "fake", output, "--format", "csv")
+        (row,) = csv.DictReader(io.StringIO(printed))
+        assert (row["value"], json.loads(row["parameters"])) == ("100.0", {"size": 1})
+        words = called(capsys, "read", "fake", output)[1].split()
+        assert words[-5:] == ["FAKE", "rate", "100", "MB/s", "size=1"]
+
+    @pytest.mark.fault("output-truncated")
+    def test_good_rows_are_printed_also_when_something_is_invalid(
+        self, kit: Kit, output: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        cut = kit.folder / "cut.txt"
+        cut.write_text("size 2\nrate 50\n", encoding="utf-8")
+        code, printed, _ = called(capsys, "read", "fake", output, cut, "--format", "json")
+        assert [(row["value"], row["valid"]) for row in json.loads(printed)] == [
+            (100, True),
+            (50, False),
+        ]
+        assert code == 2
+        assert "INVALID: " in called(capsys, "read", "fake", cut)[1]
+
+    @pytest.mark.parametrize("content", [b"", b"\xff\x00\x1b[2J", b"rate x"])
+    def test_no_output_makes_it_fall_over(
+        self, output: Path, capsys: pytest.CaptureFixture[str], content: bytes
+    ) -> None:
+        output.write_bytes(content)
+        for form in ("json", "csv", "table"):
+            assert called(capsys, "read", "fake", output, "--format", form)[0] == 2
+
+    def test_a_file_that_is_not_there_is_bad_input(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, _, said = called(capsys, "read", "fake", "gone.txt")
+        assert (code, said.count("\n")) == (3, 1)
+        assert "gone.txt: found No such file" in said
+        assert called(capsys, "read", "fake", kit.folder)[0] == 3
+
+    @pytest.mark.fault("unknown-case")
+    def test_an_unknown_case_is_bad_input(
+        self, output: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, _, said = called(capsys, "read", "fke", output)
+        assert code == 3
+        assert "unknown case 'fke', did you mean 'fake'?" in said
+
+
+class TestPlan:
+    SITE = ("-i", "inventory/local", "-l", "local")
+
+    def test_its_json_is_that_of_the_contract(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, printed, _ = called(capsys, "plan", *self.SITE, "--json")
+        plan = json.loads(printed)
+        assert code == 0
+        assert {"digest", "groups", "totals"} <= plan.keys()
+        assert {"mode", "environment", "jobs"} <= plan["groups"][0].keys()
+        assert {"nodes", "steps"} <= plan["groups"][0]["jobs"][0].keys()
+        assert {"jobs", "steps", "node_hours", "bytes", "wall_s"} <= plan["totals"].keys()
+        assert list(kit.folder.glob("runs*")) == []
+
+    def test_it_shows_steps_and_costs(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+        kit.case(cost={"seconds": 1800, "bytes": 1 << 30})
+        _, printed, _ = called(capsys, "plan", *self.SITE)
+        assert "0002-fake-2" in printed
+        assert "1 jobs, 2 steps, 1.00 node-hours, about 1 h 00 min" in printed
+        assert "2.0 GiB to scratch, 1.0 GiB at one time" in printed
+
+    def test_it_makes_a_run_and_goes_on_with_it(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = json.loads(called(capsys, "plan", *self.SITE, "--create")[1])
+        again = json.loads(called(capsys, "plan", *self.SITE, "--create")[1])
+        assert (first["continued"], again["continued"]) == (False, True)
+        assert first["run"] == again["run"]
+        assert first["packages"] == ["fake"]
+        code, _, said = called(capsys, "plan", *self.SITE, "--create", "--run-id", "../up")
+        assert (code, said[:28]) == (3, "proofmark: run_id: found '..")
+
+    @pytest.mark.fault("unknown-suite")
+    def test_an_unknown_suite_is_bad_input(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, _, said = called(capsys, "plan", *self.SITE, "--suite", "quik")
+        assert code == 3
+        assert "unknown suite 'quik', did you mean 'quick'?" in said
+
+    @pytest.mark.fault("two-sites")
+    def test_two_sites_are_bad_input(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+        code, _, said = called(capsys, "plan", "-i", "inventory/other", *self.SITE)
+        assert code == 3
+        assert "found 2 sites" in said
+
+    @pytest.mark.fault("empty-sweep")
+    def test_an_empty_sweep_is_bad_input(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kit.case(sweep={"size": "{doubling(2, 1)}"})
+        code, _, said = called(capsys, "plan", *self.SITE)
+        assert code == 3
+        assert "fake.yml: sweep.size: found '{doubling(2, 1)}', which gives no point" in said
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("value", "strict", "code"), [(100, [], 0), (101, [], 1), (100, ["--strict"], 4)]
+    )
+    def test_its_exit_code_is_the_answer(
+        self,
+        kit: Kit,
+        capsys: pytest.CaptureFixture[str],
+        value: float,
+        strict: list[str],
+        code: int,
+    ) -> None:
+        judgeable(kit, value)
+        run = executed(kit, capsys)
+        before = snapshot(run.folder)
+        assert called(capsys, "verdict", run.folder, *strict)[0] == code
+        assert snapshot(run.folder) == before
+
+    def test_the_brief_form_ends_with_three_lines_on_stderr(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        judgeable(kit, 101)
+        run = executed(kit, capsys)
+        code, printed, said = called(capsys, "verdict", run.folder, "--json", "--brief")
+        brief = json.loads(printed)
+        assert (code, brief["meaning"]) == (1, "FAIL")
+        assert said.splitlines() == brief["lines"]
+        assert brief["lines"][2].startswith(f"report: {run.folder}/report.html; next: proofmark ")
+        assert {"run", "counts", "coverage", "retest", "fleet"} < brief.keys()
+
+    def test_nothing_judged_is_no_pass(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+        code, printed, _ = called(capsys, "verdict", executed(kit, capsys).folder)
+        assert code == 4
+        assert "0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED" in printed
+        assert "2 of 2 steps measured, 0 figures twice" in printed
+
+    def test_a_hole_in_the_coverage_is_more_than_a_failure(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        judgeable(kit, 101)
+        run = executed(kit, capsys)
+        (steps_of(run)[1] / "rc").unlink()
+        code, printed, _ = called(capsys, "verdict", run.folder, "--json")
+        verdict = json.loads(printed)
+        assert code == 2
+        assert verdict["coverage"]["missing"] == [steps_of(run)[1].name]
+        assert (verdict["run"], verdict["counts"]["FAIL"]) == (run.id, 1)
+
+    def test_garbage_of_every_kind_can_be_judged_and_shown(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kit.program(r"printf '\000\377\033[31m[/red] ]]>'; printf '\000\007[bold]\377' >&2; exit 9")
+        run = executed(kit, capsys)
+        code, printed, _ = called(capsys, "verdict", run.folder)
+        assert code == 2
+        assert "exit code 9" in printed
+        assert "[bold]" in printed
+        assert json.loads(called(capsys, "verdict", run.folder, "--json")[1])
+        judge_and_write(run)
+        suite = ElementTree.parse(run.folder / "junit.xml").getroot()
+        assert "exit code 9" in next(suite.iter("error")).get("message", "")
+
+    @pytest.mark.parametrize("damaged", ["plan.json", "software.json", "inputs/site.json"])
+    def test_a_damaged_run_is_bad_input(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str], damaged: str
+    ) -> None:
+        run = executed(kit, capsys)
+        (run.folder / damaged).write_text("{}", encoding="utf-8")
+        code, _, said = called(capsys, "verdict", run.folder)
+        assert code == 3
+        assert damaged in said
+        assert called(capsys, "verdict", kit.folder)[0] == 3
+
+
+class TestStatus:
+    def test_it_says_how_far_a_run_is(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+        run = kit.run()
+        assert "0/2 steps" in called(capsys, "status", "runs/latest")[1]
+        called(capsys, "execute", run.folder)
+        code, printed, _ = called(capsys, "status", run.folder, "--json")
+        status = json.loads(printed)
+        assert (code, status["done"], status["steps"], status["active"]) == (0, 2, 2, False)
+        assert set(status["states"].values()) == {"done"}
+        assert called(capsys, "status", run.folder, "--watch")[1] == f"{run.id}: 2/2 steps\n"
+
+
+class TestExtending:
+    """Design: adding a benchmark is one file."""
+
+    @pytest.mark.parametrize(
+        ("source", "sample"),
+        [("hpcc", "hpcc-1.5.0_N4000_n2"), ("fio-cache", "fio-3.33_4m_2m_n2_shared")],
+    )
+    def test_a_copied_case_is_listed_planned_and_read(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        source: str,
+        sample: str,
+    ) -> None:
+        shutil.copytree(ROOT / "benchmarks", tmp_path / "benchmarks")
+        shutil.copytree(ROOT / "inventory" / "local", tmp_path / "inventory" / "local")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.delenv("PROOFMARK_SITE", raising=False)
+        cases = tmp_path / "benchmarks"
+        shutil.copy(cases / f"{source}.yml", cases / "brand-new.yml")
+
+        assert "\nbrand-new " in called(capsys, "cases", "--suite", "quick")[1].replace("\n ", "\n")
+        site = ("-i", "inventory/local", "-l", "local")
+        _, printed, said = called(capsys, "plan", *site, "--suite", "quick", "--json")
+        assert said == ""
+        steps = json.loads(printed)["groups"][0]["jobs"][0]["steps"]
+        assert like(steps, "brand-new") == like(steps, source) != []
+
+        (output,) = [path for path in SAMPLES.glob(f"{sample}.*") if "expected" not in path.name]
+        found: dict[str, Any] = {}
+        for case in (source, "brand-new"):
+            code, printed, _ = called(capsys, "read", case, output, "--format", "json")
+            found[case] = code, [{**row, "case": ""} for row in json.loads(printed)]
+        assert found["brand-new"] == found[source]
+        assert found[source][0] == 0
+
+
+def like(steps: list[dict[str, Any]], case: str) -> list[str]:
+    """Return what the steps of `case` do, without who they are."""
+    return [
+        yaml.safe_dump({key: value for key, value in step.items() if key not in ("id", "case")})
+        for step in steps
+        if step["case"] == case
+    ]
+
+
+def test_what_judges_is_loaded_only_by_what_judges() -> None:
+    """An acceptance calls a dozen commands, and these libraries take longer than most of them."""
+    code = "import sys, proofmark.cli.main; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

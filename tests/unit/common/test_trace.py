@@ -1,0 +1,113 @@
+"""The trace of calls: what it has of each, and what it never has."""
+
+from __future__ import annotations
+
+import logging
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.fixtures.kit import make_kit
+
+from proofmark.cli.main import main
+from proofmark.common.command import TRACE, run_command
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.remote_shell import RemoteShell
+from proofmark.runs.checksums import SIGNATURE
+from proofmark.site.firmware import Firmware
+
+
+@pytest.fixture(autouse=True)
+def untraced() -> Iterator[None]:
+    yield
+    for handler in list(TRACE.handlers):
+        TRACE.removeHandler(handler)
+        handler.close()
+    TRACE.setLevel(logging.NOTSET)
+
+
+def test_a_call_is_traced_with_its_exit_code_and_duration(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "proofmark.trace"):
+        done = run_command(["sh", "-c", "cat; exit 3"], text="secret input")
+    assert (done.returncode, done.stdout) == (3, "secret input")
+    (line,) = caplog.messages
+    assert re.fullmatch(r"sh -c 'cat; exit 3': exit code 3 after \d+\.\d{3} s", line)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["no-such-program"], FileNotFoundError),
+        (["sleep", "60"], subprocess.TimeoutExpired),
+    ],
+)
+def test_a_call_that_fails_is_traced_with_its_error(
+    caplog: pytest.LogCaptureFixture, words: list[str], error: type[Exception]
+) -> None:
+    with caplog.at_level(logging.INFO, "proofmark.trace"), pytest.raises(error):
+        run_command(words, timeout_s=0.05)
+    assert f": {error.__name__} after " in caplog.messages[0]
+
+
+def test_without_the_option_nothing_is_traced(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command(["sh", "-c", "exit 0"])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_request_to_a_bmc_is_traced_without_credentials(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Emulator(["n1"], tmp_path / "bmc") as emulator:
+        facts = {"back_end": "redfish", "port": emulator.port, "ca": str(emulator.ca)}
+        firmware = Firmware.model_validate({**facts, "auth": "session", "bmc": "127.9.0.1"})
+        context = BackEndContext(firmware, Credentials(USER, PASSWORD), RemoteShell(["true"], 1))
+        with caplog.at_level(logging.INFO, "proofmark.trace"):
+            back_end(context).read(Host("n1", emulator.address("n1")), {})
+    assert any(line.startswith("GET https://127.9.") for line in caplog.messages)
+    assert all(": status 20" in line for line in caplog.messages)
+    assert PASSWORD not in caplog.text
+
+
+def test_the_option_writes_the_trace_into_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_kit(tmp_path).run()
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    traced = run.files.trace.read_text()
+    assert re.search(r"^\S+ sh -s: exit code 0 after ", traced, re.MULTILINE)
+    assert traced in capsys.readouterr().err
+
+
+def test_a_run_whose_trace_is_a_link_is_worked_on_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_kit(tmp_path / "kit").run()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("")
+    run.files.trace.symlink_to(elsewhere)
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert elsewhere.read_text() == ""
+    messages = capsys.readouterr().err
+    assert f"the run gets no trace: {run.files.trace}" in messages
+    assert "sh -s: exit code 0" in messages
+
+
+def test_words_of_others_cannot_write_lines_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "proofmark.trace"):
+        run_command(["sh", "-c", ":", "n1\n2026-01-01 ssh n2: exit code 0\x1b[2J"])
+    (line,) = caplog.messages
+    assert line.isprintable()
+
+
+def test_a_signed_run_stays_as_it_was_signed(tmp_path: Path) -> None:
+    run = make_kit(tmp_path).run()
+    (run.folder / SIGNATURE).write_text("signature\n")
+    assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
+    assert not run.files.trace.exists()

@@ -1,0 +1,141 @@
+"""A program started several times at once, and memory that it is bound to: what is staged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.reader.engine import read_output
+from proofmark.jobs.execute import execute
+from proofmark.jobs.scripts import write_scripts
+from proofmark.plan.expansion import make_plan
+from proofmark.records.read import Record, read_run
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.start import start_or_continue
+from proofmark.site.machine import Machine
+from proofmark.site.node.topology import Topology
+
+SAMPLES = ROOT / "benchmarks" / "samples"
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.program(
+        'echo "# fake"; echo "# more"; echo "size 1"; echo "rate 100"; echo END; pwd >where'
+    )
+    return made
+
+
+def staged(kit: Kit, **sweep: object) -> Run:
+    kit.case(launch="mpi", copies="{pairs}", sweep={"size": 1, "pairs": 2, "ranks": 4, **sweep})
+    symbols = {"cores": 4, "nodes": 1, "memory_bytes": 8 << 30}
+    seen = Topology.from_lstopo("pack:2 [numa(memory=4GiB)] core:2 pu:1")
+    site = kit.site()
+    plan = make_plan(kit.benchmarks(), "quick", site, Machine(symbols, seen))
+    runs = kit.folder / "runs"
+    name = f"run{len([*runs.glob('*')])}"
+    run, _ = start_or_continue(runs, plan, kit.benchmarks(), site, "", run_id=name)
+    write_scripts(run.folder, plan, kit.software(), kit.folder / "scratch", "none")
+    return run
+
+
+def test_every_copy_has_ranks_and_output_of_its_own(kit: Kit) -> None:
+    run = staged(kit)
+    (folder,) = steps_of(run)
+    done = subprocess.run(["sh", str(folder / "run.sh")], check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    out = (folder / "stdout").read_text().splitlines()
+    assert [line for line in out if line.startswith("# copy")] == ["# copy 1 of 2", "# copy 2 of 2"]
+    assert out.count("rate 100") == 2
+    # The fake launcher starts one rank a copy: of copy i that with the number i.
+    bound = json.loads((folder / "binding.json").read_text())
+    assert sorted(entry["rank"] for entry in bound) == [0, 1]
+    assert (folder / "copy-1" / "where").read_text() != (folder / "copy-2" / "where").read_text()
+
+
+def test_a_copy_that_fails_fails_the_step(kit: Kit) -> None:
+    kit.program('[ "$FIRST_RANK" = 0 ] || exit 7')
+    (folder,) = steps_of(staged(kit))
+    done = subprocess.run(["sh", str(folder / "run.sh")], check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 7
+    assert (folder / "rc").read_text() == "7\n"
+
+
+def test_each_pair_of_osu_is_a_figure_of_its_own() -> None:
+    reader = load_benchmarks(ROOT / "benchmarks").case("osu-contention").reader()
+    one = "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n4096  100.5\n"
+    title, rest = one.split("\n", 1)
+    pairs = enumerate((rest, rest.replace("100.5", "90.25")), start=1)
+    text = "".join(f"{title}\n# copy {copy} of 2\n{output}" for copy, output in pairs)
+    found = read_output(reader, "osu-contention", text)
+    assert [(row.parameters["pair"], row.value) for row in found] == [(1, 100.5), (2, 90.25)]
+    assert all(row.valid for row in found)
+
+
+def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
+    (folder,) = steps_of(staged(kit, memory="ddr", pairs=1))
+    text = (folder / "run.sh").read_text()
+    assert 'numactl --membind=0,1 sh "$HERE/run.sh" --bind ' in text
+    (free,) = steps_of(staged(kit, pairs=1))
+    assert "numactl --" not in (free / "run.sh").read_text()
+
+
+def together(kit: Kit, delays: str) -> Sequence[Record]:
+    """Run two copies that each measure for half a second, after `delays` by their first rank."""
+    kit.program(
+        f'sleep $(echo {delays} | cut -d" " -f$((FIRST_RANK + 1))); sleep 0.5; '
+        'echo "# OSU MPI Bandwidth Test v7.4"; echo "# Size      Bandwidth (MB/s)"; '
+        'echo "1 $((100 + FIRST_RANK * 50)).0"'
+    )
+    case = yaml.safe_load((ROOT / "benchmarks" / "osu-contention.yml").read_text())
+    reader = yaml.safe_load((ROOT / "benchmarks" / "osu-latency.yml").read_text())["read"]
+    kit.case(
+        launch="mpi",
+        copies=2,
+        concurrent={**case["concurrent"], "seconds": "{0.5 * bandwidth / bandwidth}"},
+        sweep={"size": 1, "ranks": 2},
+        read=reader,
+        metrics=case["metrics"],
+    )
+    run = kit.run(run_id="mine")
+    execute(run, "none", lambda line: None)
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+
+
+@pytest.mark.fault("copies-apart")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) -> None:
+    first, second, spread = together(kit, "0 0.6" if injected else "0 0")
+    assert (first.parameters["pair"], second.parameters["pair"]) == (1, 2)
+    assert (spread.metric, spread.value, spread.unit) == ("bandwidth_spread", 40, "%")
+    assert "pair" not in spread.parameters
+    for record in (first, second, spread):
+        assert record.valid is not injected
+    assert injected == ("2 copies measured at the same time for 0.00 s of 0.5" in first.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "missing or damaged"),
+        ("[]", "0 of 2 copies said when they ran"),
+        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies said when they ran"),
+    ],
+)
+def test_copies_that_do_not_say_when_they_ran(kit: Kit, text: str, reason: str) -> None:
+    together(kit, "0 0")
+    run = open_run(kit.folder / "runs" / "mine")
+    (folder,) = steps_of(run)
+    (folder / "copies.json").write_text(text)
+    found = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert all(reason in record.reason for record in found)
+    assert found

@@ -1,0 +1,309 @@
+"""Steps that nodes measure by themselves: planned once, staged once, read a node at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import SOUND, SYMBOLS, Kit, make_kit, topology
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json
+from proofmark.jobs.execute import execute
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import Request, SchedulerError
+from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
+from proofmark.runs.run import Run
+from proofmark.site.machine import Machine
+
+HERE = os.uname().nodename.partition(".")[0]
+PAIR = Step(
+    id="",
+    case="",
+    repeat=1,
+    nodes=[],
+    ranks=2,
+    threads=1,
+    placement="",
+    parameters={},
+    derived={},
+    package="",
+    program="",
+    launch="mpi",
+    arguments=[],
+    environment={},
+    inputs={},
+    output="",
+    variants={},
+    cpus=[],
+    seconds=1,
+    timeout=1,
+    bytes=0,
+    scope="each-pair",
+)
+HOSTS = ("node1", "node2", "node10", HERE)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    return made
+
+
+def planned(kit: Kit, scope: str = "each-node", hosts: tuple[str, ...] = HOSTS) -> Plan:
+    nodes = {"each-pair": 2}.get(scope, 1)
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
+    return kit.plan(site=kit.site(hosts=hosts))
+
+
+def run_of(kit: Kit, hosts: tuple[str, ...] = HOSTS) -> Run:
+    return kit.run(site=kit.site(hosts=hosts))
+
+
+def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> None:
+    """Write what a node leaves in a folder of a step."""
+    path = run.folder / "steps" / step.id / folder
+    path.mkdir(parents=True, exist_ok=True)
+    when = {"start": "", "end": "", "seconds": 1.0, "host": host, "timed_out": False}
+    (path / "when.json").write_text(json.dumps(when))
+    (path / "binding.json").write_text("[]")
+    (path / "stdout").write_text(f"size 1\nrate {rate}\nEND\n")
+    (path / "rc").write_text("0\n")
+
+
+def test_one_step_stands_for_all_the_nodes(kit: Kit) -> None:
+    made = planned(kit)
+    (step,) = made.steps()
+    assert step.instances() == {host: [host] for host in HOSTS}
+    assert made.totals.jobs == 1
+    many = planned(kit, hosts=tuple(f"n{number:04d}" for number in range(8305)))
+    assert len(json.dumps(many.model_dump(mode="json"))) < 3000
+
+
+def test_a_single_node_is_an_ordinary_step(kit: Kit) -> None:
+    (step,) = planned(kit, hosts=("localhost",)).steps()
+    assert (step.scope, step.nodes) == ("job", ["localhost"])
+
+
+@given(count=st.integers(3, 40))
+def test_pairings_are_disjoint_and_every_node_has_two(count: int) -> None:
+    nodes = [f"n{number:02d}" for number in range(count)]
+    met: dict[str, list[str]] = {node: [] for node in nodes}
+    for pairing in (1, 2, 3) if count % 2 else (1, 2):
+        step = PAIR.model_copy(update={"nodes": nodes, "pairing": pairing})
+        pairs = step.instances().values()
+        assert step.measurements == len(pairs)
+        busy = [node for pair in pairs for node in pair]
+        assert len(busy) == len(set(busy))
+        for one, other in pairs:
+            met[one].append(other)
+            met[other].append(one)
+    assert all(len(set(others)) == 2 for others in met.values())
+
+
+def test_a_site_that_limits_jobs_gets_several_of_them(kit: Kit) -> None:
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": 3})
+    planned(kit)
+    made = kit.plan(site=site.model_copy(update={"partition": partition}))
+    assert [len(job.nodes) for group in made.groups for job in group.jobs] == [3, 1]
+    assert sorted(host for step in made.steps() for host in step.instances()) == sorted(HOSTS)
+
+
+@pytest.mark.parametrize(("most", "sizes"), [(3, [1, 2]), (None, [1, 2, 4])])
+def test_no_job_of_nodes_that_work_together_is_larger_than_the_site_allows(
+    kit: Kit, most: int | None, sizes: list[int]
+) -> None:
+    kit.case(suites={"quick": {"sweep": {"size": 1, "nodes": "{doubling(1, nodes)}"}}})
+    kit.program()
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": most})
+    machine = Machine({**SYMBOLS, "nodes": 4}, topology())
+    made = make_plan(
+        kit.benchmarks(), "quick", site.model_copy(update={"partition": partition}), machine
+    )
+    assert [len(step.nodes) for step in made.steps()] == sizes
+    told = ["fake: more than 3 nodes together: nodes_per_job"]
+    assert made.left_out == (told if most else [])
+
+
+@pytest.mark.parametrize("scope", ["job", "each-pair"])
+def test_two_nodes_together_are_refused_where_a_job_may_have_one(kit: Kit, scope: str) -> None:
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": 2}}})
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    with pytest.raises(BadInput, match=r"fake.yml: sweep.nodes: found 2 nodes .*nodes_per_job"):
+        kit.plan(site=site.model_copy(update={"partition": partition}))
+
+
+def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
+    made = planned(kit, hosts=("n1", "n2", "n3"))
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(made.model_dump(mode="json")))
+    assert '"n[1-3]"' in path.read_text()
+    assert read_json(path, Plan) == made
+
+
+@pytest.fixture
+def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A run whose scheduler heads jobs of several nodes, as "none" does not."""
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    return run_of(kit)
+
+
+def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    script = staged.folder / "steps" / step.id / "run.sh"
+    subprocess.run(["sh", str(script)], check=True, stdin=subprocess.DEVNULL)
+    own = script.parent / HERE
+    assert (own / "rc").read_text() == "0\n"
+    assert "rate 100" in (own / "stdout").read_text()
+    assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
+    found = judge_run(staged).coverage
+    assert (found.expected, found.measured) == (4, 1)
+
+
+@pytest.mark.parametrize(("absent", "measures"), [("node1", False), ("node10", True)])
+def test_a_pair_is_not_measured_without_its_other_node(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, absent: str, measures: bool
+) -> None:
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    planned(kit, "each-pair")
+    step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
+    assert f"{HERE}+node1" in step.instances()
+    folder = kit.folder / "runs/latest/steps" / step.id
+    command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    assert (folder / f"{HERE}+node1" / "rc").exists() == measures
+
+
+@pytest.mark.fault("mode-unproven")
+@pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
+def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    submitted: list[str] = []
+
+    def submit(self: object, script: Path, request: Request) -> str:
+        submitted.append(script.read_text())
+        raise SchedulerError("enough is known")
+
+    monkeypatch.setattr(NoScheduler, "submit", submit)
+    nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
+    run, said = run_of(kit), list[str]()
+    lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
+    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: lacking)
+    execute(run, "none", said.append)
+    (stopped, *others) = judge_run(run).coverage.stopped
+    if scope == "job":
+        assert submitted == []
+        assert "NOT RUN: node2: NOT_APPLIED" in said[0]
+        assert "its nodes are not available: node2: NOT_APPLIED: MemoryMode=Cache" in stopped
+        return
+    (script,) = submitted
+    assert "\nNODES=3\n" in script
+    assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
+    assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
+    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: {})  # the control
+    execute(run, "none", said.append)
+    assert "\nNODES=4\n" in submitted[1]
+
+
+@pytest.mark.fault("node-without-result")
+def test_a_node_without_a_result_is_named(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    for host in HOSTS[:-1]:
+        measured(staged, step, host, host)
+    answer = judge_run(staged)
+    assert answer.coverage.missing == (f"{step.id}: {HERE}",)
+    assert answer.exit_code() == 2
+    measured(staged, step, HERE, HERE)
+    assert judge_run(staged).coverage.missing == ()
+    assert judge_run(staged).coverage.measured == 4
+
+
+@pytest.mark.fault("folder-of-another-node")
+def test_a_figure_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    wrong = {"node2": "node10", "node10": "node2"}  # as a list sorted as text would have it
+    for number, host in enumerate(HOSTS):
+        measured(staged, step, host, wrong.get(host, host), rate=number + 1)
+    by_node = {result.record.node: result for result in judge_run(staged).results}
+    assert by_node["node10"].reason == "measured on node10, in the folder of node2"
+    assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
+    for number, host in enumerate(HOSTS):
+        measured(staged, step, host, host, rate=number + 1)
+    figures = {each.record.node: each.record.value for each in judge_run(staged).results}
+    assert figures == {host: number + 1 for number, host in enumerate(HOSTS)}
+
+
+def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
+    (step,) = staged.plan.steps()
+    for host in HOSTS:
+        measured(staged, step, host, host)
+    measured(staged, step, "node1/again-1", "node1", rate=300)
+    values = {result.record.node: result.values for result in judge_run(staged).results}
+    assert values["node1"] == (100, 300)
+    assert values["node2"] == (100,)
+
+
+def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    planned(kit, "each-pair")
+    run = run_of(kit, hosts=("n1", "n2", "n3", "n4"))
+    for step in run.plan.steps():
+        for folder, (one, _) in step.instances().items():
+            measured(run, step, folder, one)
+    answer = judge_run(run)
+    nodes = sorted(result.record.node for result in answer.results)
+    assert nodes == ["n[1,4]", "n[1-2]", "n[2-3]", "n[3-4]"]
+    assert answer.coverage.measured == answer.coverage.expected == 4
+
+
+def modes(kit: Kit, **changes: Any) -> Run:
+    site = kit.site()
+    partition = site.partition.model_validate(
+        {**site.partition.model_dump(), "modes": ["flat", "cache"], "current_mode": "flat"}
+    )
+    kit.case(suites={"quick": {"sweep": {"size": 1}, "modes": ["flat", "cache"], **changes}})
+    kit.program(SOUND)
+    return kit.run(site=site.model_copy(update={"partition": partition}))
+
+
+@pytest.mark.fault("mode-not-current")
+def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
+    run = modes(kit)
+    assert [group.mode for group in run.plan.groups] == ["flat", "cache"]
+    execute(run, "none", lambda line: None)
+    now, other = run.plan.steps()
+    assert (run.folder / "steps" / now.id / "rc").exists()
+    assert not (run.folder / "steps" / other.id / "rc").exists()
+    answer = judge_run(run)
+    assert answer.coverage.not_run == (f"{other.id}: NOT RUN: needs mode cache",)
+    assert (answer.coverage.expected, answer.coverage.measured) == (1, 1)
+    assert {result.record.mode for result in answer.results} == {"flat"}
+    assert answer.exit_code(strict=True) == 4
+
+
+def test_without_other_modes_nothing_is_listed(kit: Kit) -> None:
+    run = modes(kit, modes=[])
+    assert judge_run(run).coverage.not_run == ()

@@ -1,0 +1,138 @@
+"""The script of a job: a loop over steps that a signal stops in order and that goes on later."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of, until
+from tests.processes import running
+
+from proofmark.runs.run import Run
+
+SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
+"""Of the steps of size 1, 2 and 3 the second waits until there is a file $GO."""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(sweep={"size": [1, 2, 3]}, environment={"GO": str(tmp_path / "go")})
+    made.program(SLOW)
+    return made
+
+
+def job(run: Run) -> Path:
+    """Return the folder of the run's only job."""
+    (folder,) = (run.folder / "jobs").glob("*-*")
+    return folder
+
+
+def start(run: Run, shell: str = "dash") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [shell, str(job(run) / "job.sh")], stderr=subprocess.PIPE, text=True, cwd="/"
+    )
+
+
+def finish(run: Run) -> tuple[int, str]:
+    with running(start(run)) as process:
+        _, said = process.communicate(timeout=600)
+    return process.returncode, said
+
+
+def ends(run: Run) -> list[str | None]:
+    return [
+        (step / "rc").read_text().strip() if (step / "rc").exists() else None
+        for step in steps_of(run)
+    ]
+
+
+def test_all_steps_run_in_order(kit: Kit) -> None:
+    (kit.folder / "go").touch()
+    run = kit.run()
+    assert finish(run) == (0, "")
+    assert ends(run) == ["0", "0", "0"]
+    starts = [json.loads((step / "when.json").read_text())["start"] for step in steps_of(run)]
+    assert starts == sorted(starts)
+    host = os.uname().nodename
+    notes = {path.name for path in (job(run) / "attempt-1").iterdir()}
+    assert notes == {f"{host}.before", f"{host}.after", "finished", "exit"}
+    assert (job(run) / "attempt-1" / "exit").read_text() == "0\n"
+
+
+def test_a_step_that_fails_stops_nothing(kit: Kit) -> None:
+    kit.program('[ "$1" != 2 ]')
+    run = kit.run()
+    assert finish(run) == (0, "")
+    assert ends(run) == ["0", "1", "0"]
+
+
+def test_finished_steps_are_not_run_again(kit: Kit) -> None:
+    (kit.folder / "go").touch()
+    run = kit.run()
+    assert finish(run)[0] == 0
+    before = snapshot(run.folder / "steps")
+    assert finish(run)[0] == 0
+    assert snapshot(run.folder / "steps") == before
+    assert (job(run) / "attempt-2" / "finished").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("shell", ["dash", "busybox"])
+def test_a_signal_stops_in_order_and_the_next_start_goes_on(
+    kit: Kit, number: signal.Signals, shell: str
+) -> None:
+    run = kit.run()
+    shells = {"busybox": kit.folder / "sh", "dash": Path("/usr/bin/dash")}
+    shells["busybox"].symlink_to("/usr/bin/busybox")
+    second = steps_of(run)[1]
+    with running(start(run, str(shells[shell]))) as process:
+        out = second / "stdout"
+        until(lambda: out.exists() and out.read_text() != "")
+        first = snapshot(steps_of(run)[0])
+        process.send_signal(number)
+        assert process.wait(300) == 143
+    assert ends(run) == ["0", None, None]
+    assert not steps_of(run)[2].joinpath("started").exists()
+    assert not (job(run) / "attempt-1" / "finished").exists()
+    assert (job(run) / "attempt-1" / f"{os.uname().nodename}.after").exists()
+    (kit.folder / "go").touch()
+    assert finish(run)[0] == 0
+    assert ends(run) == ["0", "0", "0"]
+    assert snapshot(steps_of(run)[0]) == first
+    assert (second / "interrupted-1" / "stdout").read_text() == "size 2\n"
+
+
+@pytest.mark.parametrize("apart_ms", [16, pytest.param(0.5, marks=pytest.mark.soak)])
+def test_a_signal_at_any_moment_leaves_a_job_that_goes_on(kit: Kit, apart_ms: float) -> None:
+    (kit.folder / "go").touch()
+    run = kit.run()
+    for number in range(round(160 / apart_ms)):
+        with running(start(run)) as process:
+            time.sleep(number * apart_ms / 1000)
+            process.terminate()
+            assert process.wait(300) in (143, -signal.SIGTERM, 0)
+    assert finish(run)[0] == 0
+    assert ends(run) == ["0", "0", "0"]
+
+
+def test_a_step_without_a_result_stops_the_job_and_is_named(kit: Kit) -> None:
+    run = kit.run()
+    broken = steps_of(run)[1]
+    (broken / "run.sh").write_text("exit 0\n")
+    code, said = finish(run)
+    assert code == 74
+    assert said.endswith(f"step {broken.name} left no result; stopping\n")
+    assert ends(run) == ["0", None, None]
+
+
+def test_a_node_that_cannot_be_probed_is_not_measured(kit: Kit) -> None:
+    run = kit.run()
+    (run.folder / "probe.sh").write_text("exit 1\n")
+    assert finish(run)[0] == 74
+    assert ends(run) == [None, None, None]

@@ -1,0 +1,151 @@
+"""Running finished steps once more."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
+from tests.processes import running
+
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.jobs.rerun import pick, rerun
+from proofmark.judge.judging import judge_run
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.lock import lock
+from proofmark.runs.run import Run
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+@pytest.fixture
+def run(kit: Kit) -> Run:
+    made = kit.run()
+    execute(made, "none", lambda line: None)
+    return made
+
+
+def ids(run: Run, *wanted: str) -> list[str]:
+    return [each.folder for each in pick(run, wanted)]
+
+
+@pytest.mark.parametrize("word", ["0002-fake-2", "2", "0002"])
+def test_a_step_is_called_by_its_name_or_number(run: Run, word: str) -> None:
+    assert ids(run, word) == ["0002-fake-2"]
+
+
+def test_steps_come_in_the_order_they_are_called(run: Run) -> None:
+    assert ids(run, "2", "1") == ["0002-fake-2", "0001-fake-1"]
+
+
+@pytest.mark.parametrize("word", ["0", "3", "fake", "0002-fake-22", ""])
+def test_an_unknown_step_is_refused(run: Run, word: str) -> None:
+    with pytest.raises(BadInput, match=f"STEP: found {word!r}"):
+        pick(run, [word])
+
+
+def test_a_step_that_has_not_run_is_refused(run: Run) -> None:
+    (steps_of(run)[0] / "rc").unlink()
+    with pytest.raises(BadInput, match="0001-fake-1: not finished yet"):
+        pick(run, ["1"])
+
+
+def test_a_repetition_stands_beside_the_first_output_and_both_count(kit: Kit, run: Run) -> None:
+    before, said = snapshot(run.folder / "steps"), list[str]()
+    kit.program(SOUND.replace("100", "50"))
+    rerun(run, pick(run, ["1"]), said.append)
+    after = snapshot(run.folder / "steps")
+    assert {name: after[name] for name in before} == before
+    assert said[-1] == "0001-fake-1: exit code 0, in again-1"
+    first, second = judge_run(run).results
+    assert (first.values, first.record.value) == ((100, 50), 75)
+    assert second.values == (100,)
+
+
+def test_a_repetition_may_fail(kit: Kit, run: Run) -> None:
+    kit.program("exit 74")
+    said: list[str] = []
+    rerun(run, pick(run, ["1"]), said.append)
+    assert said[-1] == "0001-fake-1: exit code 74, in again-1"
+    assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first, good one stands
+
+
+def test_a_repetition_without_a_result_is_an_error(run: Run) -> None:
+    (steps_of(run)[0] / "run.sh").write_text("echo 'no disk' >&2; exit 74\n")
+    with pytest.raises(BadInput, match="0001-fake-1: found no result: no disk"):
+        rerun(run, pick(run, ["1"]), lambda line: None)
+
+
+def test_a_run_in_use_is_refused(run: Run) -> None:
+    before = snapshot(run.folder / "steps")
+    with lock(run), pytest.raises(BadInput, match="in use by process"):
+        rerun(run, pick(run, ["1"]), lambda line: None)
+    assert snapshot(run.folder / "steps") == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -> None:
+    kit.program("echo on; trap '' TERM; while :; do sleep 100; done")
+    before = snapshot(run.folder / "steps")
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "rerun", str(run.folder), "1"]
+    out = steps_of(run)[0] / "again-1" / "stdout"
+    with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:
+        until(lambda: out.exists() and out.read_text() == "on\n")
+        process.send_signal(number)
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert f"stopped by {number.name}" in said
+    assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
+    after = snapshot(run.folder / "steps")
+    assert {name: after[name] for name in before} == before
+    assert judge_run(run).results[0].values == (100,)
+
+
+class TestOneNode:
+    """What one node measured by itself is measured again there: tests/roles/test_slurm.py."""
+
+    def test_is_picked_by_its_name(self, tmp_path: Path) -> None:
+        run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
+        (found,) = pick(run, ["1/n2"])
+        assert (found.folder, found.nodes) == ("0001-fake/n2", ["n2"])
+        with pytest.raises(BadInput, match="did you mean 'n2'"):
+            pick(run, ["1/n22"])
+
+    def test_may_have_been_left_out_of_a_step_that_is_over(self, tmp_path: Path) -> None:
+        run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
+        step = run.folder / "steps" / "0001-fake"
+        (step / "n2" / "rc").unlink()
+        with pytest.raises(BadInput, match="0001-fake/n2: not finished yet"):
+            pick(run, ["1/n2"])
+        (step / "rc").write_text("0\n")
+        assert ids(run, "1/n2") == ["0001-fake/n2"]
+        assert [len(each.attempts(run)) for each in pick(run, ["1/n2", "1"])] == [0, 1]
+
+
+def test_a_repetition_is_an_attempt_of_its_job_and_asks_the_node_what_it_is(run: Run) -> None:
+    rerun(run, pick(run, ["2", "1"]), lambda line: None)
+    (job,) = (run.folder / "jobs").glob("*-*")
+    assert {path.name for path in job.glob("attempt-*")} == {"attempt-1", "attempt-2"}
+    assert {path.suffix for path in (job / "attempt-2").glob("*.*")} == {".before", ".after"}
+    started = [(step / "again-1" / "started").stat().st_mtime_ns for step in steps_of(run)]
+    assert started[1] < started[0]  # in the order of the call
+    before = snapshot(run.folder / "steps")
+    execute(run, "none", lambda line: None)
+    assert snapshot(run.folder / "steps") == before
+
+
+def test_a_job_that_is_still_in_the_queue_is_not_disturbed(run: Run) -> None:
+    (job,) = run.plan.groups[0].jobs
+    folder = JobFolder(run, job)
+    folder.create("none", "name")
+    with pytest.raises(BadInput, match="00-0001: may still be in the queue"):
+        rerun(run, pick(run, ["1"]), lambda line: None)

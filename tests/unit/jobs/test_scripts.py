@@ -1,0 +1,175 @@
+"""Scripts of steps and jobs: written whole, once, and only with programs that are there."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import write_whole
+from proofmark.jobs import scripts as stage
+from proofmark.jobs.execute import execute
+from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.step_script import step_script
+from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.runs import start as runs
+from proofmark.runs.run import Run, leave_out, open_run
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def script(kit: Kit, provided: dict[str, Any] | None = None, **case: Any) -> str:
+    kit.case(**{"sweep": {"size": 1}, **case})
+    (step,) = kit.plan().steps()
+    return step_script(step, kit.software(**(provided or {})), "/scratch/run/step")
+
+
+class TestWriting:
+    def test_every_step_and_job_gets_its_script(self, kit: Kit) -> None:
+        kit.case(inputs={"in.txt": "size {size} in {scratch}\n"})
+        run = kit.run()
+        for number, step in enumerate(steps_of(run), start=1):
+            scratch = kit.folder / "scratch" / run.id / step.name
+            assert (step / "in.txt").read_text() == f"size {number} in {scratch}\n"
+            assert f"SCRATCH={shlex.quote(str(scratch))}\n" in (step / "run.sh").read_text()
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        assert "'\n0001-fake-1\n0002-fake-2\n'\n" in job.read_text()
+
+    def test_a_step_that_was_written_stays_as_it_is(self, kit: Kit) -> None:
+        run = kit.run()
+        before = snapshot(run.folder / "steps")
+        write_scripts(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
+        assert snapshot(run.folder / "steps") == before
+
+    def test_a_script_that_could_not_be_written_is_written_later(
+        self, kit: Kit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(path: Path, text: str) -> None:
+            if path.name == "run.sh":
+                path.with_name("run.sh.new").write_text(text[:40])
+                raise OSError(28, "No space left on device")
+            write_whole(path, text)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stage, "write_whole", full)
+            with pytest.raises(OSError, match="No space"):
+                kit.run(run_id="mine")
+        run = kit.run(run_id="mine")
+        for step in steps_of(run):
+            assert (step / "run.sh").read_text().endswith('exit "$RC"\n')
+
+    @pytest.mark.parametrize("folder", ["plain", 'it\'s a "run" of $HOME'])
+    def test_the_scripts_are_right_for_any_posix_shell(self, kit: Kit, folder: str) -> None:
+        place = kit.folder / folder
+        place.mkdir()
+        other = make_kit(place)
+        other.case(arguments=["{size}", "it's", '"', "$x", "`y`", "\n"])
+        run = other.run()
+        scripts = [*run.folder.glob("steps/*/run.sh"), *run.folder.glob("jobs/*/job.sh")]
+        assert len(scripts) == 3
+        for path in scripts:
+            subprocess.run(["dash", "-n", path], check=True)
+        subprocess.run(["shellcheck", "--severity=warning", *scripts], check=True)
+
+
+VARIANT: dict[str, Any] = {
+    "variants": ["kernel"],
+    "sweep": {"kernel": ["own", "right"], "size": [1, 2]},
+}
+
+
+class TestRepeatedCommands:
+    """Steps of two variants whose environments are equal."""
+
+    def run(self, kit: Kit, right: dict[str, str]) -> Run:
+        kit.case(**VARIANT)
+        return kit.run(kit.software(variants={"kernel": {"own": {}, "right": right}}))
+
+    def test_variants_that_differ_are_both_run(self, kit: Kit) -> None:
+        run = self.run(kit, {"KERNEL": "right"})
+        assert run.plan.not_needed == {}
+        execute(run, "none", lambda line: None)
+        coverage = judge_run(run).coverage
+        assert (coverage.measured, coverage.expected, coverage.not_needed) == (4, 4, ())
+
+    def test_the_second_of_two_equal_variants_is_not_run_and_listed(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        lines: list[str] = []
+        execute(run, "none", lines.append)
+        verdict = judge_run(run)
+        coverage = verdict.coverage
+        assert (coverage.measured, coverage.expected) == (2, 2)
+        assert coverage.not_needed == (
+            "0003-fake-right-1: NOT NEEDED: runs the command of 0001-fake-own-1: "
+            "kernel right is own",
+            "0004-fake-right-2: NOT NEEDED: runs the command of 0002-fake-own-2: "
+            "kernel right is own",
+        )
+        assert {result.record.parameters["kernel"] for result in verdict.results} == {"own"}
+        assert not (run.folder / "steps" / "0003-fake-right-1").exists()
+        assert not any("right" in line for line in lines)
+        assert open_run(run.folder) == run
+
+    def test_it_is_decided_once_for_a_run(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        assert leave_out(run, {}) == run
+
+    def test_a_step_that_is_not_needed_is_no_reason_to_go_on_with_a_run(self, kit: Kit) -> None:
+        run = self.run(kit, {})
+        execute(run, "none", lambda line: None)
+        judge_and_write(run)
+        assert runs._unfinished(run.folder.parent, run.plan.digest) is None
+
+
+class TestScripts:
+    def test_the_case_has_the_last_word_on_the_environment(self, kit: Kit) -> None:
+        package = {
+            "environment": {"A": "package", "B": "package", "C": "package"},
+            "variants": {"kernel": {"good": {"B": "variant", "C": "variant"}}},
+        }
+        text = script(
+            kit,
+            package,
+            sweep={"size": 1, "kernel": "good"},
+            variants=["kernel"],
+            environment={"C": "case {size}", "D": "{scratch}"},
+        )
+        exports = [line for line in text.splitlines() if line.startswith("export ")]
+        expected = ["A=package", "B=variant", "C='case 1'", "D=/scratch/run/step"]
+        assert [line.removeprefix("export ") for line in exports][:4] == expected
+
+    def test_a_step_without_a_scratch_makes_none(self, kit: Kit) -> None:
+        assert "SCRATCH=''\n" in script(kit)
+        assert "SCRATCH=/scratch/run/step\n" in script(kit, cost={"seconds": 1, "bytes": 1})
+        assert "SCRATCH=/scratch/run/step\n" in script(kit, arguments=["{size}", "{scratch}"])
+
+    def test_the_first_lines_say_what_it_is(self, kit: Kit) -> None:
+        second = script(kit).splitlines()[1]
+        assert second == "# fake: repeat 1, ranks 1, threads 1, placement none, size 1"
+
+    @pytest.mark.parametrize(
+        ("provided", "case", "expected"),
+        [
+            ({}, {"package": "fke"}, "no package 'fke', did you mean 'fake'"),
+            ({}, {"program": "fak"}, "no program 'fak' in fake, did you mean"),
+            (
+                {"variants": {"kernel": {"good": {}}}},
+                {"variants": ["kernel"], "sweep": {"size": 1, "kernel": "god"}},
+                "kernel 'god', did you mean 'good'?; accepted: good",
+            ),
+        ],
+    )
+    def test_what_is_not_provided_is_named(
+        self, kit: Kit, provided: dict[str, Any], case: dict[str, Any], expected: str
+    ) -> None:
+        with pytest.raises(BadInput) as error:
+            script(kit, provided, **case)
+        assert str(error.value).startswith(f"software.json: 0001-fake: found {expected}")

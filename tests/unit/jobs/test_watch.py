@@ -1,0 +1,309 @@
+"""Jobs in a queue: every state ends in a name, in time. The scheduler is a script of words."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit, steps_of
+
+from proofmark.common.errors import BadInput
+from proofmark.jobs import watch as queueing
+from proofmark.jobs.execute import poll_until_done
+from proofmark.jobs.watch import JobMonitor
+from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import Request, SchedulerError, SchedulerUnavailable
+from proofmark.plan.plan import Job
+from proofmark.runs.job_folder import JobFolder, Submission, last_state
+from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run import Run
+from proofmark.site.execution import Queue
+
+
+class Scripted:
+    """A scheduler that says of each job the next of its words; the last one stays."""
+
+    poll_s = 0.01
+    isolates_jobs = True
+
+    def __init__(self, *words: JobStatus | Exception | None, run: Run | None = None) -> None:
+        self.words, self.run = list(words), run
+        self.submitted: list[str] = []
+        self.cancelled: list[str] = []
+        self.alive: dict[str, str] = {}
+        self.asked = 0
+        self.conditions: Mapping[str, str] = {}
+        self.refuses: Exception | None = None
+        self.finishes = False
+
+    def header(self, request: Request) -> list[str]:
+        return []
+
+    def fan_out(self, request: Request) -> list[str]:
+        return ["on_all() { :; }"]
+
+    def submit(self, script: Path, request: Request) -> str:
+        if self.refuses:
+            raise self.refuses
+        self.submitted.append(script.parent.name)
+        return str(len(self.submitted))
+
+    def find(self, name: str) -> str:
+        return self.alive.get(name, "")
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        self.asked += 1
+        word = self.words.pop(0) if len(self.words) > 1 else self.words[0]
+        if isinstance(word, Exception):
+            raise word
+        if self.finishes and self.run:
+            for step in self.run.plan.steps():
+                (self.run.folder / "steps" / step.id / "rc").write_text("0\n")
+        return {} if word is None else dict.fromkeys(ids, word)
+
+    def ended(self, job: str) -> JobStatus | None:
+        return None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        self.cancelled += ids
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        return self.conditions
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def watch(
+    kit: Kit, scheduler: Scripted, monkeypatch: pytest.MonkeyPatch, run: Run | None = None, **q: Any
+) -> tuple[Run, list[str]]:
+    """Let `scheduler` run the jobs of a run to their end; return what was said."""
+    run = run or kit.run()
+    scheduler.run = run
+    monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.job_script.scheduler_called", lambda name: scheduler)
+    said: list[str] = []
+    jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
+    poll_until_done(
+        JobMonitor(run, jobs, "fake", Queue(**{"stall_timeout_s": 0.2, **q}), said.append),
+        lambda: None,
+    )
+    return run, said
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (State.HELD, "held: XX, given up after 0 s"),
+        (State.UNAVAILABLE, "its nodes are not available: XX, given up after 0 s"),
+        (State.SUSPENDED, "suspended: XX, given up after 0 s"),
+        pytest.param(
+            State.UNKNOWN,
+            "in a state that is not known here: XX, given up after 0 s",
+            marks=pytest.mark.fault("job-state-unknown"),
+        ),
+        (State.ENDED_UNKNOWN, "over, and its results are not there yet: XX, given up after 0 s"),
+        (State.KILLED, "killed: XX"),
+        (State.CANCELLED, "cancelled by somebody else: XX"),
+        (State.TIME_LIMIT, "stopped at its time limit: XX"),
+        (State.NODE_FAILED, "lost a node: XX"),
+        (State.PREEMPTED, "preempted: XX"),
+    ],
+)
+def test_every_state_ends_in_a_name(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, state: State, words: str
+) -> None:
+    scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(state, "XX"))
+    run, said = watch(kit, scheduler, monkeypatch)
+    assert judge_run(run).coverage.stopped == (f"job 00-0001: {words}; 2 of 2 steps left",)
+    assert said[-1] == f"job 00-0001: {words}"
+    assert scheduler.cancelled == (["1"] if state.stuck else [])
+    assert not list(run.folder.rglob("ticket.json"))
+
+
+@pytest.mark.fault("job-time-limit")
+@pytest.mark.parametrize("word", [State.TIME_LIMIT, State.PREEMPTED])
+@pytest.mark.parametrize("further", [True, False])
+def test_a_job_that_got_further_goes_on_by_itself(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, word: State, further: bool
+) -> None:
+    run, scheduler = kit.run(), Scripted(JobStatus(word, "XX"))
+    first, _ = steps_of(run)
+    submit = scheduler.submit
+
+    def works(script: Path, request: Request) -> str:
+        if further:
+            (first / "rc").write_text("0\n")
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", works)
+    _, said = watch(kit, scheduler, monkeypatch, run)
+    # The second attempt gets no further: that is the end.
+    assert len(scheduler.submitted) == (2 if further else 1)
+    assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
+    assert "XX; " in judge_run(run).coverage.stopped[0]
+
+
+@pytest.mark.fault("job-vanished")
+def test_a_job_that_the_scheduler_no_longer_knows_is_named(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, _ = watch(kit, Scripted(JobStatus(State.RUNNING), None), monkeypatch)
+    (line,) = judge_run(run).coverage.stopped
+    assert line.startswith("job 00-0001: vanished: the scheduler no longer knows it, given up")
+
+
+def test_a_job_that_was_forgotten_after_its_end_is_whole(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the faults here: its notes tell what the scheduler does not."""
+    run = kit.run()
+    scheduler = Scripted(JobStatus(State.RUNNING), None)
+
+    def submit(script: Path, request: Request) -> str:
+        (script.parent / "attempt-1").mkdir()
+        (script.parent / "attempt-1" / "exit").write_text("0\n")
+        return "7"
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    scheduler.finishes = True
+    _, said = watch(kit, scheduler, monkeypatch, run)
+    assert judge_run(run).coverage.stopped == ()
+    assert said == []
+
+
+@pytest.mark.fault("job-requeued")
+def test_a_job_that_is_requeued_again_and_again_is_given_up(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [JobStatus(State.RUNNING), JobStatus(State.WAITING, "again")] * 5
+    scheduler = Scripted(*turns)
+    run, _ = watch(kit, scheduler, monkeypatch)
+    (line,) = judge_run(run).coverage.stopped
+    assert "requeued again and again: 4 times" in line
+    assert scheduler.cancelled == ["1"]
+
+
+def test_a_silence_that_ends_is_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(
+        SchedulerUnavailable("busy"), SchedulerUnavailable("busy"), JobStatus(State.CANCELLED)
+    )
+    run, said = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
+    assert "the scheduler does not answer: busy" in said[0]
+    assert "cancelled" in judge_run(run).coverage.stopped[0]
+
+
+def test_a_refused_job_is_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(None)
+    scheduler.refuses = SchedulerError("sbatch: no such account")
+    run, _ = watch(kit, scheduler, monkeypatch)
+    assert "refused: sbatch: no such account" in judge_run(run).coverage.stopped[0]
+
+
+def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = Scripted(JobStatus(State.CANCELLED))
+    tries: list[str] = []
+
+    def submit(script: Path, request: Request) -> str:
+        tries.append(request.name)
+        scheduler.alive[request.name] = "41"  # it came through
+        raise SchedulerUnavailable("timed out")
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    run, _ = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
+    assert len(tries) == 1
+    assert (
+        '"job": "41", "state": "CANCELLED"' in next(run.folder.rglob("history.jsonl")).read_text()
+    )
+
+
+def test_a_script_that_fails_stops_the_run(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(JobStatus(State.FAILED, "exit code 74"))
+    with pytest.raises(BadInput, match="job 00-0001: found exit code 74; no message; "):
+        watch(kit, scheduler, monkeypatch)
+
+
+def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    scheduler = Scripted(
+        JobStatus(State.RUNNING), JobStatus(State.RUNNING), JobStatus(State.CANCELLED)
+    )
+    scheduler.conditions = {"n1": "busy", "n2": "down", "n3": "idle"}
+    site = kit.site(hosts=("n1", "n2", "n3"))
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    watch(kit, scheduler, monkeypatch, run, max_jobs=2)
+    assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
+
+
+def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
+    site = kit.site(hosts=[f"n{number}" for number in range(20)])
+    partition = site.partition.model_copy(update={"nodes_per_job": 1})
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED))
+    watch(kit, scheduler, monkeypatch, run, max_jobs=20)
+    assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
+    jobs = JobMonitor(run, [], "fake", Queue(), lambda line: None)
+    scheduler.poll_s = 15.0
+    jobs._changed -= 100
+    assert jobs.pause == pytest.approx(5, abs=0.2)
+    jobs._changed -= 10_000
+    assert jobs.pause == 15.0
+
+
+@pytest.mark.fault("disk-full")
+def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, scheduler = kit.run(), Scripted(JobStatus(State.CANCELLED))
+    opened = Path.open
+    room = 1  # for the ticket before the job is submitted, not for the one with its id
+
+    def full(path: Path, *args: Any, **kwargs: Any) -> Any:
+        nonlocal room
+        if path.name == "ticket.json.new":
+            room -= 1
+            if room < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(BadInput, match=r"ticket\.json: found cannot be written: No space left"):
+        watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.cancelled == ["1"]
+    room = 100
+    watch(kit, scheduler, monkeypatch, run)
+    assert scheduler.submitted == ["00-0001", "00-0001"]
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("OVER", State.ENDED_UNKNOWN), ("SILENT", State.UNREACHABLE), ("HELD", State.HELD)],
+)
+def test_the_history_of_an_earlier_version_is_read(kit: Kit, name: str, state: State) -> None:
+    run = kit.run()
+    (job,) = (job for group in run.plan.groups for job in group.jobs)
+    folder = JobFolder(run, job)
+    folder.append_event(Submission("none", "n", "1", 0, ""), JobStatus(state, "why"))
+    history = run.files.job(job.id).history
+    history.write_text(history.read_text().replace(state.name, name))
+    assert last_state(folder) == f"{state.value}: why"

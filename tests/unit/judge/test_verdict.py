@@ -1,0 +1,372 @@
+"""Verdicts: the worst of the references stands, and nothing passes that was not judged."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+from io import StringIO
+from statistics import median
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import make_kit, results_of
+
+from proofmark.cases.models import Benchmarks, Reference
+from proofmark.judge.diagnosis.bad_nodes import bad_nodes
+from proofmark.judge.files import write_junit
+from proofmark.judge.verdict import WORDS, Coverage, Verdict, judge
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Records
+from proofmark.records.read import Record
+from proofmark.site.partition import Limit
+
+OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
+    """Return the plan of four steps of one case, and the case."""
+    kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(sweep={"size": [1, 2, 3, 4]})
+    return kit.plan(), kit.benchmarks()
+
+
+def record(size: int = 1, **changes: Any) -> Record:
+    """Return the sound figure of the step of that size, with `changes`."""
+    fields: dict[str, Any] = {
+        "run": "r",
+        "step": f"000{size}-fake-{size}",
+        "attempt": 1,
+        "system": "local",
+        "partition": "local",
+        "node": "n1",
+        "origin": "measured",
+        "case": "fake",
+        "benchmark": "FAKE",
+        "metric": "rate",
+        "value": 100.0,
+        "unit": "MB/s",
+        "repeat": 1,
+        "mode": "current",
+        "placement": "",
+        "parameters": {"size": size},
+        "environment_hash": "h",
+        "valid": True,
+        "reason": "",
+    }
+    return Record(**{**fields, **changes})
+
+
+def invalid(size: int = 1, **changes: Any) -> Record:
+    return record(size, **{"valid": False, "reason": "broken", **changes})
+
+
+def reference(**changes: Any) -> Reference:
+    fields = {"metric": "rate", "kind": "derived", "source": "s", "value": 100, "at_least": 0.9}
+    return Reference(**{**fields, **changes})
+
+
+def judged(
+    known: tuple[Plan, Benchmarks],
+    records: Sequence[Record],
+    references: Sequence[Reference] = (),
+    limits: Sequence[Limit] = (),
+) -> Verdict:
+    plan, benchmarks = known
+    case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
+    return judge(
+        "r",
+        plan,
+        Records.of(records),
+        benchmarks.model_copy(update={"cases": {"fake": case}}),
+        limits,
+    )
+
+
+class TestReferences:
+    @pytest.mark.parametrize(
+        ("value", "bounds", "outcome"),
+        [
+            (90, {"at_least": 0.9}, "PASS"),
+            (89.9, {"at_least": 0.9}, "FAIL"),
+            (110, {"at_least": None, "at_most": 1.1}, "PASS"),
+            (110.1, {"at_least": None, "at_most": 1.1}, "FAIL"),
+            (100, {"at_least": 0.9, "at_most": 1.1}, "PASS"),
+            (200, {"at_least": 0.9, "at_most": 1.1}, "FAIL"),
+            (0, {"at_least": 0.9}, "FAIL"),
+        ],
+    )
+    def test_limits_are_ratios_and_belong_to_what_is_accepted(
+        self, known: tuple[Plan, Benchmarks], value: float, bounds: dict[str, Any], outcome: str
+    ) -> None:
+        (found,) = judged(known, [record(value=value)], [reference(**bounds)]).results
+        assert found.verdict == outcome
+        assert found.references[0].ratio == value / 100
+
+    def test_without_a_reference_nothing_is_judged(self, known: tuple[Plan, Benchmarks]) -> None:
+        found = judged(known, [record()])
+        assert (found.results[0].verdict, found.results[0].reason) == (
+            "UNJUDGED",
+            "no reference applies",
+        )
+        assert found.counts == {"PASS": 0, "FAIL": 0, "INVALID": 0, "UNJUDGED": 1}
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"metric": "other"},
+            {"kind": "published", "system": "elsewhere"},
+            {"where": {"size": 2}},
+            {"where": {"colour": "red"}},
+            {"where": {"benchmark": "OTHER"}},
+            {"where": {"placement": "spread"}},
+            {"mode": "flat"},
+        ],
+    )
+    def test_a_reference_for_another_figure_judges_nothing(
+        self, known: tuple[Plan, Benchmarks], other: dict[str, Any]
+    ) -> None:
+        assert judged(known, [record()], [reference(**other)]).results[0].verdict == "UNJUDGED"
+
+    @pytest.mark.parametrize(
+        "same",
+        [
+            {"kind": "published", "system": "local"},
+            {"where": {"size": 1}},
+            {"where": {"benchmark": "FAKE", "placement": ""}},
+            {"mode": "current"},
+        ],
+    )
+    def test_a_reference_for_this_figure_judges_it(
+        self, known: tuple[Plan, Benchmarks], same: dict[str, Any]
+    ) -> None:
+        assert judged(known, [record()], [reference(**same)]).results[0].verdict == "PASS"
+
+    def test_a_contract_limit_is_a_reference_of_its_case(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        limit = Limit(case="fake", metric="rate", source="contract", value=200, at_least=1)
+        (found,) = judged(known, [record()], [reference()], [limit]).results
+        assert (found.verdict, len(found.references)) == ("FAIL", 2)
+        elsewhere = limit.model_copy(update={"case": "other"})
+        assert judged(known, [record()], [reference()], [elsewhere]).results[0].verdict == "PASS"
+
+    @given(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5))
+    def test_the_worst_outcome_stands_whatever_the_order(
+        self, known: tuple[Plan, Benchmarks], outcomes: list[str]
+    ) -> None:
+        made = {
+            "PASS": reference(),
+            "FAIL": reference(value=1000),
+            "UNJUDGED": reference(value=None, against={"metric": "rate", "where": {"size": 9}}),
+        }
+        (found,) = judged(known, [record()], [made[outcome] for outcome in outcomes]).results
+        assert [answer.outcome for answer in found.references] == outcomes
+        assert found.verdict == min(outcomes, key=OUTCOMES.index)
+
+
+class TestAgainst:
+    def test_a_figure_is_held_against_another_of_the_same_run(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        against = {"metric": "rate", "where": {"size": 2}, "times": "{size * 2}"}
+        held = reference(value=None, against=against, where={"size": 1})
+        found = judged(known, [record(1, value=150), record(2, value=80)], [held]).results[0]
+        assert (found.verdict, found.references[0].value) == ("PASS", 160)
+        assert found.reason == "0.938 × rate at size 2 × 2 (160 MB/s) is at least 0.9"
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"node": "n2"},
+            {"mode": "flat"},
+            {"benchmark": "OTHER"},
+            {"placement": "spread"},
+            {"parameters": {"size": 2, "colour": "red"}},
+            {"valid": False},
+        ],
+    )
+    def test_all_else_must_be_equal(
+        self, known: tuple[Plan, Benchmarks], other: dict[str, Any]
+    ) -> None:
+        held = reference(
+            value=None, against={"metric": "rate", "where": {"size": 2}}, where={"size": 1}
+        )
+        mine = record(1, parameters={"size": 1, "colour": "blue"})
+        same = record(2, parameters={"size": 2, "colour": "blue"})
+        assert judged(known, [mine, same], [held]).results[0].verdict == "PASS"
+        differs = record(2, **{"parameters": {"size": 2, "colour": "blue"}, **other})
+        found = judged(known, [mine, differs], [held]).results[0]
+        assert (found.verdict, found.reason) == ("UNJUDGED", "rate at size 2 was not measured")
+
+    def test_nothing_is_so_many_times_zero(self, known: tuple[Plan, Benchmarks]) -> None:
+        held = reference(value=None, against={"metric": "rate", "where": {"size": 2}})
+        found = judged(known, [record(1), record(2, value=0)], [held]).results[0]
+        assert (found.verdict, found.reason) == ("UNJUDGED", "rate at size 2 is 0")
+
+
+class TestExecutions:
+    """The rule of docs/adr/0005-attempts.md."""
+
+    @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=7))
+    def test_of_good_executions_all_count_with_their_median(
+        self, known: tuple[Plan, Benchmarks], values: list[float]
+    ) -> None:
+        records = [record(attempt=n, value=value) for n, value in enumerate(values, start=1)]
+        (found,) = judged(known, records).results
+        assert found.record.value == median(values)
+        assert sorted(found.values) == sorted(values)
+
+    def test_a_good_execution_replaces_the_bad_ones(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [invalid(attempt=1), record(attempt=2, value=7), invalid(attempt=3)]
+        (found,) = judged(known, records).results
+        assert (found.verdict, found.values) == ("UNJUDGED", (7,))
+
+    def test_of_bad_executions_the_last_stands(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [invalid(attempt=n, reason=f"reason {n}") for n in (1, 3, 2)]
+        (found,) = judged(known, records).results
+        assert (found.verdict, found.reason) == ("INVALID", "reason 3")
+
+    def test_one_bad_figure_takes_its_whole_execution_with_it(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        records = [
+            record(attempt=1, value=1),
+            invalid(attempt=1, metric="other"),
+            record(attempt=2, value=2),
+            record(attempt=2, metric="other", value=3),
+        ]
+        found = {result.record.metric: result for result in judged(known, records).results}
+        assert (found["rate"].values, found["other"].verdict) == ((2,), "UNJUDGED")
+
+    def test_repeating_another_step_changes_nothing(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [invalid(1), record(2, attempt=1), record(2, attempt=2)]
+        assert [result.verdict for result in judged(known, records).results] == [
+            "INVALID",
+            "UNJUDGED",
+        ]
+
+    def test_repeats_of_the_plan_are_one_figure(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [
+            record(size, parameters={"size": 1}, repeat=size, value=10 * size) for size in (1, 2, 3)
+        ]
+        (found,) = judged(known, records).results
+        assert (found.values, found.record.value) == ((10, 20, 30), 20)
+
+
+class TestWhole:
+    def test_coverage_names_what_is_missing_and_what_came_twice(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        found = judged(known, [record(1), record(3), record(3), invalid(4)]).coverage
+        assert (found.expected, found.measured, found.duplicate) == (4, 3, 1)
+        assert found.missing == ("0002-fake-2",)
+
+    def test_a_second_execution_is_no_duplicate(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [record(attempt=1), record(attempt=2)]
+        assert judged(known, records).coverage.duplicate == 0
+
+    @given(st.data(), st.randoms(use_true_random=False))
+    def test_the_order_of_the_records_says_nothing(
+        self, known: tuple[Plan, Benchmarks], data: st.DataObject, order: random.Random
+    ) -> None:
+        keys = list(itertools.product((1, 2, 3), (1, 2), ("rate", "other"), ("n1", "n2")))
+        chosen = data.draw(st.lists(st.sampled_from(keys), unique=True))
+        values = st.sampled_from([50.0, 90.0, 100.0, 120.0])
+        records = [
+            record(
+                size,
+                attempt=attempt,
+                metric=metric,
+                node=node,
+                value=data.draw(values),
+                valid=data.draw(st.booleans()),
+                reason=f"{attempt}",
+            )
+            for size, attempt, metric, node in chosen
+        ]
+        references = [
+            reference(where={"size": 1}),
+            reference(value=None, against={"metric": "rate", "where": {"size": 2}}),
+        ]
+        shuffled = list(records)
+        order.shuffle(shuffled)
+        one, other = (judged(known, each, references) for each in (records, shuffled))
+        assert (one.counts, one.coverage) == (other.counts, other.coverage)
+        assert Counter(map(repr, one.results)) == Counter(map(repr, other.results))
+
+    @given(st.lists(st.sampled_from(WORDS), max_size=6), st.integers(0, 2), st.booleans())
+    def test_the_exit_code_is_the_first_that_applies(
+        self, words: list[str], hole: int, strict: bool
+    ) -> None:
+        counts = {word: words.count(word) for word in WORDS}
+        coverage = Coverage(4, 4 - (hole == 1), int(hole == 2), ())
+        code = Verdict("r", counts, coverage, results_of([])).exit_code(strict=strict)
+        if "INVALID" in words or hole:
+            assert code == 2
+        elif "FAIL" in words:
+            assert code == 1
+        elif "PASS" not in words or (strict and "UNJUDGED" in words):
+            assert code == 4
+        else:
+            assert code == 0
+
+    def test_what_was_not_judged_is_never_a_pass(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [record(size) for size in (1, 2, 3, 4)]
+        assert judged(known, records).exit_code() == 4
+        one = judged(known, records, [reference(where={"size": 1})])
+        assert (one.exit_code(), one.exit_code(strict=True)) == (0, 4)
+        assert one.counts == {"PASS": 1, "FAIL": 0, "INVALID": 0, "UNJUDGED": 3}
+
+    def test_nothing_measured_is_a_hole(self, known: tuple[Plan, Benchmarks]) -> None:
+        found = judged(known, [])
+        assert (found.run, found.exit_code(), found.coverage.measured) == ("r", 2, 0)
+
+    def test_its_json_has_the_fields_of_the_contract(self, known: tuple[Plan, Benchmarks]) -> None:
+        written = judged(known, [record()], [reference()]).as_json()
+        assert {"run", "counts", "coverage", "results"} <= written.keys()
+        assert {"expected", "measured", "duplicate"} <= written["coverage"].keys()
+        (result,) = written["results"]
+        assert set(Record.__slots__) | {"verdict", "reason", "references"} <= result.keys()
+        assert result["references"][0]["ratio"] == 1
+
+    def test_junit_counts_and_names_the_same(self, known: tuple[Plan, Benchmarks]) -> None:
+        records = [record(1), record(2, value=1), invalid(3, reason='<&"'), record(4)]
+        references = [reference(where={"size": 1}), reference(where={"size": 2})]
+        text = StringIO()
+        write_junit(text, judged(known, records, references))
+        suite = ElementTree.fromstring(text.getvalue().encode())
+        assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+            "tests": "4",
+            "failures": "1",
+            "errors": "1",
+            "skipped": "1",
+        }
+        names = [case.get("name") for case in suite.iter("testcase")]
+        assert len(set(names)) == 4
+        (error,) = suite.iter("error")
+        assert error.get("message") == '<&"'
+
+
+@pytest.mark.fault("slow-link")
+@pytest.mark.parametrize("slow", [0, 3], ids=["control", "the third"])
+def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], slow: int) -> None:
+    """Eight emulated nodes in a ring, each link measured once, as in a rehearsal."""
+    records = [
+        record(
+            node=f"n{number},n{number % 8 + 1}",
+            value=40.0 if slow in (number, number % 8 + 1) else 100.0 + number / 10,
+            origin="emulated",
+        )
+        for number in range(1, 9)
+    ]
+    answer = judged(known, records)
+    found = bad_nodes(answer.of("FAIL"), answer.measured(), {}, {})
+    assert [node.host for node in found.nodes] == ([f"n{slow}"] if slow else [])
+    assert answer.counts["FAIL"] == (2 if slow else 0)
+    assert found.links == ()

@@ -1,0 +1,442 @@
+"""The scratch directory on all nodes of a run: three nodes with mounts and names of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import make_kit, until
+from tests.processes import namespace
+
+from proofmark.cli import scratch as command
+from proofmark.common.errors import BadInput
+from proofmark.machine import node_scripts
+from proofmark.runs.journal import Journal, proven
+from proofmark.runs.run import Run
+from proofmark.site.firmware import Firmware
+from proofmark.site.storage import FileSystem, Scratch
+
+pytestmark = pytest.mark.root
+NODES = ("n1", "n2", "n3")
+REACH = """#!/bin/sh
+# ssh into a namespace: a process that is not there is a node without power.
+pid=$(cat {folder}/$1.pid) && [ -d /proc/$pid ] || {{ echo "no route to host" >&2; exit 255; }}
+export PATH={folder}/bin:$PATH PROOFMARK_NOTES={folder}/notes-$1 NODE=$1
+[ ! -e {folder}/$1.mounts ] || export PROOFMARK_MOUNTS={folder}/$1.mounts
+exec nsenter --mount --uts --net -t $pid {squash} sh -s
+"""
+SQUASHED = "setpriv --bounding-set=-dac_override,-dac_read_search,-chown,-fowner"
+"""Root as a file system that squashes it treats it: nobody special."""
+
+
+@dataclass
+class World:
+    """A run on three nodes; `table` gives them tables of mounts that are files."""
+
+    folder: Path
+    holders: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def start(self, *, table: bool = False, squash: str = "", network: str = "") -> None:
+        """Start the nodes; `network` is a process whose network they share."""
+        (self.folder / "bin").mkdir()
+        script = self.folder / "reach.sh"
+        script.write_text(REACH.format(folder=self.folder, squash=squash))
+        for node in NODES:
+            there = ["nsenter", "--net", "-t", network] if network else []
+            holder = self.stack.enter_context(namespace(node, *there))
+            self.holders[node] = holder
+            (self.folder / f"{node}.pid").write_text(f"{holder.pid}")
+            if table:
+                (self.folder / f"{node}.mounts").write_text("/dev/vda1 / ext4 rw 0 0\n")
+
+    def tool(self, name: str, script: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def on(self, node: str, *command: str) -> None:
+        enter = ["nsenter", "--mount", "--uts", "-t", f"{self.holders[node].pid}"]
+        subprocess.run([*enter, *command], check=True)
+
+    def kill(self, node: str) -> None:
+        holder = self.holders.pop(node)
+        holder.kill()
+        holder.wait()
+
+    def run(
+        self,
+        demand: Mapping[str, Any],
+        sweep: Mapping[str, Any] | None = None,
+        *,
+        max_failures: int = 0,
+        **facts: Any,
+    ) -> Run:
+        kit = make_kit(self.folder / "kit")
+        sweep = {"size": [1], "nodes": 3, **(sweep or {})}
+        kit.case(suites={"quick": {"scope": "job", "sweep": sweep}})
+        site = kit.site(hosts=NODES)
+        changes = {
+            "scheduler": "slurm",
+            "scratch": Scratch.model_validate(demand),
+            "firmware": Firmware(back_end="record", max_failures=max_failures),
+            **facts,
+        }
+        partition = site.partition.model_copy(update=changes)
+        reach = ["sh", f"{self.folder}/reach.sh", "{node}"]
+        return kit.run(site=site.model_copy(update={"partition": partition, "remote_shell": reach}))
+
+    def end(self) -> None:
+        self.stack.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    with made.stack:
+        yield made
+
+
+def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
+    """Do it as the command line would; return the nodes on which something changed."""
+    usual = {"mode": None, "scratch_dir": None, "user": None, "existing": False}
+    options = Namespace(**{"verb": verb, "folder": run.folder, **usual, **more})
+    assert command.run(options) == 0
+    changed: list[str] = json.loads(capsys.readouterr().out)["changed"]
+    return changed
+
+
+def test_proven_on_all_nodes_and_left_empty(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control of the faults below."""
+    world.start()
+    run = world.run({"path": f"{world.folder}/scratch"})
+    assert act("check", run, capsys) == []
+    assert not (world.folder / "scratch").exists()
+    assert act("verify", run, capsys) == ["n1"], "the first node makes it for all"
+    assert list((world.folder / "scratch").iterdir()) == []
+    assert act("verify", run, capsys) == []
+    text = run.files.scratch_probe.read_text()
+    assert [f"| hostname: {node}" in text for node in NODES] == [True] * 3
+
+
+def refusal(run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> str:
+    with pytest.raises(BadInput) as refused:
+        act("verify", run, capsys, **more)
+    return str(refused.value)
+
+
+@pytest.mark.fault("another-file-system")
+def test_one_node_sees_another_file_system(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A tmpfs on each node: type, source and size are alike, the file that n1 left is not there."""
+    world.start()
+    point = world.folder / "scratch"
+    point.mkdir()
+    for node in NODES:
+        world.on(node, "mount", "-t", "tmpfs", "none", f"{point}")
+    run = world.run({"path": f"{point}"})
+    text = refusal(run, capsys)
+    assert "on n[2-3]: found" in text and "one file system on all nodes" in text
+
+
+@pytest.mark.fault("scratch-root-squash")
+@pytest.mark.parametrize("user", [None, "nobody"])
+def test_root_squash(world: World, capsys: pytest.CaptureFixture[str], user: str | None) -> None:
+    """Root may not write there; whoever owns it may."""
+    world.start(squash=SQUASHED)
+    point = world.folder / "scratch"
+    point.mkdir(mode=0o755)
+    world.folder.chmod(0o755)
+    for folder in world.folder.parents:
+        if folder.stat().st_mode & 0o5 != 0o5 and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o5)
+    subprocess.run(["chown", "nobody", point], check=True)
+    run = world.run({"path": f"{point}"}, run_user=user)
+    if user:
+        assert act("verify", run, capsys) == []
+    else:
+        text = refusal(run, capsys)
+        assert "not writable by root" in text and "Permission denied" in text
+
+
+@pytest.mark.fault("scratch-full")
+@pytest.mark.parametrize("how", ["room", "full"])
+def test_full(world: World, capsys: pytest.CaptureFixture[str], how: str) -> None:
+    world.start()
+    point = world.folder / "scratch"
+    point.mkdir()
+    for node in NODES:
+        world.on(node, "mount", "-t", "tmpfs", "-o", "size=1m", "none", f"{point}")
+    if how == "full":
+        world.on("n2", "dd", "if=/dev/zero", f"of={point}/x", "bs=1M", "count=1", "status=none")
+    run = world.run({"path": f"{point}"})
+    totals = run.plan.totals.model_copy(update={"scratch_peak_bytes": 500_000})
+    altered = run.plan.model_copy(update={"totals": totals})
+    (run.folder / "plan.json").write_text(json.dumps(altered.model_dump(mode="json")))
+    text = refusal(run, capsys)
+    assert ("on n2: found 0 B available" in text) == (how == "full")
+    assert ("one file system on all nodes" in text) == (how == "room"), "that much was free"
+
+
+@pytest.mark.fault("scratch-read-only")
+def test_read_only(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.start()
+    point = world.folder / "scratch"
+    point.mkdir()
+    world.on("n3", "mount", "--bind", f"{point}", f"{point}")
+    world.on("n3", "mount", "-o", "remount,bind,ro", f"{point}")
+    text = refusal(world.run({"path": f"{point}"}), capsys)
+    assert "on n3: found not writable by root" in text and "Read-only file system" in text
+
+
+LUSTRE_MOUNT = """
+folder=${0%/bin/*}
+[ "$1 $2" = "-t lustre" ] || { echo "mount: $*: what?" >&2; exit 32; }
+if [ -e "$folder/broken-$NODE" ]; then
+    mkdir -p "$6"
+    echo "mount.lustre: No such target" >&2
+    exit 5
+fi
+# These nodes share a root disk: another one may have taken the directory away, and none may now.
+until mkdir -p "$6" && : >"$6/.fs-$NODE"; do :; done 2>/dev/null
+echo "$5 $6 lustre rw,$4 0 0" >>"$PROOFMARK_MOUNTS"
+"""
+UMOUNT = """
+rm -f "$1/.fs-$NODE"
+grep -v " $1 " "$PROOFMARK_MOUNTS" >"$PROOFMARK_MOUNTS.new"
+mv "$PROOFMARK_MOUNTS.new" "$PROOFMARK_MOUNTS"
+"""
+LFS = """
+case $1 in
+setstripe) [ "$2 $4" = "-c -S" ] || exit 22; echo "stripe_count: $3 stripe_size: $5" >"$6.layout" ;;
+getstripe) [ "$2" = -d ] || exit 22; cat "$3.layout" 2>/dev/null || echo "stripe_count: 1" ;;
+esac
+"""
+
+
+def lustre(world: World) -> dict[str, Any]:
+    world.tool("mount", LUSTRE_MOUNT)
+    world.tool("umount", UMOUNT)
+    world.tool("lfs", LFS)
+    return {
+        "path": f"{world.folder}/pfs/runs",
+        "type": "lustre",
+        "source": "mgs@o2ib:/fs",
+        "mount": {"point": f"{world.folder}/pfs", "options": ["flock"]},
+        "layout": {"stripe_count": 8, "stripe_size": "1M"},
+    }
+
+
+def tables(world: World) -> list[bool]:
+    return ["lustre" in (world.folder / f"{node}.mounts").read_text() for node in NODES]
+
+
+def test_lustre_mounted_striped_and_taken_away(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.start(table=True)
+    demand = lustre(world)
+    table = world.folder / "n3.mounts"
+    table.write_text(table.read_text() + f"mgs@o2ib:/fs {world.folder}/pfs lustre rw 0 0\n")
+    (world.folder / "pfs").mkdir()
+    (world.folder / "pfs/.fs-n3").touch()
+    run = world.run(demand)
+    assert act("check", run, capsys) == ["n[1-2]"]
+    assert tables(world) == [False, False, True]
+    assert act("verify", run, capsys) == ["n[1-2]"]
+    assert tables(world) == [True] * 3
+    told = run.files.scratch_probe.read_text()
+    assert told.count("| stripe_count: 8 stripe_size: 1M") == 3
+    assert act("verify", run, capsys) == []
+    assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 somebody else had mounted it"
+    assert tables(world) == [False, False, True]
+    assert act("unmount", run, capsys) == []
+
+
+def test_mounted_again_after_a_reset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reset empties the table of mounts, and /run with our note."""
+    world.start(table=True)
+    run = world.run(lustre(world))
+    act("verify", run, capsys)
+    (world.folder / "n2.mounts").write_text("/dev/vda1 / ext4 rw 0 0\n")
+    subprocess.run(["rm", "-r", world.folder / "notes-n2"], check=True)
+    assert act("verify", run, capsys, mode="current") == ["n2"]
+    assert act("unmount", run, capsys) == ["n[1-3]"]
+
+
+@pytest.mark.fault("mount-fails")
+def test_a_mount_that_fails_and_leaves_a_directory(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On n2 nothing is mounted, and what the tool left on the root disk is not taken for it."""
+    world.start(table=True)
+    run = world.run(lustre(world))
+    (world.folder / "broken-n2").touch()
+    text = refusal(run, capsys)
+    assert "on n2: found UNEXPECTED: " in text and "No such target" in text
+    assert not (world.folder / "pfs/runs").exists(), "nothing was written anywhere"
+
+
+@pytest.mark.fault("node-without-scratch")
+@pytest.mark.parametrize("how", ["dead", "broken"])
+def test_a_node_within_the_budget_is_left_out(
+    world: World, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    """No step runs on it until its scratch is proven; the others go."""
+    world.start(table=True)
+    (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
+    run = world.run(lustre(world), max_failures=1)
+    for node in NODES:
+        Journal(run.folder, node).result("verified", mode="m", seen={})
+    if how == "dead":
+        world.kill("n1")
+    else:
+        (world.folder / "broken-n1").touch()
+    assert act("verify", run, capsys) == ["n[2-3]"]
+    assert list(proven(run.folder, NODES, "m")) == ["n1"]
+    assert "no scratch" in proven(run.folder, NODES, "m")["n1"]
+    if how == "broken":
+        (world.folder / "broken-n1").unlink()
+        assert act("verify", run, capsys) == ["n1"]
+        assert proven(run.folder, NODES, "m") == {}
+
+
+def test_without_a_budget_a_dead_node_ends_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control of the test above."""
+    world.start()
+    run = world.run({"path": f"{world.folder}/scratch"})
+    world.kill("n2")
+    assert "on n2: found UNREACHABLE: no route to host" in refusal(run, capsys)
+    assert not (world.folder / "scratch").exists()
+
+
+@pytest.mark.fault("another-block-size")
+@pytest.mark.parametrize("real", [524288, 262144])
+def test_two_block_sizes_of_gpfs_are_two_file_systems(
+    world: World, capsys: pytest.CaptureFixture[str], real: int
+) -> None:
+    """As P4 takes them: the plan's steps name both, and each has the size that they say."""
+    world.start(table=True)
+    small, large = (f"{world.folder}/{name}" for name in ("small", "large"))
+    Path(small).mkdir()
+    for node in NODES:
+        table = world.folder / f"{node}.mounts"
+        table.write_text(table.read_text() + f"fs2 {small} gpfs rw 0 0\n")
+    world.tool("mmmount", 'echo "$1 $2 gpfs rw 0 0" >>"$PROOFMARK_MOUNTS"')
+    world.tool("mmumount", f"set -- {large}\n{UMOUNT}")
+    size = f"case $1 in fs1) echo ' -B 1048576 Block size' ;; fs2) echo ' -B {real} x' ;; esac"
+    world.tool("mmlsfs", f'[ "$2" = -B ] || exit 1\necho "flag value description"\n{size}')
+    demand = {"path": f"{large}/runs", "type": "gpfs", "source": "fs1", "mount": {"point": large}}
+    systems = [
+        FileSystem(name="gpfs-1m", path=f"{large}/runs", block_bytes=1048576),
+        FileSystem(name="gpfs-512k", path=f"{small}/runs", block_bytes=524288),
+    ]
+    run = world.run(demand, {"file_system": "{file_systems}"}, file_systems=systems)
+    told = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
+    assert told == {1048576, 524288}
+    if real == 524288:
+        assert act("verify", run, capsys) == ["n[1-3]"]
+        assert run.files.scratch_probe.read_text().count("-B 1048576") == 3
+        assert act("unmount", run, capsys) == ["n[1-3]"], "the other one is the site's"
+    else:
+        text = refusal(run, capsys)
+        assert "-B 262144" in text and "accepted: a block size of 524288" in text
+
+
+GLUSTER = """
+set -e
+hostname server
+ip link set lo up
+ip addr add 10.99.0.1/32 dev lo
+for folder in /var/lib/glusterd /var/log/glusterfs /run; do mount -t tmpfs none $folder; done
+mkdir -p /run/gluster
+glusterd
+until gluster volume list >/dev/null 2>&1; do sleep 0.1; done
+for name in pfs squashed; do
+    mkdir -p "$1/$name"
+    gluster --mode=script volume create $name 10.99.0.1:"$1/$name" force
+    gluster --mode=script volume set $name features.shard on
+    gluster --mode=script volume set $name features.shard-block-size 4MB
+done
+chmod 0755 "$1/squashed"
+gluster --mode=script volume set squashed server.root-squash on
+gluster --mode=script volume start pfs
+gluster --mode=script volume start squashed
+echo up
+exec sleep 600
+"""
+"""Two volumes of one brick each; it listens on no loopback address, so it has a network."""
+
+
+@pytest.fixture
+def gluster(world: World) -> Iterator[World]:
+    """Serve GlusterFS to the three nodes."""
+    log = world.folder / "gluster.log"
+    spaces = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--mount-proc"]
+    command = [*spaces, "--kill-child", "sh", "-c", GLUSTER, "sh", f"{world.folder}/bricks"]
+    with log.open("w") as file, subprocess.Popen(command, stdout=file, stderr=file) as server:
+        try:
+            until(lambda: log.read_text().endswith("up\n") or server.poll() is not None, 120)
+            assert server.poll() is None, log.read_text()
+            (inside,) = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+            world.start(network=inside)
+            yield world
+        finally:
+            for node in world.holders:  # or the daemons of its mounts stay
+                world.on(node, "sh", "-c", f"umount -l {world.folder}/pfs 2>/dev/null || :")
+            world.end()
+            server.kill()
+
+
+def gluster_demand(world: World, volume: str) -> dict[str, Any]:
+    return {
+        "path": f"{world.folder}/pfs/runs",
+        "type": "fuse.glusterfs",
+        "source": f"10.99.0.1:/{volume}",
+        "off_root": True,
+        "mount": {"point": f"{world.folder}/pfs"},
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.fault("scratch-root-squash")
+def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mounted on three nodes, written on one and read on all; then one that squashes root."""
+    (gluster.folder / "pfs").mkdir()
+    run = gluster.run(gluster_demand(gluster, "pfs"))
+    assert act("check", run, capsys) == ["n[1-3]"]
+    assert act("verify", run, capsys) == ["n[1-3]"]
+    told = run.files.scratch_probe.read_text()
+    assert told.count("fuse.glusterfs") == 3 and told.count("=== layout") == 3
+    assert act("verify", run, capsys) == []
+    assert act("unmount", run, capsys) == ["n[1-3]"]
+    assert list((gluster.folder / "pfs").iterdir()) == []
+
+    shutil.rmtree(gluster.folder / "kit")
+    text = refusal(gluster.run(gluster_demand(gluster, "squashed")), capsys)
+    assert "on n1: found no such directory" in text and "Permission denied" in text
+
+
+def test_a_node_that_hangs_is_given_up(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 1.0)
+    world.start(table=True)
+    run = world.run(lustre(world), max_failures=1)
+    world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
+    assert act("verify", run, capsys) == ["n[1-2]"]
+    assert list(proven(run.folder, ["n3"], "m")) == ["n3"]

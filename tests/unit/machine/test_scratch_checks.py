@@ -1,0 +1,195 @@
+"""The scratch guard's judgement, from what nodes say, and the probe by which they say it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import PACKAGE
+
+from proofmark.common.errors import BadInput
+from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.site.storage import Scratch
+
+PROBE = PACKAGE / "machine/shell/scratch-probe.sh"
+GIB = 2**30
+GOOD = ScratchFacts(
+    node="knl0001",
+    path="/scratch/runs",
+    nearest="/scratch/runs",
+    kind="lustre",
+    source="mgs@o2ib:/fs",
+    available=100 * GIB,
+    on_root=False,
+    user="bench",
+    written="ok",
+)
+DEMAND = Scratch(path="/scratch/runs", type="lustre", off_root=True)
+TEXT = """\
+proofmark-probe 1 scratch
+=== host
+| hostname: knl0001
+| user: bench
+=== directory
+| path: /scratch/my runs
+| nearest: /scratch/my runs
+| device: 77
+| root_device: 65024
+| available: 1000 4096
+=== mount
+| mgs@o2ib:/fs /scratch/my\\040runs lustre rw,flock 0 0
+=== quota
+! quota: no such tool: quota
+=== write
+| result: ok
+=== end
+"""
+QUOTA = """\
+| Disk quotas for user bench (uid 1000):
+|      Filesystem  blocks   quota   limit   grace   files   quota   limit   grace
+|    mgs@o2ib:/fs     900*    500    1000       0       1       0       0       0
+|       /dev/sda1       1       2       2       0       1       0       0       0
+"""
+
+
+def judge(
+    *facts: ScratchFacts, demand: Scratch = DEMAND, peak: int = GIB, may_create: bool = False
+) -> list[str]:
+    return [str(item) for item in judge_scratch(facts, demand, peak, may_create=may_create)]
+
+
+def test_good_scratch_is_accepted() -> None:
+    assert judge(GOOD, replace(GOOD, node="knl0002")) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"kind": "ext4"}, ["found type ext4", "accepted: type lustre"]),
+        ({"on_root": True}, ["the device of /"]),
+        ({"available": GIB}, ["found 1.0 GiB available", "accepted: 1.1 GiB", "1.0 GiB that"]),
+        ({"written": "dd: Permission denied"}, ["not writable by bench: dd: Permission denied"]),
+        ({"nearest": "/scratch"}, ["no such directory, the nearest is /scratch"]),
+        ({"path": "/tmp", "nearest": "/tmp"}, ["a probe of /tmp"]),
+    ],
+)
+def test_each_reason_names_path_node_and_what_was_found(
+    changes: dict[str, object], words: list[str]
+) -> None:
+    found = judge(replace(GOOD, **changes))  # type: ignore[arg-type]
+    assert found[0].startswith("/scratch/runs: on knl0001: found")
+    assert all(word in found[0] for word in words)
+
+
+def test_nothing_is_demanded_but_room_and_writing_unless_the_site_says_so() -> None:
+    anything = Scratch(path="/scratch/runs")
+    assert judge(replace(GOOD, kind="ext4", on_root=True), demand=anything) == []
+
+
+def test_many_nodes_of_one_trouble_are_one_line() -> None:
+    nodes = [replace(GOOD, node=f"knl{number:04d}", kind="nfs4") for number in range(1, 1001)]
+    (line,) = judge(*nodes)
+    assert "on knl[0001-1000]" in line
+
+
+def test_test_file_names_do_not_tell_nodes_apart() -> None:
+    why = "dd: failed to open '/scratch/runs/.proofmark-{0}-1': Permission denied"
+    nodes = [replace(GOOD, node=name, written=why.format(name)) for name in ("knl0001", "knl0002")]
+    (line,) = judge(*nodes)
+    assert "on knl[0001-0002]: found not writable by bench" in line
+
+
+def test_nodes_with_different_file_systems_are_refused() -> None:
+    (line,) = judge(GOOD, replace(GOOD, node="knl0002", source="mgs@o2ib:/other"))
+    assert "lustre (mgs@o2ib:/fs) on knl0001, lustre (mgs@o2ib:/other) on knl0002" in line
+
+
+def test_directory_may_be_missing_before_it_is_made_but_not_its_parent() -> None:
+    untried = replace(GOOD, nearest="/scratch", written=None)
+    assert judge(untried, may_create=True) == []
+    (line,) = judge(replace(untried, nearest="/"), may_create=True)
+    assert "is its file system mounted?" in line
+
+
+def test_trailing_slash_is_the_same_directory() -> None:
+    assert judge(GOOD, demand=Scratch(path="/scratch/runs/")) == []
+
+
+@given(st.integers(0, 2**50), st.integers(0, 2**50))
+def test_room_is_enough_exactly_from_five_percent_more(peak: int, available: int) -> None:
+    refused = judge(replace(GOOD, available=available), peak=peak)
+    assert bool(refused) == (available * 100 < peak * 105)
+
+
+def test_text_is_read() -> None:
+    (facts,) = read_scratch(TEXT, "x")
+    assert facts == replace(
+        GOOD, path="/scratch/my runs", nearest="/scratch/my runs", available=4096000
+    )
+
+
+def test_hard_quota_on_the_same_file_system_limits_the_room() -> None:
+    (facts,) = read_scratch(TEXT.replace("! quota: no such tool: quota\n", QUOTA), "x")
+    assert facts.available == 100 * 1024
+    unlimited = QUOTA.replace("1000 ", "0 ")
+    (facts,) = read_scratch(TEXT.replace("! quota: no such tool: quota\n", unlimited), "x")
+    assert facts.available == 4096000
+
+
+def test_several_nodes_follow_one_another() -> None:
+    assert len(read_scratch(TEXT + TEXT.replace("knl0001", "knl0002"), "x")) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("=== end\n", ""),
+        ("available: 1000 4096", "available: many"),
+        ("| user: bench\n", ""),
+        (" scratch\n", " facts\n"),
+        ("| mgs@o2ib:/fs /scratch/my\\040runs lustre rw,flock 0 0\n", ""),
+    ],
+)
+def test_damaged_text_is_refused(old: str, new: str) -> None:
+    assert old in TEXT
+    with pytest.raises(BadInput):
+        read_scratch(TEXT.replace(old, new, 1), "x")
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]])
+def test_probe_looks_makes_and_writes(tmp_path: Path, shell: list[str]) -> None:
+    folder = tmp_path / "a folder"
+
+    def probe(*arguments: str) -> ScratchFacts:
+        command = [*shell, str(PROBE), *arguments, f"{folder}/"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        (facts,) = read_scratch(done.stdout, "probe")
+        return facts
+
+    looked = probe()
+    assert (looked.nearest, looked.written, folder.exists()) == (str(tmp_path), None, False)
+    assert probe("-w").written == "no such directory"
+    assert not folder.exists()
+    wrote = probe("-c", "-w")
+    assert (wrote.nearest, wrote.written, list(folder.iterdir())) == (str(folder), "ok", [])
+    free = os.statvfs(folder)
+    assert wrote.available == pytest.approx(free.f_bavail * free.f_frsize, rel=0.2)
+
+
+def test_probe_says_that_a_user_is_unknown_and_makes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "scratch"
+    command = ["sh", str(PROBE), "-c", "-w", "-u", "no-such-user", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (facts,) = read_scratch(done.stdout, "probe")
+    assert (facts.written, folder.exists()) == ("no such user: no-such-user", False)
+
+
+@pytest.mark.parametrize("arguments", [[], ["relative"], ["-x", "/tmp"], ["/a", "/b"]])
+def test_probe_refuses_wrong_use(arguments: list[str]) -> None:
+    done = subprocess.run(["sh", str(PROBE), *arguments], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (3, b"")

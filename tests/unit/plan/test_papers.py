@@ -1,0 +1,241 @@
+"""Each paper's suite is that paper's matrix, restated by hand in tests/papers/, on its system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+import yaml
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
+from proofmark.site.hardware import Hardware
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machine import Machine
+from proofmark.site.machines import declared, machines_of
+from proofmark.site.node.topology import Topology
+
+PAPERS = {path.stem: path for path in sorted((ROOT / "tests" / "papers").glob("*.yml"))}
+RESTATED: dict[str, dict[str, Any]] = {
+    name: yaml.safe_load(path.read_text(encoding="utf-8")) for name, path in PAPERS.items()
+}
+SYSTEMS = [(paper, system) for paper, systems in RESTATED.items() for system in systems]
+EXPERIMENTS = [
+    (paper, system, name)
+    for paper, systems in RESTATED.items()
+    for system, about in systems.items()
+    for name in about["experiments"]
+]
+
+
+@cache
+def site(inventory: str, partition: str) -> Site:
+    return load_site(ROOT / "inventory" / inventory, partition)
+
+
+@cache
+def plan(suite: str, inventory: str, partition: str) -> Plan:
+    chosen = site(inventory, partition)
+    machines, probe = machines_of(chosen)
+    assert probe == ""  # no node was asked
+    return make_plan(load_benchmarks(ROOT / "benchmarks"), suite, chosen, machines)
+
+
+def of(paper: str, system: str) -> Plan:
+    return plan(paper, RESTATED[paper][system]["inventory"], system)
+
+
+def told(made: Plan) -> Iterator[tuple[Step, dict[str, Any]]]:
+    """Yield every step with all that an experiment may ask of it."""
+    for group in made.groups:
+        for job in group.jobs:
+            for step in job.steps:
+                own = {"mode": group.mode, "nodes": len(step.nodes), "case": step.case}
+                counts = {"ranks": step.ranks, "threads": step.threads}
+                yield (
+                    step,
+                    {
+                        **step.derived,
+                        **step.parameters,
+                        **own,
+                        **counts,
+                        "placement": step.placement,
+                    },
+                )
+
+
+def values(given: Any) -> list[Any]:
+    if isinstance(given, dict):
+        return list(range(given["from"], given["to"] + 1))
+    return list(given)
+
+
+def matrix(experiment: Mapping[str, Any]) -> dict[tuple[tuple[str, Any], ...], None]:
+    """Return the points of an experiment as sorted pairs of axis and value."""
+    found: dict[tuple[tuple[str, Any], ...], None] = {}
+    for block in experiment["blocks"]:
+        axes = {axis: values(given) for axis, given in block.items()}
+        for combination in product(*axes.values()):
+            found[tuple(sorted(zip(axes, combination, strict=True)))] = None
+    return found
+
+
+def belongs(about: Mapping[str, Any], experiment: Mapping[str, Any]) -> Any:
+    """Return the point of `experiment` that a step is, or None."""
+    if about["case"] != experiment["case"]:
+        return None
+    every = experiment.get("every", {})
+    if any(about.get(key) != value for key, value in every.items()):
+        return None
+    points = matrix(experiment)
+    for block in experiment["blocks"]:
+        if block.keys() <= about.keys():
+            point = tuple(sorted((axis, about[axis]) for axis in block))
+            if point in points:
+                return point
+    return None
+
+
+@pytest.mark.parametrize(("paper", "system", "name"), EXPERIMENTS)
+def test_an_experiment_is_planned_point_by_point(paper: str, system: str, name: str) -> None:
+    experiment = RESTATED[paper][system]["experiments"][name]
+    wanted = matrix(experiment)
+    assert len(wanted) == experiment["count"]
+    found = [
+        (point, step)
+        for step, about in told(of(paper, system))
+        if (point := belongs(about, experiment)) is not None
+    ]
+    points = [point for point, _ in found]
+    assert sorted(points, key=str) == sorted(wanted, key=str)
+    if size := experiment.get("bytes"):
+        sizes = {step.bytes for _, step in found}
+        assert (min(sizes), max(sizes)) == (size["from"], size["to"])
+
+
+@pytest.mark.parametrize(("paper", "system"), SYSTEMS)
+def test_a_suite_holds_nothing_but_its_paper(paper: str, system: str) -> None:
+    about = RESTATED[paper][system]
+    experiments = about["experiments"].values()
+    steps = list(told(of(paper, system)))
+    strange = [
+        step.id
+        for step, found in steps
+        if all(belongs(found, experiment) is None for experiment in experiments)
+    ]
+    assert strange == []
+    assert len(steps) == about.get("steps", sum(each["count"] for each in experiments))
+    if "jobs" in about:
+        assert of(paper, system).totals.jobs == about["jobs"]
+
+
+def test_p2_has_136_thread_counts_in_one_job() -> None:
+    made = of("p2", "knl")
+    (job,) = (job for group in made.groups for job in group.jobs)
+    assert {step.threads for step in job.steps} == set(range(1, 137))
+    assert len(job.nodes) == 1
+
+
+def test_memory_is_bound_by_what_the_topology_says() -> None:
+    for step, about in told(of("p1", "knl")):
+        if step.case == "stream":
+            assert step.membind == {"ddr": [0], "mcdram": [1]}[about["memory"]]
+        if step.case == "hpl":
+            domains = {"snc2-flat": [0, 1], "snc4-flat": [0, 1, 2, 3]}.get(about["mode"], [0])
+            assert step.membind == domains
+    # Ten processes on one socket: that socket's memory.
+    sockets = [step.membind for step in of("p1", "skl").steps() if step.case == "ior"]
+    assert sockets == [[0]] * 30
+
+
+def test_hpl_fits_into_the_memory_that_it_is_bound_to() -> None:
+    ddr = 98207 << 20
+    for step, about in told(of("p1", "knl")):
+        if step.case == "hpl" and about["mode"] == "quadrant-flat":
+            n = int(about["n"])
+            assert 0.75 < 8 * n * n / (ddr * about["nodes"]) <= 0.8
+            assert n % int(about["nb"]) == 0
+            assert int(about["p"]) * int(about["q"]) == step.ranks
+
+
+def test_what_spans_the_domains_is_unfitted_and_the_rest_is_not() -> None:
+    chosen = site("nurion", "knl")
+    machines, _ = machines_of(chosen)
+    for step, about in told(of("p1", "knl")):
+        if step.case == "hpl":
+            home = {
+                pu: core.numa for core in machines(about["mode"]).topology.cores for pu in core.pus
+            }
+            spans = any(len({home[pu] for pu in cpus}) > 1 for _, cpus in step.cpus)
+            assert spans == (step.placement == "unfitted")
+
+
+def test_collectives_never_ask_for_more_memory_than_there_is() -> None:
+    memory = 8 * 32 << 30
+    for step, about in told(of("p5", "p595")):
+        buffers = 2 if about["collective"] in ("Bcast", "Allreduce") else 2 * step.ranks
+        largest = 2 ** int(about["largest_log2"])
+        assert buffers * largest * min(step.ranks, 64) <= memory / 2
+        assert largest <= 4 << 20
+    assert {2 ** int(about["largest_log2"]) for _, about in told(of("p5", "p595"))} > {4 << 20}
+
+
+def test_contention_gives_every_copy_a_pair_of_the_two_nodes() -> None:
+    for step, about in told(of("p3", "tachyon1")):
+        if step.case == "osu-contention":
+            assert (step.copies, step.ranks) == (about["pairs"], 2 * about["pairs"])
+            for copy in range(step.copies):
+                (one, first), (other, second) = step.cpus[copy :: step.copies]
+                assert (one, other) == (0, 1)
+                assert first == second
+
+
+def test_switch_levels_choose_nodes_that_are_so_far_apart() -> None:
+    chosen = site("tachyon", "tachyon1")
+    pairs = {
+        str(about["apart"]): step.nodes
+        for step, about in told(of("p3", "tachyon1"))
+        if step.case == "osu-bw" and "apart" in about
+    }
+    shared = {
+        level: {key for key in ("chip", "line-card") if places[0][key] == places[1][key]}
+        for level, nodes in pairs.items()
+        if (places := [chosen.location(node) for node in nodes])
+    }
+    expected = {"chip": {"chip", "line-card"}, "line-card": {"line-card"}, "switch": set()}
+    assert shared == expected
+
+
+def test_the_nominal_peaks_are_those_of_the_paper() -> None:
+    """P1.rpeak, equations 1 and 2."""
+    for partition, gflops in {"knl": 3046.4, "skl": 3072.0}.items():
+        chosen = site("nurion", partition)
+        hardware = chosen.partition.hardware
+        assert isinstance(hardware, Hardware)
+        machine = declared(chosen, hardware, chosen.partition.current_mode)
+        assert machine.symbols["rpeak_nominal"] == pytest.approx(gflops * 1e9)
+
+
+@pytest.mark.parametrize("suite", ["node", "burnin", "tune", "full", *PAPERS])
+def test_every_suite_plans_on_a_small_machine(suite: str) -> None:
+    local = site("local", "local")
+    seen = Topology.from_lstopo("pack:1 [numa(memory=8GiB)] l3:1(size=8MiB) core:2 pu:1")
+    symbols = {
+        "cores": 2,
+        "sockets": 1,
+        "numa": 1,
+        "numa_cores": 2,
+        "threads_per_core": 1,
+        "memory_bytes": 8 << 30,
+        "llc_bytes": 8 << 20,
+        "likely_flops": 4e10,
+        "nodes": 1,
+    }
+    made = make_plan(load_benchmarks(ROOT / "benchmarks"), suite, local, Machine(symbols, seen))
+    assert made.totals.steps > 0
+    assert all(step.scope == "job" and step.nodes == ["localhost"] for step in made.steps())

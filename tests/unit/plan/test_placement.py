@@ -1,0 +1,391 @@
+"""Each placement by name on the machines that it was made for, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.folders import ROOT
+
+from proofmark.common.errors import BadInput
+from proofmark.plan.placement import RULES, Placement, across_nodes, place, within_node
+from proofmark.plan.placement.request import PlacementRequest
+from proofmark.plan.placement.rules import Rule
+from proofmark.plan.placement.within_node import Layout
+from proofmark.site.node.topology import Core, NumaDomain, Topology
+
+HWLOC = ROOT / "tests" / "data" / "hwloc"
+NODES = {file.stem: Topology.from_file(file) for file in HWLOC.glob("*.xml")}
+KNL = NODES["knl_quad_flat"]
+SNC4 = NODES["knl_snc4_flat_uneven"]
+SKL = NODES["skl"]
+SNC2 = NODES["skl_snc2_smt2"]
+SQUARE = NODES["tachyon1"]
+P595 = NODES["p595"]
+
+
+def cores(placement: Placement) -> list[list[int]]:
+    return [[core.index for core in rank.cores] for rank in placement.ranks]
+
+
+def firsts(placement: Placement) -> list[int]:
+    return [rank.cores[0].index for rank in placement.ranks]
+
+
+def pus(placement: Placement) -> list[tuple[int, ...]]:
+    return [rank.pus for rank in placement.ranks]
+
+
+def per_node(placement: Placement) -> list[int]:
+    held = Counter(rank.node for rank in placement.ranks)
+    return [held[node] for node in range(placement.nodes)]
+
+
+class TestThreadsOfOneProcess:
+    """P2: close against spread on 68 cores, and more threads than cores."""
+
+    def test_close_takes_neighbours_and_spread_one_core_of_each_tile(self) -> None:
+        close = place(KNL, "close", 1, threads=34).ranks[0]
+        spread = place(KNL, "spread", 1, threads=34).ranks[0]
+        assert close.pus == tuple(range(34))
+        assert len(set(close.tiles)) == 17
+        assert spread.tiles == tuple(range(34))
+
+    def test_thread_35_is_the_first_to_share_a_tile_when_spread(self) -> None:
+        tiles = Counter(place(KNL, "spread", 1, threads=35).ranks[0].tiles)
+        assert sorted(tiles.values()) == [1] * 33 + [2]
+
+    def test_thread_69_goes_to_the_second_hardware_thread_of_core_0(self) -> None:
+        placed = place(KNL, "close", 1, threads=69, pus_per_core=2).ranks[0]
+        assert set(placed.pus) == {*range(68), 68}
+        assert [core.index for core in placed.cores].count(0) == 2
+        assert placed.pus[:3] == (0, 68, 1)  # consecutive threads share a core
+
+    def test_136_threads_take_two_hardware_threads_of_every_core(self) -> None:
+        placed = place(KNL, "close", 1, threads=136, pus_per_core=4).ranks[0]
+        assert set(placed.pus) == set(range(136))
+
+    def test_hardware_threads_that_were_not_offered_are_not_used(self) -> None:
+        with pytest.raises(BadInput) as refusal:
+            place(KNL, "close", 1, threads=69, asked_in="benchmarks/stream.yml")
+        assert str(refusal.value) == (
+            "benchmarks/stream.yml: placement close: found a request for 1 rank × 69 threads on"
+            " 1 node; accepted: ranks of at most 68 threads on a node"
+            " (68 cores, 1 of 4 hardware threads each)"
+        )
+
+    def test_the_numbers_of_hardware_threads_are_those_of_the_system(self) -> None:
+        assert pus(place(NODES["tachyon2"], "close", 5)) == [(0,), (2,), (4,), (6,), (1,)]
+
+
+class TestRanksOnANode:
+    def test_close_fills_one_socket_first(self) -> None:
+        assert {rank.sockets for rank in place(SKL, "close", 10).ranks} == {(0,)}  # P1.ior.skl
+
+    def test_ranks_of_several_threads_lie_in_blocks(self) -> None:
+        assert cores(place(SQUARE, "close", 3, threads=2)) == [[0, 1], [2, 3], [4, 5]]
+        assert cores(place(SQUARE, "spread", 2, threads=4)) == [[0, 2, 4, 6], [8, 10, 12, 14]]
+        assert cores(place(SQUARE, "BD", 4, threads=3)) == [
+            [0, 1, 2],
+            [4, 5, 6],
+            [8, 9, 10],
+            [12, 13, 14],
+        ]
+
+    def test_a_rank_crosses_sockets_only_when_it_must(self) -> None:
+        assert cores(place(SQUARE, "BD", 4, threads=3))[1] == [4, 5, 6]
+        assert cores(place(SQUARE, "BD", 5, threads=3))[1] == [6, 7, 8]
+        interleaved = Topology(
+            cores=tuple(Core(n, (n,), n // 6, None, 0, None, None) for n in range(12)),
+            numa_domains=(NumaDomain(0, 0, "ddr", tuple(range(12)), tuple(range(12))),),
+        )
+        placed = place(interleaved, "BD", 2, threads=4)
+        assert cores(placed) == [[0, 1, 2, 3], [6, 7, 8, 9]]
+
+    def test_second_hardware_threads_serve_before_ranks_share_cores(self) -> None:
+        placed = place(SNC2, "close", 20, threads=3, pus_per_core=2)
+        assert pus(placed)[:2] == [(0, 40, 1), (2, 42, 3)]
+        assert len({core.index for rank in placed.ranks for core in rank.cores}) == 40
+
+    def test_threads_of_a_rank_do_not_part_to_share_cores(self) -> None:
+        """3 hardware threads hold one rank of 2 threads: the third one stays idle."""
+        assert len(place(KNL, "close", 68, threads=2, pus_per_core=3).ranks) == 68
+        with pytest.raises(BadInput, match="at most 68 ranks × 2 threads on a node"):
+            place(KNL, "close", 69, threads=2, pus_per_core=3)
+
+    def test_more_ranks_than_cores(self) -> None:
+        assert pus(place(SNC2, "BA", 80, pus_per_core=2))[:3] == [(0,), (40,), (1,)]
+        dealt = place(SNC2, "BD", 80, pus_per_core=2)
+        assert pus(dealt)[0] == (0,)
+        assert pus(dealt)[40] == (40,)
+
+
+class TestNamesOfP5AndP4:
+    """16 nodes of 8 books × 4 packages × 2 cores."""
+
+    def test_balanced_over_nodes_and_distributed_over_books(self) -> None:
+        placed = place(P595, "BD", 130, nodes=16)
+        assert per_node(placed) == [9, 9] + [8] * 14
+        assert [rank.cores[0].book for rank in placed.ranks][:9] == [*range(8), 0]
+        assert firsts(placed)[8] == 2  # in book 0 again, but in its second package
+
+    def test_adjacent_fills_a_book_first(self) -> None:
+        placed = place(P595, "BA", 160, nodes=16)
+        assert [rank.cores[0].book for rank in placed.ranks][:10] == [0] * 8 + [1] * 2
+
+    def test_unbalanced_fills_a_node_first(self) -> None:
+        for name in ("UD", "UA"):
+            assert per_node(place(P595, name, 130, nodes=16)) == [64, 64, 2] + [0] * 13
+
+    def test_full_nodes_differ_in_order_only(self) -> None:
+        full = {name: place(P595, name, 1024, nodes=16) for name in ("BD", "BA", "UD", "UA")}
+        assert firsts(full["BD"]) == firsts(full["UD"])
+        assert firsts(full["BA"]) == firsts(full["UA"]) == list(range(64)) * 16
+        assert sorted(firsts(full["BD"])[:64]) == list(range(64))
+
+    @pytest.mark.parametrize(
+        ("name", "same"),
+        [("BAL-DIST", "BD"), ("BAL-ACC", "BA"), ("UNBAL-DIST", "UD"), ("UNBAL-ACC", "UA")],
+    )
+    def test_p4_names_the_same_four(self, name: str, same: str) -> None:
+        one, other = place(P595, name, 100, nodes=3), place(P595, same, 100, nodes=3)
+        assert one.stretches == other.stretches
+        assert one.name == name  # records carry the name that was asked for
+
+
+class TestFittedToNumaDomains:
+    """C1.2: SNC-4 on 34 tiles."""
+
+    def test_uneven_domains_lend_what_the_smallest_has(self) -> None:
+        placed = place(SNC4, "fitted", 4, threads=16)
+        assert [set(rank.numa) for rank in placed.ranks] == [{0}, {1}, {2}, {3}]
+        assert firsts(placed) == [0, 18, 36, 52]
+        with pytest.raises(BadInput, match=r"at most 16 threads in each \(domain 2 has 16 cores\)"):
+            place(SNC4, "fitted", 4, threads=17)
+
+    def test_all_domains_are_laid_alike_also_with_second_hardware_threads(self) -> None:
+        placed = place(SNC4, "fitted", 4, threads=17, pus_per_core=2)
+        shapes = {tuple(Counter(core.index for core in r.cores).values()) for r in placed.ranks}
+        assert shapes == {(2, *[1] * 15)}
+
+    @pytest.mark.parametrize("ranks", [1, 3, 5, 66])
+    def test_ranks_that_the_domains_do_not_divide_are_refused(self, ranks: int) -> None:
+        with pytest.raises(BadInput, match="NUMA domains; accepted: a multiple of 4 ranks"):
+            place(SNC4, "fitted", ranks)
+
+    def test_every_node_must_fit(self) -> None:
+        assert per_node(place(SNC4, "fitted", 12, nodes=3)) == [4, 4, 4]
+        with pytest.raises(BadInput, match="a request for 5 ranks on a node of 4 NUMA domains"):
+            place(SNC4, "fitted", 9, nodes=2)
+
+    @pytest.mark.parametrize(("ranks", "threads"), [(4, 17), (1, 68), (68, 1), (2, 34), (3, 16)])
+    def test_unfitted_is_close_where_it_does_not_fit(self, ranks: int, threads: int) -> None:
+        unfitted = place(SNC4, "unfitted", ranks, threads=threads)
+        assert cores(unfitted) == cores(place(SNC4, "close", ranks, threads=threads))
+
+    def test_unfitted_is_refused_where_it_would_be_fitted(self) -> None:
+        for ranks, threads in [(2, 20), (4, 10), (40, 1)]:
+            with pytest.raises(BadInput, match="which fit the 2 NUMA domains"):
+                place(SKL, "unfitted", ranks, threads=threads)
+
+    def test_a_node_of_one_domain_has_no_boundary_to_mind(self) -> None:
+        one, other = (place(KNL, name, 4, threads=17) for name in ("fitted", "unfitted"))
+        assert one.stretches == other.stretches
+
+
+class TestPairs:
+    """P3: two ranks at a distance."""
+
+    @pytest.mark.parametrize(
+        ("node", "name", "pair"),
+        [
+            (KNL, "same-tile", [0, 1]),
+            (KNL, "same-socket", [0, 2]),
+            (SQUARE, "same-socket", [0, 1]),
+            (SQUARE, "other-socket", [0, 4]),
+            (SQUARE, "1-hop", [0, 4]),
+            (SQUARE, "2-hop", [0, 12]),
+            (SNC2, "same-socket", [0, 1]),
+            (SNC2, "other-socket", [0, 20]),
+            (SNC2, "1-hop", [0, 20]),
+            (P595, "other-socket", [0, 2]),
+        ],
+    )
+    def test_distance_as_named(self, node: Topology, name: str, pair: list[int]) -> None:
+        assert firsts(place(node, name, 2)) == pair
+
+    def test_other_socket_is_the_nearest(self) -> None:
+        far_first = {pair: 16 if pair in ((0, 3), (3, 0)) else 22 for pair in SQUARE.distances}
+        node = Topology(SQUARE.cores, SQUARE.numa_domains, SQUARE.caches, far_first)
+        assert firsts(place(node, "other-socket", 2)) == [0, 12]
+
+    def test_pairs_between_nodes_are_rank_i_and_rank_i_plus_n(self) -> None:
+        placed = place(SQUARE, "other-node", 32, nodes=2)
+        assert [rank.node for rank in placed.ranks] == [0] * 16 + [1] * 16
+        assert firsts(placed) == list(range(16)) * 2
+
+    @pytest.mark.parametrize(
+        ("node", "name", "complaint"),
+        [
+            (SQUARE, "same-tile", "two cores of one level 2 cache; accepted: a node that has such"),
+            (KNL, "other-socket", "two sockets; accepted: a node that has them: .*flat.xml has 1"),
+            (SKL, "1-hop", "two sockets 1 hop apart; .* distances of .*skl.xml tell: none"),
+            (SNC2, "2-hop", "two sockets 2 hops apart; .*smt2.xml tell: 1 hop$"),
+        ],
+    )
+    def test_a_distance_that_the_node_lacks(
+        self, node: Topology, name: str, complaint: str
+    ) -> None:
+        with pytest.raises(BadInput, match=complaint):
+            place(node, name, 2)
+
+    def test_a_socket_of_one_core_has_no_pair(self) -> None:
+        node = Topology(
+            cores=tuple(Core(n, (n,), n, None, 0, None, None) for n in range(2)),
+            numa_domains=(NumaDomain(0, 0, "ddr", (0, 1), (0, 1)),),
+        )
+        with pytest.raises(BadInput, match="two cores of one socket"):
+            place(node, "same-socket", 2)
+
+    @pytest.mark.parametrize(
+        ("name", "ranks", "nodes", "threads", "accepted"),
+        [
+            ("same-socket", 4, 1, 1, "2 ranks of 1 thread on 1 node"),
+            ("same-socket", 2, 2, 1, "2 ranks of 1 thread on 1 node"),
+            ("1-hop", 2, 1, 2, "2 ranks of 1 thread on 1 node"),
+            ("other-node", 2, 1, 1, "an even number of ranks on 2 nodes"),
+            ("other-node", 3, 2, 1, "an even number of ranks on 2 nodes"),
+        ],
+    )
+    def test_what_is_no_pair(
+        self, name: str, ranks: int, nodes: int, threads: int, accepted: str
+    ) -> None:
+        with pytest.raises(BadInput, match=f"accepted: {accepted}"):
+            place(SQUARE, name, ranks, nodes=nodes, threads=threads)
+
+
+class TestRefusals:
+    @pytest.mark.fault("placement-too-large")
+    @pytest.mark.parametrize("name", ["close", "spread", "BD", "BA", "UD", "UA"])
+    def test_more_than_the_machine_holds(self, name: str) -> None:
+        assert len(place(SQUARE, name, 31, nodes=2).ranks) == 31
+        with pytest.raises(BadInput) as refusal:
+            place(SQUARE, name, 33, nodes=2, asked_in="benchmarks/ior.yml")
+        assert str(refusal.value) == (
+            f"benchmarks/ior.yml: placement {name}: found a request for 33 ranks × 1 thread on"
+            " 2 nodes; accepted: at most 16 ranks × 1 thread on a node"
+            " (16 cores, 1 of 1 hardware thread each)"
+        )
+
+    def test_sharing_when_it_is_asked_for(self) -> None:
+        for name in ("close", "spread", "BD", "UA", "fitted"):
+            placed = place(SQUARE, name, 36, oversubscribe=True)
+            shared = Counter(pus(placed))
+            assert sum(shared.values()) == 36
+            assert max(shared.values()) == 3
+            assert len(shared) == 16
+        assert per_node(place(SQUARE, "UA", 33, nodes=2, oversubscribe=True)) == [17, 16]
+        assert pus(place(SQUARE, "close", 1, threads=17, oversubscribe=True))[0][:3] == (0, 0, 1)
+
+    def test_an_unknown_name_gets_the_nearest(self) -> None:
+        for wrong, right in [("spred", "spread"), ("bd", "BD"), ("2hop", "2-hop")]:
+            with pytest.raises(BadInput, match=f"{wrong!r}, did you mean {right!r}"):
+                place(SQUARE, wrong, 2)
+
+    @pytest.mark.parametrize("key", ["ranks", "nodes", "threads", "pus_per_core"])
+    def test_counts_start_at_one(self, key: str) -> None:
+        counts: dict[str, Any] = {"ranks": 1, key: 0}
+        with pytest.raises(BadInput, match=f"plan: {key}: found 0; accepted: a number from 1"):
+            place(SQUARE, "close", **counts)
+
+    def test_hardware_threads_that_cores_lack(self) -> None:
+        with pytest.raises(BadInput, match="pus_per_core: found 3; accepted: at most 2"):
+            place(SNC2, "close", 1, pus_per_core=3)
+
+
+class TestTheOpenTable:
+    def test_a_placement_is_added_by_a_function_and_a_line(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def reverse(ask: PlacementRequest, ranks: int) -> Layout:
+            return [tuple(reversed(own)) for own in reversed(within_node.close(ask, ranks))]
+
+        monkeypatch.setitem(RULES, "reverse", Rule(across_nodes.balanced, reverse))
+        assert firsts(place(SQUARE, "reverse", 3)) == [2, 1, 0]
+
+    def test_one_that_shares_unasked_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def heap(ask: PlacementRequest, ranks: int) -> Layout:
+            return [ask.topology.cores[:1]] * ranks
+
+        monkeypatch.setitem(RULES, "heap", Rule(across_nodes.balanced, heap))
+        assert pus(place(SNC2, "heap", 2, pus_per_core=2)) == [(0,), (40,)]
+        with pytest.raises(BadInput, match=r"more threads on core 0 than .*; accepted: 2 threads"):
+            place(SNC2, "heap", 3, pus_per_core=2)
+
+
+class TestManyNodes:
+    def test_like_nodes_are_laid_out_once(self) -> None:
+        placed = place(KNL, "BD", 64 * 8305 + 7, nodes=8305)
+        assert [stretch.nodes for stretch in placed.stretches] == [7, 8298]
+        assert len(placed.ranks) == 64 * 8305 + 7
+        last = placed.ranks[-1]
+        assert (last.rank, last.node) == (64 * 8305 + 6, 8304)
+
+    def test_ranks_are_a_sequence(self) -> None:
+        ranks = place(SQUARE, "BA", 35, nodes=4).ranks
+        assert list(ranks) == [ranks[at] for at in range(35)] == list(ranks[:])
+        assert ranks[-2:] == (ranks[33], ranks[34])
+        for outside in (35, -36):
+            with pytest.raises(IndexError, match="of 35"):
+                ranks[outside]
+
+    def test_fewer_ranks_than_nodes_leave_nodes_idle(self) -> None:
+        assert per_node(place(SQUARE, "BD", 2, nodes=4)) == [1, 1, 0, 0]
+
+
+PAGE = (ROOT / "docs" / "placement.md").read_text(encoding="utf-8")
+PICTURES = re.findall(r"^(\S+) +(\d+) × (\d+) +(\[.*\])$", PAGE, flags=re.MULTILINE)
+
+
+def picture(name: str, ranks: int, threads: int, nodes: int, sockets: int) -> str:
+    """Draw nodes of sockets of four cores; the numbers are ranks, or one rank's threads."""
+    node = SQUARE if sockets == 4 else two_sockets()
+    placed = place(node, name, ranks, nodes=nodes, threads=threads, pus_per_core=1 + (threads > 8))
+    cells: dict[tuple[int, int], list[str]] = {}
+    for rank in placed.ranks:
+        for thread, core in enumerate(rank.cores):
+            number = str(thread if ranks == 1 else rank.rank)
+            cells.setdefault((rank.node, core.index), []).append(number)
+    drawn = [
+        " | ".join(
+            " ".join(
+                ",".join(cells.get((at, core.index), ["."]))
+                for core in node.cores
+                if core.socket == socket
+            )
+            for socket in range(sockets)
+        )
+        for at in range(nodes)
+    ]
+    return " ".join(f"[{text}]" for text in drawn)
+
+
+def two_sockets() -> Topology:
+    node = Topology.from_lstopo("pack:2 [numa] l2:2 core:2 pu:2")
+    return replace(node, distances={(a, b): 10 if a == b else 20 for a in (0, 1) for b in (0, 1)})
+
+
+@pytest.mark.parametrize(("name", "ranks", "threads", "drawn"), PICTURES)
+def test_the_pictures_of_the_page(name: str, ranks: str, threads: str, drawn: str) -> None:
+    nodes = drawn.count("[")
+    sockets = drawn.count("|") // nodes + 1
+    assert picture(name, int(ranks), int(threads), nodes, sockets) == drawn
+
+
+def test_the_page_describes_and_draws_every_placement() -> None:
+    assert [name for name in RULES if f"`{name}`" not in PAGE] == []
+    drawn = {id(RULES[name]) for name, *_ in PICTURES}
+    assert [name for name, rule in RULES.items() if id(rule) not in drawn] == []

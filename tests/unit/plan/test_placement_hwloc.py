@@ -1,0 +1,128 @@
+"""Placements against hwloc-distrib and hwloc-calc on the same topologies."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from functools import cache
+
+import pytest
+from tests.folders import HWLOC
+
+from proofmark.plan.placement import place
+from proofmark.site.node.topology import Topology
+
+NODES = {file.stem: Topology.from_file(file) for file in sorted(HWLOC.glob("*.xml"))}
+LEVELS = ("book", "socket", "numa", "tile")
+# Every object of a level has as many cores as its siblings.
+EVEN = [name for name in NODES if name != "knl_snc4_flat_uneven"]
+
+
+def run(*command: str) -> list[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@cache
+def distributed_by_hwloc(name: str, ranks: int) -> list[int]:
+    """The first hardware thread of each of the parts into which hwloc-distrib cuts the node."""
+    command = ["hwloc-distrib", "-i", str(HWLOC / f"{name}.xml"), "--single", str(ranks)]
+    return [
+        int(mask.split(",")[0], 16).bit_length() - 1 + 32 * mask.count(",")
+        for mask in run(*command)
+    ]
+
+
+def calc(name: str, *arguments: str) -> list[int]:
+    [answer] = run("hwloc-calc", "-i", str(HWLOC / f"{name}.xml"), *arguments)
+    return [int(word) for word in answer.split(",")]
+
+
+def objects(name: str, kind: str, pus: list[int]) -> int:
+    """Count the objects of one kind in which these hardware threads are."""
+    where = [f"pu:{pu}" for pu in pus]
+    return calc(name, "--physical-input", "--number-of", kind, *where)[0]
+
+
+def firsts(name: str, placement: str, ranks: int) -> list[int]:
+    return [rank.pus[0] for rank in place(NODES[name], placement, ranks).ranks]
+
+
+def number_of(name: str, level: str) -> int:
+    return len({getattr(core, level) for core in NODES[name].cores})
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_spread_is_hwloc_distrib_where_the_ranks_divide_every_level(name: str) -> None:
+    levels = [number_of(name, level) for level in ("index", *LEVELS)]
+    compared = 0
+    for ranks in range(1, levels[0] + 1):
+        if all(ranks % level == 0 or level % ranks == 0 for level in levels):
+            assert firsts(name, "spread", ranks) == distributed_by_hwloc(name, ranks), ranks
+            compared += 1
+    assert compared > 1
+
+
+@pytest.mark.parametrize("name", EVEN)
+@pytest.mark.parametrize("level", LEVELS)
+def test_distributed_takes_the_objects_that_hwloc_distrib_takes(name: str, level: str) -> None:
+    """With one rank for each object of a level both take the first core of each."""
+    number = number_of(name, level)
+    assert sorted(firsts(name, "BD", number)) == sorted(distributed_by_hwloc(name, number))
+
+
+def test_uneven_domains_get_a_rank_each_where_hwloc_distrib_misses_one() -> None:
+    """hwloc-distrib weighs domains and rounds: of 18, 18, 16 and 16 cores the last gets none."""
+    name = "knl_snc4_flat_uneven"
+    heads = [calc(name, "--intersect", "core", f"numanode:{node}")[0] for node in (0, 2, 4, 6)]
+    assert heads == firsts(name, "BD", 4)
+    assert distributed_by_hwloc(name, 4) == [0, 8, 18, 36]
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_distributed_is_as_even_as_hwloc_distrib(name: str) -> None:
+    """Any number of ranks: the sorted counts of each level are the same."""
+    node = NODES[name]
+    core_of = {pu: core for core in node.cores for pu in core.pus}
+    for ranks in range(1, len(node.cores) + 1):
+        for level in LEVELS[:3]:
+            ours, theirs = (
+                sorted(Counter(getattr(core_of[pu], level) for pu in pus).values())
+                for pus in (firsts(name, "BD", ranks), distributed_by_hwloc(name, ranks))
+            )
+            assert ours == theirs, (ranks, level)
+
+
+def test_ranks_that_are_fitted_see_one_memory() -> None:
+    name = "knl_snc4_flat_uneven"
+    seen = []
+    for rank in place(NODES[name], "fitted", 4, threads=16).ranks:
+        where = [f"pu:{pu}" for pu in rank.pus]
+        ddr, mcdram = calc(
+            name, "--physical-input", "--physical-output", "--intersect", "numanode", *where
+        )
+        assert rank.numa == (ddr,) * 16
+        seen.append((ddr, mcdram))
+    assert seen == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    crossing = place(NODES[name], "unfitted", 4, threads=17).ranks[1]
+    assert objects(name, "numanode", list(crossing.pus)) == 4  # two of DDR, two of MCDRAM
+
+
+@pytest.mark.parametrize(
+    ("name", "placement", "kind", "number"),
+    [
+        ("knl_quad_flat", "same-tile", "l2", 1),
+        ("knl_quad_flat", "same-socket", "l2", 2),
+        ("tachyon1", "same-socket", "package", 1),
+        ("tachyon1", "other-socket", "package", 2),
+        ("tachyon1", "2-hop", "package", 2),
+        ("skl_snc2_smt2", "other-socket", "package", 2),
+        ("skl_snc2_smt2", "same-socket", "numanode", 1),
+    ],
+)
+def test_pairs_are_in_the_objects_that_hwloc_calc_says(
+    name: str, placement: str, kind: str, number: int
+) -> None:
+    pus = [rank.pus[0] for rank in place(NODES[name], placement, 2).ranks]
+    assert objects(name, "pu", pus) == 2
+    assert objects(name, kind, pus) == number

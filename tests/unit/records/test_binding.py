@@ -1,0 +1,253 @@
+"""Seats: ranks, threads and memory that were elsewhere than asked measured something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.fixtures.kit import SYMBOLS, Kit, make_kit, steps_of, topology
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import SuiteUse
+from proofmark.cases.reader.engine import read_output
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
+from proofmark.plan.plan import Plan
+from proofmark.records.binding import binding_error
+from proofmark.records.read import Record, read_run
+from proofmark.runs.binding_file import Bound, Thread, read_binding
+from proofmark.site.execution import HostCpuMap
+from proofmark.site.machine import Machine
+from proofmark.site.partition import Partition
+
+HERE = os.uname().nodename
+OPENMP = """
+#include <stdio.h>
+int main(void) {
+  int size = 0;
+#pragma omp parallel
+#pragma omp atomic
+  size++;
+  printf("size %d\\nrate 100\\nEND\\n", size);
+}
+"""
+RANKS = [(0, "0"), (0, "1"), (1, "0"), (1, "1")]
+NODES = ("n1", "n2")
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def carried_out(kit: Kit) -> Sequence[Record]:
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+
+
+def openmp_program(kit: Kit) -> None:
+    """Replace the kit's program by one of two threads, as any compiler's OpenMP runs them."""
+    source = kit.folder / "fake.c"
+    source.write_text(OPENMP)
+    program = kit.folder / "programs" / "fake"
+    subprocess.run(["gcc", "-fopenmp", "-o", program, source], check=True)
+
+
+def without(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a `command` in front that says it did what it was asked for, and did not."""
+    fake = folder / "bin" / command
+    fake.parent.mkdir()
+    does = {"taskset": "exit 0", "numactl": 'shift; exec "$@"'}[command]
+    fake.write_text(f"#!/bin/sh\n{does}\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.fault("rank-elsewhere")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_a_rank_that_was_not_bound(
+    kit: Kit, injected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(launch="mpi", sweep={"size": 1})
+    if injected:
+        without("taskset", kit.folder, monkeypatch)
+    (record,) = carried_out(kit)
+    assert record.valid is not injected
+    assert injected == record.reason.startswith("rank 0 ran on CPUs 0-")
+    assert injected == record.reason.endswith(", asked for 0")
+
+
+@pytest.mark.fault("thread-elsewhere")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
+    openmp_program(kit)
+    kit.case(launch="threads", sweep={"size": 2, "threads": 2})
+    run = kit.run()
+    (folder,) = steps_of(run)
+    if injected:
+        script = (folder / "run.sh").read_text()
+        swapped = script.replace("OMP_PLACES='{0},{1}'", "OMP_PLACES='{1},{0}'")
+        assert swapped != script
+        (folder / "run.sh").write_text(swapped)
+    execute(run, "none", lambda line: None)
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert record.reason == ("thread 0 ran on CPUs 1, asked for 0" if injected else "")
+    assert record.valid is not injected
+    bound = json.loads((folder / "binding.json").read_text())
+    assert [entry["cpus"] for entry in bound if "rank" in entry] == ["0-1"]
+    assert {entry["thread"] for entry in bound if "thread" in entry} == {0, 1}
+
+
+@pytest.mark.fault("memory-elsewhere")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_memory_that_was_not_bound(
+    kit: Kit, injected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.case(launch="mpi", sweep={"size": 1, "memory": "ddr"})
+    if injected:
+        without("numactl", kit.folder, monkeypatch)
+    (record,) = carried_out(kit)
+    expected = "rank 0 had memory by default, asked for bind:0" if injected else ""
+    assert (record.reason, record.valid) == (expected, not injected)
+
+
+@pytest.mark.fault("btio-not-square")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_a_plan_for_a_number_of_ranks_that_is_no_square(kit: Kit, injected: bool) -> None:
+    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    use = SuiteUse(sweep={"ranks": 6 if injected else 4, "class_": "A"})
+    case = benchmarks.case("npb-btio").model_copy(update={"suites": {"full": [use]}})
+    benchmarks = benchmarks.model_copy(update={"cases": {"npb-btio": case}})
+    machine = Machine({**SYMBOLS, "cores": 8}, topology(8))
+    if not injected:
+        made = make_plan(benchmarks, "full", kit.site(), machine)
+        assert [step.ranks for step in made.steps()] == [4]
+        return
+    with pytest.raises(BadInput, match=r"npb-btio.yml: constraints: .*ranks 6.*: a square"):
+        make_plan(benchmarks, "full", kit.site(), machine)
+
+
+@pytest.mark.fault("btio-not-square")
+@pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+def test_a_number_of_ranks_that_is_no_square(injected: bool) -> None:
+    reader = load_benchmarks(ROOT / "benchmarks").case("npb-btio").reader()
+    name = "npb-3.4.3_bt.W_full_n3_refused.txt" if injected else "npb-3.4.3_bt.W_full_n4.txt"
+    text = (ROOT / "benchmarks" / "samples" / name).read_text()
+    assert any(row.valid for row in read_output(reader, "npb-btio", text)) is not injected
+
+
+class TestJudgement:
+    def step(self, launch: str = "mpi", **changes: Any) -> Any:
+        (step,) = make_plan_of(launch).steps()
+        cpus = [(node, (int(cpu),)) for node, cpu in RANKS]
+        return step.model_copy(update={"nodes": list(NODES), "cpus": cpus, **changes})
+
+    def trouble(
+        self,
+        where: Sequence[tuple[str, str]],
+        threads: Sequence[Thread] = (),
+        memory: str = "default",
+        **changes: Any,
+    ) -> str:
+        ranks = [Bound(rank, host, cpus, memory) for rank, (host, cpus) in enumerate(where)]
+        return binding_error(self.step(**changes), NODES, ranks, threads)
+
+    RIGHT = (("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1"))
+
+    def test_where_asked_is_right(self) -> None:
+        assert self.trouble(self.RIGHT) == ""
+        assert self.trouble([(f"{host}.site.org", cpus) for host, cpus in self.RIGHT]) == ""
+
+    @pytest.mark.parametrize(
+        ("where", "reason"),
+        [
+            (("2:0", "2:1", "1:0", "1:1"), "rank 0 ran on n2, asked for n1"),
+            (("1:0", "2:1", "2:0", "1:1"), "rank 1 ran on n2, asked for n1"),
+            (("1:0", "1:1", "1:0", "1:1"), "rank 2 ran on n1, asked for n2"),
+            (("1:0", "1:0", "2:0", "2:1"), "rank 1 ran on CPUs 0, asked for 1"),
+            (("1:0", "1:1", "2:0"), "3 of 4 ranks said where they ran"),
+        ],
+    )
+    def test_the_first_rank_that_was_elsewhere_is_named(
+        self, where: Sequence[str], reason: str
+    ) -> None:
+        seats = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
+        assert self.trouble(seats) == reason
+
+    def test_a_node_may_have_another_name_but_only_one(self) -> None:
+        alias = [("localhost", "0"), ("localhost", "1"), ("other", "0"), ("other", "1")]
+        assert self.trouble(alias) == ""
+        assert self.trouble([*alias[:3], ("third", "1")]) == "rank 3 ran on third, asked for n2"
+        one = [("localhost", cpu) for _, cpu in RANKS]
+        assert self.trouble(one) == "rank 2 ran on localhost, asked for n2"
+
+    @pytest.mark.parametrize(
+        ("memory", "right"),
+        [("bind:1", True), ("bind:0-1", False), ("prefer:1", False), ("", False)],
+    )
+    def test_memory_comes_from_the_domains_asked_for(self, memory: str, right: bool) -> None:
+        assert (self.trouble(self.RIGHT, memory=memory, membind=[1]) == "") is right
+        assert self.trouble(self.RIGHT, memory=memory) == ""  # where none is asked for
+
+    @pytest.mark.parametrize(
+        ("told", "reason"),
+        [
+            ([(0, "4"), (1, "6"), (0, "4")], ""),
+            ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, asked for 6"),
+            ([(0, "4-6"), (1, "6")], "thread 0 ran on CPUs 4-6, asked for 4"),
+            ([(0, "4")], "1 of 2 threads said where they ran"),
+            ([], "0 of 2 threads said where they ran"),
+            ([(0, "4"), (1, "6"), (2, "4")], "thread 2 of 2 was not asked for"),
+        ],
+    )
+    def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
+        step = self.step("threads", cpus=[(0, (4, 6))])
+        threads = [Thread(number, "n1", cpus) for number, cpus in told]
+        assert binding_error(step, NODES, [Bound(0, "n1", "4,6")], threads) == reason
+
+    def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
+        table = HostCpuMap(cpus=[0, 0, 1])
+        step = self.step(cpus=[(0, (0, 1)), (1, (4,))], membind=[3])
+        assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
+        assert host_numa_domains(step, table) == [0]
+        ranks = [Bound(0, "n1", "0", "bind:0"), Bound(1, "n2", "1", "bind:0")]
+        assert binding_error(step, NODES, ranks, [], table) == ""
+        wrong = [ranks[0], Bound(1, "n2", "0", "bind:0")]
+        assert binding_error(step, NODES, wrong, [], table) == "rank 1 ran on CPUs 0, asked for 1"
+
+
+def make_plan_of(launch: str) -> Plan:
+    with tempfile.TemporaryDirectory() as folder:
+        kit = make_kit(Path(folder))
+        kit.case(launch=launch, sweep={"size": 1})
+        return kit.plan()
+
+
+def test_a_binding_without_memory_is_read_as_before() -> None:
+    ranks, threads = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
+    assert (ranks, threads) == ([Bound(0, "n", "0-1", "")], [])
+
+
+def test_stand_ins_are_for_virtual_nodes_only() -> None:
+    facts: dict[str, Any] = {
+        "hardware": "discovered",
+        "environment": "local",
+        "scheduler": "none",
+        "provision_from": "system",
+        "scratch": {"path": "/s"},
+        "host_cpus": {"cpus": [0, 1]},
+    }
+    assert Partition(**facts, origin="emulated").host_cpus
+    with pytest.raises(ValidationError, match="only where origin is emulated"):
+        Partition(**facts)

@@ -1,0 +1,177 @@
+"""What makes a run of thousands of nodes fast changes nothing of what is found."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.fleet import fleet_run
+from tests.unit.records.test_binding import make_plan_of
+
+from proofmark.common.parallel import parallel_map
+from proofmark.judge.files import _testcase, write_junit, write_verdict
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.verdict import WORDS, Verdict, result_json
+from proofmark.plan.plan import Step
+from proofmark.records import read as records
+from proofmark.records.binding import BindingCheck, binding_error
+from proofmark.records.columns import Record, Records
+from proofmark.records.table import table
+from proofmark.runs import checksums
+from proofmark.runs.binding_file import read_binding
+from proofmark.runs.run import Run
+
+WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
+HOSTS = ("n1", "n2", "n10")
+
+
+@st.composite
+def some_records(draw: st.DrawFn) -> list[Record]:
+    made = []
+    for number in range(draw(st.integers(0, 12))):
+        valid = draw(st.booleans())
+        made.append(
+            Record(
+                "r",
+                f"000{draw(st.integers(1, 3))}-fake",
+                draw(st.integers(1, 2)),
+                "here",
+                "local",
+                draw(st.sampled_from(WORDS_OF_NODES)),
+                draw(st.sampled_from(["measured", "emulated"])),
+                "fake",
+                "FAKE",
+                draw(st.sampled_from(["rate", "time"])),
+                draw(st.floats(0, 1e9)) if valid or draw(st.booleans()) else None,
+                "MB/s",
+                1,
+                "flat",
+                "",
+                {"size": draw(st.integers(1, 2)), "name": 'a "word"'},
+                "h",
+                valid,
+                "" if valid else f"reason {number}",
+            )
+        )
+    return made
+
+
+@given(some_records())
+def test_records_come_back_from_their_columns(given: list[Record]) -> None:
+    columns = Records.of(given)
+    assert list(columns) == given
+    assert columns[:2] == given[:2]
+    assert table(columns).get_column("node").to_list() == [each.node for each in given]
+
+
+def judged(folder: Path) -> tuple[Run, Records, Verdict]:
+    measured = {f"n{number:02d}": [100.0 + number / 10, 100.0] for number in range(30)}
+    rates: dict[str, float | Sequence[float]] = {**measured, "n07": [50.0], "n08": 99.0}
+    run = fleet_run(folder, rates)
+    (step,) = run.plan.steps()
+    damaged = run.folder / "steps" / step.id / "n09" / "stdout"
+    damaged.write_text("size 1\nrate 100\n")
+    return run, *read_and_judge(run)
+
+
+def test_results_that_are_made_when_asked_for_are_as_counted(tmp_path: Path) -> None:
+    _, _, verdict = judged(tmp_path)
+    results = verdict.results
+    words = [WORDS[number] for number in results.verdict]
+    assert [result.verdict for result in results] == words
+    assert {word: words.count(word) for word in WORDS} == verdict.counts
+    assert {"PASS", "FAIL"} <= set(words)
+    for word in WORDS:
+        assert list(verdict.of(word)) == [each for each in results if each.verdict == word]
+    assert list(verdict.about(lambda record: record.metric == "none")) == []
+
+
+def test_lines_made_from_one_of_them_are_the_lines_of_each(tmp_path: Path) -> None:
+    _, _, verdict = judged(tmp_path)
+    assert verdict.results.passed_by_peers_only.sum() > 20
+    text = StringIO()
+    write_verdict(text, verdict, [])
+    written = json.loads(text.getvalue())
+    singly = [json.loads(json.dumps(result_json(result))) for result in verdict.results]
+    assert written["results"] == singly
+    assert written.keys() == {*verdict.as_json(), "claims"}
+
+
+def test_junit_made_from_one_of_them_is_that_of_each(tmp_path: Path) -> None:
+    _, _, verdict = judged(tmp_path)
+    one = StringIO()
+    write_junit(one, verdict)
+    written = one.getvalue().splitlines(keepends=True)
+    singly = [_testcase(result) for result in verdict.results]
+    assert "".join(written[2:-1]) == "".join(singly)
+    assert len(ElementTree.fromstring(one.getvalue().encode())) == 30
+
+
+def test_several_processes_read_and_hash_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, alone, _ = judged(tmp_path)
+    one = checksums.checksums_of(run.folder)
+    monkeypatch.setattr(records, "ALONE", 0)
+    monkeypatch.setattr(records, "SLICE", 7)
+    monkeypatch.setattr(checksums, "_ALONE", 0)
+    together, _ = read_and_judge(run)
+    assert list(together) == list(alone)
+    assert checksums.checksums_of(run.folder) == one
+
+
+def test_work_that_is_shared_out_is_done_elsewhere_and_in_order() -> None:
+    made = list(parallel_map(lambda task: (task, os.getpid()), range(50), large=True))
+    assert [task for task, _ in made] == list(range(50))
+    if len(os.sched_getaffinity(0)) > 1:
+        assert os.getpid() not in {process for _, process in made}
+
+
+entries = st.fixed_dictionaries(
+    {
+        "rank": st.integers(0, 2),
+        "host": st.sampled_from([*HOSTS, "n1.site", "@0", "localhost"]),
+        "cpus": st.sampled_from(["0", "1", "0-1"]),
+        "memory": st.sampled_from(["default", "bind:0"]),
+    }
+)
+
+
+def two_ranks() -> Step:
+    """Return a step of a rank on CPU 0 of the first node, and one on CPU 1 of the second."""
+    (step,) = make_plan_of("mpi").steps()
+    return step.model_copy(update={"cpus": [(0, (0,)), (1, (1,))]})
+
+
+@given(st.lists(st.tuples(st.lists(entries, max_size=3), st.booleans()), min_size=1, max_size=8))
+def test_what_was_right_once_is_right_again_and_nothing_else(
+    told: list[tuple[list[dict[str, object]], bool]],
+) -> None:
+    """Seats are remembered without the hosts' names; the answer is that of a fresh look."""
+    step = two_ranks()
+    seating = BindingCheck(step, None)
+    for number, (lines, plain) in enumerate(told * 2):
+        hosts = [HOSTS[number % 3], HOSTS[(number + 1) % 3]]
+        body = "\n,".join(json.dumps(line) for line in lines)
+        text = f"[\n{body}\n]\n" if plain else json.dumps(lines)
+        fresh = binding_error(step, hosts, *read_binding(json.loads(text)), None)
+        assert seating.trouble(hosts, text.encode()) == fresh
+
+
+def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
+    seating = BindingCheck(two_ranks(), None)
+    good = '{"rank": 0, "host": "n1", "cpus": "0"}', '{"rank": 1, "host": "n2", "cpus": "1"}'
+    for text, right in (
+        (f"[\n{good[0]}\n,{good[1]}\n]\n", True),
+        (f"[\n{good[1]}\n,{good[0]}\n]\n", True),
+        (f"[\n{good[0]}\n,{good[1]}\n", False),
+        (f"[\n{good[0]}\n{good[1]}\n]\n", False),
+    ):
+        assert (seating.trouble(["n1", "n2"], text.encode()) == "") is right

@@ -1,0 +1,118 @@
+"""The mode and the file system that a node had while it measured, against those of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+
+from proofmark.judge.judging import judge_run
+from proofmark.records.conditions import mount_of
+from proofmark.runs.journal import Journal
+from proofmark.runs.nodes import nodes_of
+from proofmark.runs.run import Run, site_of
+from proofmark.site.node.parts import Mount
+
+RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}
+NODE = "pack:2 [numa(memory={0}GiB)] core:20 pu:1"
+LUSTRE = "| 10.1.1.1@o2ib:/scratch /scratch lustre rw,flock 0 0"
+BOOT = "0b3c8a1e-6f6a-4d0e-9d44-aaaabbbbcccc"
+
+
+def run_of(folder: Path, partition: Mapping[str, Any], **how: Any) -> Run:
+    return fleet_run(folder, RATES, partition=partition, **how)
+
+
+def reasons(run: Run) -> dict[str, str]:
+    """Return why figures are INVALID, by node."""
+    return {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
+
+
+def declared(gigabytes: int) -> dict[str, Any]:
+    """Return a partition whose nodes have two sockets with so much memory each."""
+    return {"modes": {"flat": {"topology": NODE.format(gigabytes)}}, "current_mode": "flat"}
+
+
+@pytest.mark.fault("another-mode-meanwhile")
+@pytest.mark.parametrize("injected", [True, False])
+def test_a_node_with_other_domains_than_its_mode_has(tmp_path: Path, injected: bool) -> None:
+    """One node came up with half its memory; what the others measured counts."""
+    changes = {"n03": {"node1 meminfo: ": "node1 meminfo: 9"}} if injected else {}
+    found = reasons(run_of(tmp_path, declared(94), changes=changes))
+    assert list(found) == (["n03"] if injected else [])
+    assert not injected or "n03 shows" in found["n03"]
+    assert not injected or found["n03"].endswith("in mode flat it is 2 × 94 GiB with cpus")
+
+
+@pytest.mark.fault("another-mode-meanwhile")
+@pytest.mark.parametrize(("verified", "reason"), [("flat", ""), ("cache", "planned in flat")])
+def test_the_journal_of_a_boot_tells_its_mode(tmp_path: Path, verified: str, reason: str) -> None:
+    run = run_of(tmp_path, declared(94))
+    (told,) = {node.boot_id for node in facts_of(run)}
+    Journal(run.folder, "n05").result("verified", mode=verified, seen={"boot_id": told})
+    Journal(run.folder, "n06").result("verified", mode="cache", seen={"boot_id": BOOT})
+    found = reasons(run)
+    assert list(found) == (["n05"] if reason else [])
+    assert not reason or found["n05"] == f"n05 was in mode cache, {reason}"
+
+
+@pytest.mark.parametrize("modes", [("original",), ("cache", "flat"), ("flat", "original")])
+def test_what_the_journal_leaves_open_speaks_against_nothing(
+    tmp_path: Path, modes: tuple[str, ...]
+) -> None:
+    run = run_of(tmp_path, declared(94))
+    (told,) = {node.boot_id for node in facts_of(run)}
+    for mode in modes:
+        Journal(run.folder, "n05").result("verified", mode=mode, seen={"boot_id": told})
+    assert reasons(run) == {}
+
+
+@pytest.mark.fault("another-file-system-meanwhile")
+@pytest.mark.parametrize("injected", [True, False])
+def test_a_node_whose_scratch_was_not_mounted(tmp_path: Path, injected: bool) -> None:
+    """The folder is there, on the disk of the node: it looks as fast as that is."""
+    scratch = {"path": "/scratch/runs", "type": "lustre", "source": "10.1.1.1@o2ib:/scratch"}
+    changes = {"n02": {LUSTRE: "| /dev/sda1 /scratch xfs rw 0 0"}} if injected else {}
+    found = reasons(run_of(tmp_path, {"scratch": scratch}, changes=changes, writes=True))
+    assert list(found) == (["n02"] if injected else [])
+    assert not injected or found["n02"] == (
+        "n02 had xfs (/dev/sda1) at /scratch/runs, planned on lustre 10.1.1.1@o2ib:/scratch"
+    )
+
+
+def test_a_step_that_writes_nothing_asks_for_no_file_system(tmp_path: Path) -> None:
+    scratch = {"path": "/scratch/runs", "type": "gpfs"}
+    assert reasons(run_of(tmp_path, {"scratch": scratch})) == {}
+    assert len(reasons(run_of(tmp_path / "writes", {"scratch": scratch}, writes=True))) == 8
+
+
+def test_a_run_keeps_the_topologies_that_it_is_judged_by(tmp_path: Path) -> None:
+    """The verdict is the same where the inventory is not: only the run's folder is read."""
+    changes = {"n03": {"node1 meminfo: ": "node1 meminfo: 9"}}
+    run = run_of(tmp_path, declared(94), changes=changes)
+    assert not site_of(run).inventory.exists()
+    assert list(reasons(run)) == ["n03"]
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/scratch/a", "/scratch"), ("/scratchy", "/"), ("/scratch", "/scratch"), ("/a", "/")],
+)
+def test_the_deepest_mount_holds_a_path(path: str, target: str) -> None:
+    mounts = [Mount(source=f"{i}", target=each, kind="x", options="") for i, each in enumerate(
+        ("/", "/scratch", "/scratch/deep", "/")
+    )]  # fmt: skip
+    found = mount_of(path, mounts)
+    assert found is not None
+    assert (found.target, found.source) == (target, {"/": "3", "/scratch": "1"}[target])
+
+
+def test_without_mounts_nothing_is_said() -> None:
+    assert mount_of("/scratch", []) is None
+
+
+def facts_of(run: Run) -> list[Any]:
+    return [node.newest for node in nodes_of(run).values()]

@@ -1,0 +1,199 @@
+"""Disturbed executions: what makes one, and what of a figure counts then."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import Kit, make_kit, steps_of
+
+from proofmark.jobs.execute import execute
+from proofmark.jobs.launcher import launcher as launcher_called
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.run import Run
+
+STABILITY = {"max_steal": 0.05, "max_others": 1, "metric": "rate", "max_change": 0.2}
+LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
+TABLE = "rates"
+"""A file with the rate of each repeat. The program reads the first line and removes it."""
+PROGRAM = """
+read -r rate <{table}
+sed -i 1d {table}
+echo "size $1"; echo "rate $rate"; echo END
+"""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
+    """Run a case once for each of `rates`, which its program prints."""
+    table = kit.folder / TABLE
+    table.write_text("".join(f"{rate}\n" for rate in rates), encoding="utf-8")
+    kit.program(PROGRAM.format(table=table))
+    uses = {"quick": {"sweep": {"size": 1}, "repeats": len(rates)}}
+    kit.case(**{"suites": uses, "stability": STABILITY, "references": [LIMIT], **case})
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    return run
+
+
+def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:
+    (result,) = judge_run(measured(kit, rates, **case)).results
+    return result.verdict, result.reason
+
+
+class TestRate:
+    def test_a_steady_machine_is_judged(self, kit: Kit) -> None:
+        """The control of the faults below."""
+        word, reason = answer(kit, [100, 110, 95])
+        assert (word, reason) == ("PASS", "2 × the derived figure (50 MB/s) is at least 1")
+
+    def test_a_slow_machine_fails(self, kit: Kit) -> None:
+        word, _ = answer(kit, [40, 41, 42])
+        assert word == "FAIL"
+
+    @pytest.mark.fault("rate-changed")
+    @pytest.mark.parametrize("rates", [[31, 51, 30], [30, 51], [100, 100, 30, 30, 100, 30]])
+    def test_a_rate_that_changes_makes_the_figure_invalid(
+        self, kit: Kit, rates: list[float]
+    ) -> None:
+        word, reason = answer(kit, rates)
+        assert word == "INVALID"
+        assert reason.startswith("disturbed: rate changed from ")
+        assert reason.endswith("more than 20%")
+
+    def test_a_minority_of_disturbed_repeats_does_not_count(self, kit: Kit) -> None:
+        word, reason = answer(kit, [100, 100, 30, 100, 100, 100])
+        assert word == "PASS"
+        assert reason.endswith("; 2 of 6 repeats were disturbed and left out")
+
+    def test_a_case_without_stability_takes_every_rate(self, kit: Kit) -> None:
+        kit.case()
+        word, _ = answer(kit, [31, 51, 30], stability=None)
+        assert word == "FAIL"
+
+    def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
+        run = measured(kit, [100, 100, 30, 100, 100, 100])
+        third = steps_of(run)[2]
+        (third / "stdout").write_text("size 1\nrate 30\n", encoding="utf-8")  # without its END
+        (result,) = judge_run(run).results
+        assert result.verdict == "INVALID"
+        assert "END" in result.reason
+
+    @given(st.lists(st.floats(80, 99), min_size=2, max_size=9))
+    def test_changes_within_the_limit_disturb_nothing(self, rates: list[float]) -> None:
+        from proofmark.cases.models import Stability
+        from proofmark.records.disturbance import changed_repeats
+
+        stability = Stability.model_validate(STABILITY)
+        series = [(repeat, repeat, rate) for repeat, rate in enumerate(rates)]
+        assert list(changed_repeats(series, stability)) == []
+
+
+BURN = """
+i=0
+while [ $i -lt 100000 ]; do i=$((i + 1)); done
+read -r status </proc/$$/stat
+set -- $1 ${{status##*) }}
+own=$((${{13}} + ${{14}}))
+if [ -s {count} ]; then others={others} stolen={stolen}; else others=0 stolen=0; fi
+sed -i 1d {count}
+busy=$((own * 100 / (100 - others)))
+read -r _ before _ _ _ _ _ _ stolen_before _ <{stat}
+stolen=$((stolen_before + busy * stolen / (100 - stolen)))
+echo "cpu  $((before + busy)) 0 0 0 0 0 0 $stolen 0 0" >{stat}
+echo "size $1"; echo "rate 100"; echo END
+"""
+"""A program that uses some CPU time, and writes to {stat} what /proc/stat reports then."""
+
+
+@pytest.mark.root
+class TestShares:
+    """CPU time that others take, as /proc/stat reports it to the step."""
+
+    def judge(self, kit: Kit, *, of: int, others: int = 0, stolen: int = 0) -> Verdict:
+        """Judge three repeats; CPU time is taken away during the first `of` of them."""
+        stat, count = kit.folder / "stat", kit.folder / "count"
+        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
+        count.write_text("x\n" * of, encoding="utf-8")
+        kit.program(BURN.format(count=count, stat=stat, others=others, stolen=stolen))
+        uses = {"quick": {"sweep": {"size": 1}, "repeats": 3}}
+        stability = {**STABILITY, "max_others": 0.1}
+        kit.case(suites=uses, stability=stability, references=[LIMIT])
+        run = kit.run()
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        bound = 'mount --bind "$0" /proc/stat && sh "$1"'
+        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
+        return judge_run(run)
+
+    @pytest.mark.parametrize("little", [{"stolen": 3}, {"others": 7}])
+    def test_a_small_share_is_noise(self, kit: Kit, little: dict[str, int]) -> None:
+        """The control of the faults below."""
+        (result,) = self.judge(kit, of=3, **little).results
+        assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
+
+    @pytest.mark.parametrize(
+        ("much", "what", "limit"),
+        [
+            pytest.param(
+                {"stolen": 20},
+                "a hypervisor withheld",
+                "5%",
+                marks=pytest.mark.fault("cpu-stolen"),
+            ),
+            pytest.param(
+                {"others": 50},
+                "other processes used",
+                "10%",
+                marks=pytest.mark.fault("cpu-used-by-others"),
+            ),
+        ],
+    )
+    def test_a_large_share_makes_the_figure_invalid(
+        self, kit: Kit, much: dict[str, int], what: str, limit: str
+    ) -> None:
+        (result,) = self.judge(kit, of=2, **much).results
+        assert result.verdict == "INVALID"
+        assert result.reason.startswith(f"disturbed: {what} ")
+        assert result.reason.endswith(f"% of the CPU time, more than {limit}")
+
+    @pytest.mark.parametrize("much", [{"stolen": 20}, {"others": 50}])
+    def test_much_in_one_repeat_of_three_leaves_the_others(
+        self, kit: Kit, much: dict[str, int]
+    ) -> None:
+        verdict = self.judge(kit, of=1, **much)
+        (result,) = verdict.results
+        assert (result.verdict, result.values) == ("PASS", (100, 100))
+        assert verdict.exit_code() == 0
+
+
+@pytest.mark.parametrize(
+    ("launcher", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
+)
+def test_ranks_of_a_daemon_are_no_processes_of_the_step(launcher: str, known: bool) -> None:
+    assert launcher_called(launcher).starts_children is known
+
+
+def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
+    run = measured(kit, [100, 110, 95])
+    for step in steps_of(run):
+        path = step / "when.json"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
+    (result,) = judge_run(run).results
+    assert result.verdict == "PASS"
+
+
+def test_a_metric_that_the_case_has_not_is_refused(kit: Kit) -> None:
+    kit.case(stability={**STABILITY, "metric": "rat"})
+    with pytest.raises(Exception, match=r"stability.metric.*'rat'.*did you mean 'rate'"):
+        kit.benchmarks()

@@ -1,0 +1,245 @@
+"""Records: what of a step's execution counts, and why it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import SOUND, Kit, described, make_kit, steps_of
+
+from proofmark.jobs.execute import execute
+from proofmark.records.columns import Records
+from proofmark.records.read import SCHEMA, Record, read_run, table
+from proofmark.runs.attempts import attempts, last_words
+from proofmark.runs.run import Run
+
+HOST = os.uname().nodename
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(sweep={"size": [1, 2]})
+    return made
+
+
+def carry_out(kit: Kit, run: Run | None = None) -> Run:
+    run = run or kit.run()
+    execute(run, "none", lambda line: None)
+    return run
+
+
+def records(kit: Kit, run: Run) -> Records:
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+
+
+def after(kit: Kit, program: str) -> tuple[Record, Record]:
+    """Return the records of both steps when `program` is what the first one runs."""
+    kit.program(f'if [ "$1" = 1 ]; then {program}; else {SOUND}; fi')
+    first, second = records(kit, carry_out(kit))
+    assert (second.valid, second.value) == (True, 100)  # the fault of one is none of the next
+    return first, second
+
+
+def write(folder: Path, **changes: Any) -> None:
+    """Write the folder of a sound execution, with `changes` of its files by stem."""
+    when = {"start": "2026", "end": "2026", "seconds": 1, "host": HOST, "timed_out": False}
+    files = {
+        "rc": "0\n",
+        "stdout": "size 1\nrate 100\nEND\n",
+        "stderr": "",
+        "when.json": json.dumps(when),
+        "binding.json": json.dumps([{"rank": 0, "host": HOST, "cpus": "0-1"}]),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(changes.get(name.partition(".")[0], text), encoding="utf-8")
+
+
+class TestFaults:
+    def test_a_sound_step_gives_its_figures(self, kit: Kit) -> None:
+        """The control of the faults below."""
+        first, _ = after(kit, SOUND)
+        assert (first.value, first.unit, first.reason) == (100, "MB/s", "")
+        assert (first.node, first.parameters, first.attempt) == (HOST, {"size": 1}, 1)
+
+    @pytest.mark.fault("program-missing")
+    def test_a_program_that_is_gone_is_named(self, kit: Kit) -> None:
+        gone = kit.folder / "programs" / "gone"
+        kit.case("lost", program="gone", sweep={"size": 1})
+        software = kit.software()
+        programs = {**software.packages["fake"].programs, "gone": described(gone)}
+        run = carry_out(kit, kit.run(kit.software(programs=programs)))
+        *sound, lost = records(kit, run)
+        assert [record.valid for record in sound] == [True, True]
+        assert (lost.valid, lost.value) == (False, None)
+        assert lost.reason.startswith("exit code 127 (gone not found): ")
+        assert "programs/gone: not found" in lost.reason
+
+    @pytest.mark.fault("step-timeout")
+    def test_a_step_that_takes_too_long(self, kit: Kit) -> None:
+        kit.case(timeout=1)
+        first, _ = after(kit, f"{SOUND}; sleep 100")
+        assert not first.valid
+        assert first.reason == "timed out after 1 s (limit 1 s)"
+        assert first.value == 100  # what was printed is kept, and does not count
+
+    @pytest.mark.fault("step-killed")
+    @pytest.mark.parametrize("name", ["KILL", "SEGV", "TERM"])
+    def test_a_step_that_is_killed(self, kit: Kit, name: str) -> None:
+        first, _ = after(kit, f"{SOUND}; kill -{name} $$")
+        assert (first.valid, first.reason) == (False, f"killed by SIG{name}")
+
+    @pytest.mark.fault("step-nonzero")
+    @pytest.mark.parametrize("code", [1, 126, 200, 255])
+    def test_a_step_that_exits_with_an_error(self, kit: Kit, code: int) -> None:
+        first, _ = after(kit, f"{SOUND}; echo why; echo 'no room' >&2; exit {code}")
+        assert not first.valid
+        assert first.reason.startswith(f"exit code {code}")
+        assert first.reason.endswith(": no room")
+
+    @pytest.mark.fault("output-truncated")
+    def test_an_output_without_its_end(self, kit: Kit) -> None:
+        first, _ = after(kit, 'echo "size 1"; echo "rate 100"')
+        assert (first.value, first.valid) == (100, False)
+        assert "END" in first.reason
+
+    @pytest.mark.fault("output-garbage")
+    @pytest.mark.parametrize("garbage", [r"\000\001\377\033[2J", "%%PDF", "rate rate rate", ""])
+    def test_an_output_of_garbage(self, kit: Kit, garbage: str) -> None:
+        first, _ = after(kit, f"printf '{garbage}'")
+        assert (first.valid, first.value) == (False, None)
+        assert first.reason
+
+    @pytest.mark.fault("output-nan")
+    @pytest.mark.parametrize("number", ["nan", "NaN", "-nan", "inf", "1e999"])
+    def test_an_output_of_no_number(self, kit: Kit, number: str) -> None:
+        first, _ = after(kit, f'echo "size 1"; echo "rate {number}"; echo END')
+        assert not first.valid
+        assert first.value is None
+
+    def test_an_output_for_another_question(self, kit: Kit) -> None:
+        first, _ = after(kit, 'echo "size 7"; echo "rate 100"; echo END')
+        assert (first.valid, first.reason) == (False, "asked for size 1, the output says 7")
+
+
+class TestAttempts:
+    def test_finished_executions_are_found_oldest_first(self, tmp_path: Path) -> None:
+        write(tmp_path)
+        for name in ("again-2", "again-10", "interrupted-1", "again-x", "again-"):
+            write(tmp_path / name)
+        write(tmp_path / "again-1")
+        (tmp_path / "again-1" / "rc").unlink()
+        found = attempts(tmp_path)
+        assert [(each.number, each.files.folder.name) for each in found[1:]] == [
+            (3, "again-2"),
+            (11, "again-10"),
+        ]
+        assert found[0].number == 1
+
+    def test_an_unfinished_step_has_none(self, tmp_path: Path) -> None:
+        assert attempts(tmp_path) == []
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("rc", ""),
+            ("rc", "zero"),
+            ("when", "{}"),
+            ("when", "["),
+            ("when", '{"host": "a", "start": "", "end": "", "timed_out": false, "seconds": "x"}'),
+            ("binding", "{}x"),
+            ("binding", '["rank"]'),
+            ("binding", '[{"rank": 0, "host": "a"}]'),
+            ("binding", '[{"rank": 0, "host": "a", "cpus": "0-x"}]'),
+            ("binding", '[{"rank": "a", "host": "a", "cpus": "0"}]'),
+        ],
+    )
+    def test_what_was_damaged_afterwards_counts_for_nothing(
+        self, kit: Kit, name: str, content: str
+    ) -> None:
+        run = kit.run()
+        for step in steps_of(run):
+            write(step, **{"stdout": f"size {step.name[-1]}\nrate 100\nEND\n"})
+        assert [record.valid for record in records(kit, run)] == [True, True]
+        write(steps_of(run)[0], **{name: content})
+        first, second = records(kit, run)
+        assert (first.valid, second.valid) == (False, True)
+        assert first.reason == "when.json, binding.json or rc is damaged"
+
+
+class TestBinding:
+    @pytest.fixture
+    def run(self, kit: Kit) -> Run:
+        kit.case(launch="mpi", sweep={"size": 1, "ranks": 2})
+        return kit.run(kit.software(launcher="openmpi", prefix="/usr"))
+
+    @pytest.mark.parametrize(
+        ("bound", "reason"),
+        [
+            (["0", "1"], ""),
+            (["0-1", "1"], "rank 0 ran on CPUs 0-1, asked for 0"),
+            (["0", "0"], "rank 1 ran on CPUs 0, asked for 1"),
+            (["0"], "1 of 2 ranks said where they ran"),
+            ([], "0 of 2 ranks said where they ran"),
+            (["0", "1", "1"], "3 of 2 ranks said where they ran"),
+        ],
+    )
+    def test_ranks_that_ran_elsewhere_measured_something_else(
+        self, kit: Kit, run: Run, bound: list[str], reason: str
+    ) -> None:
+        lines = [{"rank": rank, "host": HOST, "cpus": cpus} for rank, cpus in enumerate(bound)]
+        write(steps_of(run)[0], binding=json.dumps(lines))
+        (record,) = records(kit, run)
+        assert (record.reason, record.valid) == (reason, not reason)
+
+    def test_the_order_of_the_ranks_says_nothing(self, kit: Kit, run: Run) -> None:
+        lines = [{"rank": rank, "host": HOST, "cpus": f"{rank}"} for rank in (1, 0)]
+        write(steps_of(run)[0], binding=json.dumps(lines))
+        assert records(kit, run)[0].valid
+
+
+class TestLastWords:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("", ""),
+            ("one\ntwo\n\n-----\n", "two"),
+            ("a: No space left on device\nmpirun noticed\n", "a: No space left on device"),
+            (f"{'x' * 500}: No space left on device", f"…{'x' * 134}: No space left on device"),
+            ("bad\x00\x1b[31m bytes\x07", "bad··[31m bytes·"),
+        ],
+    )
+    def test_the_telling_line_is_shown(self, tmp_path: Path, text: str, expected: str) -> None:
+        (tmp_path / "stderr").write_text(text, encoding="utf-8")
+        assert last_words(tmp_path / "stderr") == expected
+
+    def test_without_a_file_there_are_none(self, tmp_path: Path) -> None:
+        assert last_words(tmp_path / "stderr") == ""
+
+    def test_bytes_that_are_no_text_are_no_obstacle(self, tmp_path: Path) -> None:
+        (tmp_path / "stderr").write_bytes(b"\xff\xfeoops")
+        assert last_words(tmp_path / "stderr").endswith("oops")
+
+
+class TestTable:
+    def test_a_row_is_a_figure(self, kit: Kit) -> None:
+        found = table(records(kit, carry_out(kit)))
+        assert dict(found.schema) == dict(SCHEMA)
+        assert found["value"].to_list() == [100, 100]
+        assert found["parameters"].to_list() == ['{"size": 1}', '{"size": 2}']
+
+    def test_no_figure_is_an_empty_table(self) -> None:
+        assert table(Records.of([])).shape == (0, len(SCHEMA))
+
+    @pytest.mark.parametrize(("asked", "same"), [(1, True), (1.0, True), (2, False), ("1", True)])
+    def test_what_was_asked_is_compared_as_a_number(
+        self, kit: Kit, asked: object, same: bool
+    ) -> None:
+        kit.case(sweep={"size": [asked]})
+        kit.program(SOUND.replace("$1", "1"))
+        (record,) = records(kit, carry_out(kit))
+        assert record.valid is same

@@ -1,0 +1,77 @@
+"""A run in the forms that others collect."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from tests.fixtures.fleet import fleet_run
+
+from proofmark.cli.main import main
+from proofmark.judge.judging import read_and_judge
+from proofmark.records.read import SCHEMA
+from proofmark.report.export import PERFLOG
+from proofmark.runs.run import Run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    rates = {f"n{number:02d}": 100.0 + number / 10 for number in range(20)}
+    return fleet_run(tmp_path, rates | {"n07": 50.0})
+
+
+def exported(run: Run, kind: str, folder: Path) -> int:
+    return main(["export", str(run.folder), "--format", kind, "-o", str(folder)])
+
+
+def test_csv_and_parquet_hold_the_same_records(run: Run, tmp_path: Path) -> None:
+    for kind in ("csv", "parquet"):
+        assert exported(run, kind, tmp_path / "out") == 0
+    text = pl.read_csv(tmp_path / "out" / "records.csv")
+    whole = pl.read_parquet(tmp_path / "out" / "records.parquet")
+    assert list(whole.columns) == list(SCHEMA) == list(text.columns)
+    assert text["value"].to_list() == whole["value"].to_list()
+    assert len(whole) == len(read_and_judge(run)[0]) == 20
+
+
+def test_junit_counts_the_failures(run: Run, tmp_path: Path) -> None:
+    assert exported(run, "junit", tmp_path / "out") == 0
+    suite = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("20", "1")
+
+
+def test_perflogs_have_their_columns_and_thresholds(run: Run, tmp_path: Path) -> None:
+    assert exported(run, "perflog", tmp_path / "out") == 0
+    with (tmp_path / "out" / "local" / "local" / "fake.log").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="|"))
+    assert tuple(rows[0]) == PERFLOG
+    assert [row["result"] for row in rows].count("fail") == 1
+    bad = next(row for row in rows if row["result"] == "fail")
+    assert (bad["perf_value"], bad["perf_unit"]) == ("50", "MB/s")
+    assert -1 < float(bad["perf_lower_thres"]) < 0
+    assert bad["perf_upper_thres"] == "null"
+
+
+def test_an_hpl_submission_has_input_output_script_and_environment(
+    run: Run, tmp_path: Path
+) -> None:
+    there = run.folder / "steps" / "0001-fake" / "n01"
+    (there / "HPL.dat").write_text("HPLinpack benchmark input file\n")
+    (there / "run.sh").write_text("#!/bin/sh\n")
+    assert exported(run, "hpl", tmp_path / "out") == 0
+    found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
+    assert "software.json" in found
+    assert {path.name for path in (tmp_path / "out" / "0001-fake" / "n01").iterdir()} == {
+        "HPL.dat", "stdout", "run.sh", "rc", "when.json", "binding.json"
+    }  # fmt: skip
+
+
+def test_a_run_without_hpl_has_no_submission(run: Run, tmp_path: Path) -> None:
+    assert exported(run, "hpl", tmp_path / "out") == 3
+
+
+def test_an_unknown_form_is_refused(run: Run, tmp_path: Path) -> None:
+    assert exported(run, "excel", tmp_path) == 3

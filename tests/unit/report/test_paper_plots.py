@@ -1,0 +1,258 @@
+"""The papers' figures: what is drawn from their sweeps, what is said of a hole, and the files."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from tests.fixtures import sweeps as data
+from tests.fixtures.kit import results_of
+from tests.fixtures.report_run import made_run
+from tests.fixtures.sweeps import Machine, Sheet
+
+from proofmark.cli.main import main
+from proofmark.judge.claims.model import PAPERS
+from proofmark.judge.judging import judge_and_write
+from proofmark.records.read import Record
+from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.series import Sample
+from proofmark.report.drawing.svg import raster, standalone
+from proofmark.report.plot import Context, plots
+from proofmark.report.plots import p5_placements
+from proofmark.report.write import write_report
+from proofmark.runs.run import Run
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+def records(*sheets: Sheet) -> list[Record]:
+    return [
+        Record(**{**row, "parameters": json.loads(row["parameters"])})
+        for sheet in sheets
+        for row in sheet.rows
+    ]
+
+
+def points(*sheets: Sheet) -> list[Sample]:
+    return [
+        Sample(each, each.value or 0, each.value or 0, each.value or 0) for each in records(*sheets)
+    ]
+
+
+def drawn(system: str, given: Sequence[Sample]) -> dict[str, Drawing]:
+    """Draw all that the papers' figures find."""
+    context = Context(None, {}, PAPERS[system], {"stream": (4, 408)})
+    drawings: list[Drawing] = []
+    for kind in (each for each in plots() if each.suite):
+        own = [point for point in given if kind.wants(point.record)]
+        with matplotlib.rc_context(STYLE):
+            drawings += kind.draw(own, context) if own else []
+    names = [drawing.name for drawing in drawings]
+    assert len(set(names)) == len(names)
+    return dict(zip(names, drawings, strict=True))
+
+
+def threads(machine: Machine) -> Sheet:
+    """P2: close and spread, and close up to twice the cores."""
+    more = data.two_threads_a_core(machine).rows
+    beyond = [row for row in more if json.loads(row["parameters"])["threads"] > machine.cores]
+    return Sheet(machine, data.placements(machine).rows + beyond)
+
+
+def on(system: str, sheet: Sheet) -> Sheet:
+    return Sheet(sheet.machine, [row for row in sheet.rows if row["system"] == system])
+
+
+KNL, SKL, OLD, P595 = Machine(68), Machine(40), Machine(16), Machine(64)
+FIGURES = {
+    ("knl", "P1"): (
+        [data.hpl_knl(KNL), data.stream_knl(KNL), data.ior_knl(KNL)],
+        ["p1-hpl-knl", "p1-stream-knl", "p1-ior-knl"],
+    ),
+    ("skl", "P1"): (
+        [data.hpl_skl(SKL), data.stream_skl(SKL), data.ior_skl(SKL)],
+        ["p1-hpl", "p1-stream", "p1-ior"],
+    ),
+    ("knl", "P2"): (
+        [threads(KNL)],
+        ["p2-copy", "p2-scale", "p2-add", "p2-triad", "p2-threads"],
+    ),
+    ("tachyon1", "P3"): (
+        [on("tachyon1", data.pairs_of_processes(OLD)), data.contention(OLD, "tachyon1")],
+        ["p3-inside", "p3-between", "p3-contention"],
+    ),
+    ("p595", "P4"): ([data.bt_io(P595)], ["p4-class-a", "p4-class-b", "p4-class-c"]),
+    ("p595", "P5"): ([data.collectives(P595)], ["p5-alltoall", "p5-differences"]),
+}
+
+
+@pytest.mark.parametrize("key", FIGURES, ids=" ".join)
+def test_a_papers_sweep_gives_its_figures(key: tuple[str, str]) -> None:
+    sheets, names = FIGURES[key]
+    drawings = drawn(key[0], points(*sheets))
+    assert list(drawings) == names
+    for drawing in drawings.values():
+        assert drawing.title.startswith(f"{key[1]}, figure ")
+        assert drawing.text.endswith(".")
+        axes = [each for each in drawing.figure.axes if each.lines]
+        assert axes
+        for each in axes:
+            assert each.get_xlabel()
+            assert any(
+                unit in each.get_title(loc="left") for unit in ("/s", "%", " s", "µs", "diff")
+            )
+
+
+@pytest.mark.parametrize("key", FIGURES, ids=" ".join)
+def test_lines_are_told_apart_without_colour(key: tuple[str, str]) -> None:
+    for drawing in drawn(key[0], points(*FIGURES[key][0])).values():
+        for axes in drawing.figure.axes:
+            looks = [
+                (line.get_marker(), line.get_linestyle(), line.get_markerfacecolor() == "#ffffff")
+                for line in axes.get_lines()
+                if line.get_marker() != "None"
+            ]
+            assert len(set(looks)) == len(looks)
+
+
+def test_a_hole_is_a_gap_in_the_line_and_in_the_words() -> None:
+    whole = threads(KNL)
+    kept = [
+        row
+        for row in whole.rows
+        if not (
+            row["metric"] == "add"
+            and row["placement"] == "spread"
+            and {**json.loads(row["parameters"]), "memory": "ddr"} == json.loads(row["parameters"])
+            and json.loads(row["parameters"])["threads"] in (20, 21)
+        )
+    ]
+    drawings = drawn("knl", points(Sheet(KNL, kept)))
+    assert "Missing: DDR4, spread at 20, 21." in drawings["p2-add"].text
+    assert "Missing" not in drawings["p2-copy"].text
+    assert "4 of 408 planned steps of stream have no valid figure" in drawings["p2-copy"].text
+    lines = drawings["p2-add"].figure.axes[0].get_lines()
+    spread = next(line for line in lines if line.get_label() == "spread")
+    places: Any = spread.get_xydata()
+    assert [x for x, y in places if math.isnan(y)] == [20.0, 21.0]
+
+
+def test_one_point_is_no_figure() -> None:
+    alone = [row for row in data.stream_skl(SKL).rows if '"threads": 40' in row["parameters"]]
+    assert drawn("skl", points(Sheet(SKL, alone))) == {}
+
+
+def test_table_2_is_made_of_points() -> None:
+    layout = data.Layout({"": 0.1}, within=0.5, beyond=0.5)
+    rows = p5_placements.table_2(points(data.collectives(Machine(64, noise=0), layout)))
+    assert [(name, word) for name, word, _ in rows[:4]] == [
+        ("Bcast", "mean"),
+        ("Bcast", "min"),
+        ("Bcast", "max"),
+        ("Allreduce", "mean"),
+    ]
+    for _, _, values in rows:
+        # At 1024 processes too the model makes balanced nodes half as slow again.
+        assert values == pytest.approx([0.1, 0.1, 0.5, 0.5])
+
+
+def test_the_same_figure_gives_the_same_bytes() -> None:
+    one, two = (drawn("p595", points(data.collectives(P595)))["p5-differences"] for _ in range(2))
+    with matplotlib.rc_context(STYLE):
+        assert standalone(one) == standalone(two)
+        assert raster(one) == raster(two)
+
+
+def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
+    """Write the report of a run whose results are those of `sheets`."""
+    run = made_run(folder)
+    verdict = replace(judge_and_write(run), results=results_of(records(*sheets)))
+    return run, write_report(run, verdict).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
+    sheets = [
+        data.hpl_knl(KNL),
+        data.ior_knl(KNL),
+        threads(KNL),
+        data.collectives(P595),
+    ]
+    return paper_run(tmp_path_factory.mktemp("papers"), *sheets)
+
+
+def test_each_figure_has_its_files(written: tuple[Run, str]) -> None:
+    run, page = written
+    for name in ("p1-hpl-knl", "p1-ior-knl", "p2-copy", "p5-alltoall"):
+        svg = (run.folder / "figures" / f"{name}.svg").read_bytes()
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+        png = (run.folder / "figures" / f"{name}.png").read_bytes()
+        assert png.startswith(b"\x89PNG")
+        rows = list(csv.DictReader(StringIO((run.folder / "figures" / f"{name}.csv").read_text())))
+        assert rows
+        assert {row["origin"] for row in rows} == {"measured"}
+        for kind in ("svg", "png", "csv"):
+            assert f'href="figures/{name}.{kind}"' in page
+    table = (run.folder / "figures" / "p5-table-2.csv").read_text().splitlines()
+    assert table[0].startswith("origin,collective,statistic,(BD−BA)/BA")
+    assert len(table) == 1 + 15
+
+
+def test_the_claims_stand_in_the_report(written: tuple[Run, str]) -> None:
+    run, page = written
+    told = {each["claim"]: each for each in json.loads((run.folder / "claims.json").read_text())}
+    assert told["C2.2"]["answer"] == "holds"
+    assert told["C1.4"]["answer"] == "cannot be told"
+    assert told["C1.3"]["sentence"] == "measured on knl, p595; the claim is of skl"
+    section = page[page.index('<section id="claims"') : page.index('<section id="information"')]
+    assert "At 35 threads (tiles + 1) Copy, Add and Triad drop with spread" in section
+    assert 'class="word does-not-hold"' in section or 'class="word holds"' in section
+    assert "claims on other systems" in section
+    assert page.index('id="judged"') < page.index('id="plots"') < page.index('id="claims"')
+
+
+def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> None:
+    run, page = written
+    step = next(run.plan.steps())
+    output = run.folder / "steps" / step.id / step.output
+    assert f'href="steps/{step.id}/{step.output}"' in page
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
+    assert f"{step.output}: SHA-256 {digest}" in page
+
+
+def test_the_command_answers_from_runs(
+    written: tuple[Run, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of a machine that is in no paper: told so for each claim, and no failure."""
+    folder = str(written[0].folder)
+    assert main(["claims", folder, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["answer"] for each in told} == {"cannot be told"}
+    assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
+    assert json.loads(capsys.readouterr().out)["claims"] == told
+    assert main(["claims", folder]) == 0
+    assert "measured on local; the claim is of knl" in capsys.readouterr().out
+
+
+def test_foreign_words_stay_words(tmp_path: Path) -> None:
+    """A level of the network, a mode and a system are names that a site chooses."""
+    sheet = on("tachyon1", data.pairs_of_processes(OLD))
+    for row in sheet.rows:
+        parameters = json.loads(row["parameters"])
+        if "apart" in parameters:
+            parameters["apart"] += HOSTILE
+        row |= {"parameters": json.dumps(parameters), "system": HOSTILE, "node": HOSTILE}
+    _, page = paper_run(tmp_path, sheet)
+    assert "<script" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page

@@ -1,0 +1,441 @@
+"""The report of a run: its order, its words, and what makes it trustworthy."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import results_of
+from tests.fixtures.report_run import (
+    SIZES,
+    Outputs,
+    made_run,
+    reported,
+    software,
+    troubled_run,
+)
+
+from proofmark.common.errors import BadInput
+from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.verdict import WORDS, Coverage, Verdict
+from proofmark.report.run_data import gather
+from proofmark.report.summary import headline, overall
+from proofmark.report.view import view
+from proofmark.report.write import write_report
+from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.run import Run, benchmarks_of
+
+SECTIONS = [
+    "attention",
+    "judged",
+    "plots",
+    "claims",
+    "information",
+    "provenance",
+    "commands",
+    "all",
+]
+VOID = {"meta", "path", "use", "br", "link", "img", "input"}
+HOSTILE = "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}"
+HOSTILE_WORDS = "</code></pre><script>alert('reason')</script>\x1b[2J\u202e" + "W" * 500
+
+
+class Page(HTMLParser):
+    """What a test asks of a page: elements with attributes, the text of each, and their nesting."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == [], "every element is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def section(text: str, name: str) -> str:
+    """Return the words of one section."""
+    start = text.index(f'<section id="{name}"')
+    return Page(text[start : text.index("</section>", start) + len("</section>")]).words
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
+    run = made_run(tmp_path_factory.mktemp("good"))
+    return run, *reported(run)
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
+    run = troubled_run(tmp_path_factory.mktemp("troubled"))
+    return run, *reported(run)
+
+
+def assert_sound(text: str) -> Page:
+    """Check what holds of every report: no script, no network, and usable without eyes or mouse."""
+    page = Page(text)
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base"}
+    attributes = [(name, value) for _, each in page.elements for name, value in each.items()]
+    assert not [name for name, _ in attributes if name.startswith("on")]
+    addresses = [value for name, value in attributes if name in ("href", "src", "xlink:href")]
+    assert not [value for value in addresses if re.match(r"[a-z]+:|//|/", value, re.IGNORECASE)]
+    styles = [value for name, value in attributes if name == "style"] + [
+        re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]  # type: ignore[index]
+    ]
+    assert not [style for style in styles if re.search(r"@import|url\((?!#)", style)]
+    policy = [each for each in page.of("meta") if each.get("http-equiv")]
+    assert [each["content"] for each in policy] == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+    ids = [value for name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    targets = {value.removeprefix("#") for value in addresses if value.startswith("#")}
+    assert targets <= set(ids)
+    assert page.of("html") == [{"lang": "en"}]
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(page.of(landmark)) == 1
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    tables = page.of("table")
+    assert len(tables) == len(page.of("caption"))
+    assert all(each.get("scope") in ("col", "row") for each in page.of("th"))
+    drawings = page.of("svg")
+    assert all(
+        each["role"] == "img" and set(each["aria-labelledby"].split()) <= set(ids)
+        for each in drawings
+    )
+    return page
+
+
+def test_the_order_and_the_four_words(good: tuple[Run, Verdict, str]) -> None:
+    _, verdict, text = good
+    page = assert_sound(text)
+    assert [each["id"] for each in page.of("section")] == SECTIONS
+    head = page.words.partition("What needs attention")[0]
+    assert "PASS All 4 judged figures are within the limits; 426 figures UNJUDGED." in head
+    for word in WORDS:
+        assert f"{verdict.counts[word]} {word}" in head
+    assert "16 of 16 steps measured, none twice" in head
+    assert "AMD EPYC 7763 @ 2.45GHz, 1 socket, 2 cores, 23.54 GiB, virtual (kvm)" in head
+    assert "2026-11-21 08:30 UTC to 08:37 UTC (7 min 20 s)" in head
+    assert "measured on the machine itself" in head
+
+
+def test_small_enough_to_mail(good: tuple[Run, Verdict, str]) -> None:
+    assert len(good[2].encode()) < 1_500_000
+
+
+def test_both_figures_of_the_blas_kernels_side_by_side(good: tuple[Run, Verdict, str]) -> None:
+    words = section(good[2], "attention")
+    assert "OpenBLAS 0.3.21 chose PRESCOTT" in words
+    assert "as-installed: Prescott right: Zen Gain" in words
+    assert "ranks 2 vm 9.602 Gflops 41.29 Gflops 4.30 ×" in words
+    assert "ranks 2 vm 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
+
+
+def test_a_kernel_that_was_wanted_but_not_taken(tmp_path: Path) -> None:
+    def change(outputs: Outputs) -> None:
+        right = next(name for name in outputs if name.endswith("hpcc-right"))
+        outputs[right]["stderr"] = "Core: Prescott\n"
+
+    _, text = reported(made_run(tmp_path, change=change))
+    assert "right: ZEN was wanted, the output says Prescott." in section(text, "attention")
+
+
+def test_judged_figures_with_reference_ratio_limit_and_source(
+    good: tuple[Run, Verdict, str],
+) -> None:
+    words = section(good[2], "judged")
+    metric = benchmarks_of(good[0]).case("hpcc").metrics["dgemm_star"]
+    assert f"hpcc dgemm_star {metric.what} close, " in words
+    assert re.search(r"vm 41\.29 Gflops 1 54\.00 Gflops 0\.765 at least 0\.45 derived: ", words)
+
+
+def test_what_went_wrong_comes_first(troubled: tuple[Run, Verdict, str]) -> None:
+    run, verdict, text = troubled
+    page = assert_sound(text)
+    assert overall(verdict) == "INVALID"
+    assert "INVALID 2 steps of 16 not measured; 15 figures do not measure" in page.words
+    words = section(text, "attention")
+    failed = "FAIL imb-pingpong PingPong bandwidth payload moved per second"
+    assert words.index(failed) < words.index("INVALID imb-collectives: 15 figures")
+    assert "0.639 × the contract figure (9000 Mbytes/sec) is not at least 1" in words
+    assert "the program gave up: time-out" in words
+    for name in ("0011-fio-cache-file-per-process-33554432", "0012-fio-cache"):
+        assert re.search(rf"{name}\S* localhost never started", words)
+    links = {each["href"] for each in page.of("a")}
+    assert "steps/0016-imb-pingpong/stdout" in links
+    assert all((run.folder / link).exists() for link in links if not link.startswith("#")), (
+        "every link leads to a file"
+    )
+    assert "tender, annex 3" in section(text, "judged")
+
+
+def test_counters_that_changed_are_shown_and_others_are_not(
+    good: tuple[Run, Verdict, str], troubled: tuple[Run, Verdict, str]
+) -> None:
+    changed = "information processes were killed for want of memory vm vmstat/oom_kill – 0 2"
+    assert changed in section(troubled[2], "attention")
+    assert "Error counters that changed" not in section(good[2], "attention")
+
+
+def test_counters_that_make_figures_invalid(tmp_path: Path) -> None:
+    def after(probe: str) -> str:
+        return probe.replace("| vmstat/oom_kill: 0", "| interrupts/MCE: 3\n| vmstat/oom_kill: 0")
+
+    def before(text: str) -> str:
+        return text.replace("interrupts/MCE: 3", "interrupts/MCE: 0")
+
+    run = made_run(tmp_path, after=after)
+    probe = run.folder / "jobs" / "00-0001" / "attempt-1" / "vm.before"
+    probe.write_text(before(after(probe.read_text())))
+    collect_nodes(run)
+    _, text = reported(run)
+    words = section(text, "attention")
+    assert "INVALID machine check exceptions vm interrupts/MCE – 0 3" in words
+    assert "no figure that was measured meanwhile on this node can be trusted" in words
+
+
+def test_nothing_to_look_at_is_said(tmp_path: Path) -> None:
+    run = made_run(tmp_path)
+    provided = software()
+    calm = provided.packages["hpcc"].model_copy(update={"findings": ()})
+    verdict = judge_and_write(run)
+    others = [each for each in verdict.results if each.record.case != "hpcc"]
+    material = replace(
+        gather(run, replace(verdict, results=results_of([each.record for each in others]))),
+        software=provided.model_copy(update={"packages": {"hpcc": calm}}),
+    )
+    (attention, *_) = view(material).sections
+    assert "Nothing" in attention.blocks[0].paragraphs[0]
+
+
+def test_every_command_and_how_to_run_it_again(good: tuple[Run, Verdict, str]) -> None:
+    run, _, text = good
+    words = section(text, "commands")
+    assert "sh steps/0001-fio-cache-single-shared-file-2097152/run.sh" in words
+    assert f"proofmark rerun runs/{run.id} 0001-" in words
+    for step in run.plan.steps():
+        assert f"{step.id} – exit code 0, 20 s" in words
+    script = (run.folder / "steps" / "0014-hpcc-right" / "run.sh").read_text()
+    launch = script.partition("launch() {\n")[2].partition("\n}\n")[0]
+    assert "OPENBLAS_CORETYPE=ZEN" in launch
+    assert " ".join(launch.split()) in words
+
+
+def test_figures_are_kept_with_their_data(good: tuple[Run, Verdict, str]) -> None:
+    run, verdict, text = good
+    folder = run.folder / "figures"
+    names = {
+        "blas-kernel",
+        "file-size-write",
+        "file-size-read",
+        "point-to-point-time",
+        "point-to-point-bandwidth",
+        "collectives-time",
+    }
+    kept = {path.name for path in folder.iterdir()}
+    assert kept == {f"{name}.{kind}" for name in names for kind in ("svg", "png", "csv")}
+    with (folder / "file-size-write.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    written = {
+        (json.dumps(dict(each.record.parameters), sort_keys=True), str(each.record.value))
+        for each in verdict.results
+        if each.record.metric == "write"
+    }
+    assert {(row["parameters"], row["median"]) for row in rows} == written
+    assert len(rows) == 2 * len(SIZES)
+    assert Page(text).of("svg")
+    assert "Not measured in this run" not in section(text, "plots")
+
+
+def test_what_was_not_measured_is_named_and_old_figures_go(tmp_path: Path) -> None:
+    def change(outputs: Outputs) -> None:
+        for name in [name for name in outputs if "fio" not in name]:
+            del outputs[name]
+
+    run = made_run(tmp_path, change=change)
+    (run.folder / "figures").mkdir()
+    (run.folder / "figures" / "of-old.svg").write_text("")
+    (run.folder / "figures" / "notes.txt").write_text("mine")
+    _, text = reported(run)
+    words = section(text, "plots")
+    missing = words.partition("Not measured in this run")[2]
+    assert "HPL and DGEMM by BLAS kernel" in missing
+    assert "Time of collective operations over message size" in missing
+    assert "File system bandwidth" not in missing
+    kept = {path.name for path in (run.folder / "figures").iterdir()}
+    assert "of-old.svg" not in kept
+    assert "notes.txt" in kept
+
+
+def test_provenance_of_the_node_and_the_programs(good: tuple[Run, Verdict, str]) -> None:
+    words = section(good[2], "provenance")
+    for fact in (
+        "microcode 0x1000065",
+        "Transparent huge pages madvise",
+        "Governor not told (no such file: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)",
+        "6.18.44-fc-v595",
+        "openblas 0.3.21, by itself Prescott",
+        "intel 2021.18.1",
+        "blas_kernel right OPENBLAS_CORETYPE=ZEN",
+        "libopenblas0-pthread:amd64 0.3.21+ds-4",
+        "What this node does not tell, and why",
+        "vmstat/oom_kill 0 0",
+    ):
+        assert fact in words
+    for program in software().packages["hpcc"].programs.values():
+        assert program.sha256
+        assert program.sha256 in words
+
+
+def test_rpeak_is_information(good: tuple[Run, Verdict, str]) -> None:
+    words = section(good[2], "information")
+    assert "(AVX2) 2 16 2.45 78.40 GFlop/s 1" in words
+    assert "virtual machine" in words
+    assert "41.29 GFlop/s 52.7 %" in words
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    def change(outputs: Outputs) -> None:
+        pingpong = next(name for name in outputs if name.endswith("imb-pingpong"))
+        outputs[pingpong]["stderr"] = HOSTILE_WORDS
+
+    codes = {"0016-imb-pingpong": 1}
+    run = made_run(tmp_path, change=change, codes=codes, host=HOSTILE)
+    script = run.folder / "steps" / "0015-imb-collectives" / "run.sh"
+    script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
+    _, text = reported(run)
+    page = assert_sound(text)
+    assert "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}" in page.words, "the name stands as it is"
+    assert "<script>alert('reason')</script>\\x1b[2J\\u202eWWW" in page.words
+    assert not set("\x1b\u202e") & set(text)
+
+
+@pytest.mark.parametrize("make", [made_run, troubled_run])
+def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None:
+    """Also in processes with other hash seeds, and whatever the clock says."""
+    assert callable(make)
+    run = make(tmp_path)
+    judge_and_write(run)
+    command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
+
+    def files(seed: str, epoch: Mapping[str, str]) -> dict[str, bytes]:
+        subprocess.run(
+            [sys.executable, "-c", command, "report", str(run.folder)],
+            env={**os.environ, **epoch, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        )
+        paths = [run.folder / "report.html", *sorted((run.folder / "figures").iterdir())]
+        return {path.name: path.read_bytes() for path in paths}
+
+    first = files("1", {"SOURCE_DATE_EPOCH": "1795257600"})
+    date = b"2026-11-21 10:40 UTC"
+    assert date in first["report.html"]
+    first["report.html"] = first["report.html"].replace(date, b"2026-11-21 10:41 UTC")
+    assert files("2", {"SOURCE_DATE_EPOCH": "1795257660"}) == first
+
+
+def test_an_unfinished_run_has_a_report_too(tmp_path: Path) -> None:
+    run = made_run(tmp_path, change=lambda outputs: outputs.clear())
+    for path in (run.folder / "nodes").iterdir():
+        path.unlink()
+    verdict, text = reported(run)
+    page = assert_sound(text)
+    assert overall(verdict) == "INVALID"
+    assert "16 steps of 16 not measured; no figure could be judged." in page.words
+    assert "unknown: no provenance was collected" in page.words
+    assert "1 node of 1 left no provenance" in page.words
+
+
+def test_damaged_provenance_is_refused(tmp_path: Path) -> None:
+    run = made_run(tmp_path)
+    verdict = judge_run(run)
+    (run.folder / "nodes" / "vm.json").write_text("{")
+    with pytest.raises(BadInput, match=r"vm\.json"):
+        write_report(run, verdict)
+    assert not (run.folder / "report.html").exists()
+
+
+def test_like_nodes_stand_together(good: tuple[Run, Verdict, str]) -> None:
+    run, verdict, _ = good
+    (node,) = nodes_of(run).values()
+    (job,) = node.jobs
+    slow = job.provenance.facts.model_copy(update={"microcode": "0x1000001"})
+    other = job.model_copy(update={"provenance": job.provenance.model_copy(update={"facts": slow})})
+    nodes = [node.model_copy(update={"host": f"n{number:02d}"}) for number in range(1, 10)]
+    nodes.append(node.model_copy(update={"host": "n10", "jobs": (other,)}))
+    material = replace(gather(run, verdict), nodes=nodes)
+    provenance = view(material).sections[SECTIONS.index("provenance")]
+    titles = [title for block in provenance.blocks for title in block.titles]
+    assert titles[:2] == ["n[01-09] (9 nodes alike)", "n10"]
+    head = view(material).answer.about[0][1]
+    assert head.startswith("10 × AMD EPYC 7763")
+
+
+def verdict_of(**counts: int) -> Verdict:
+    whole = {word: counts.get(word, 0) for word in WORDS}
+    return Verdict("run", whole, Coverage(4, 4, 0, ()), results_of([]))
+
+
+@pytest.mark.parametrize(
+    ("counts", "word", "sentence"),
+    [
+        ({"PASS": 1}, "PASS", "The one judged figure is within the limits."),
+        ({"PASS": 3, "FAIL": 1}, "FAIL", "1 of 4 judged figures outside the limits."),
+        (
+            {"PASS": 1, "INVALID": 1},
+            "INVALID",
+            "1 figure does not measure what it claims; the one judged figure is within the limits.",
+        ),
+        ({"UNJUDGED": 2}, "UNJUDGED", "No figure could be judged; 2 figures UNJUDGED."),
+    ],
+)
+def test_the_headline(counts: dict[str, int], word: str, sentence: str) -> None:
+    verdict = verdict_of(**counts)
+    assert overall(verdict) == word
+    assert headline(verdict) == sentence
+
+
+def test_figures_that_came_twice_are_in_the_headline() -> None:
+    twice = replace(verdict_of(PASS=2), coverage=Coverage(4, 4, 2, ()))
+    assert overall(twice) == "INVALID"
+    assert headline(twice).startswith("2 figures measured twice by one step; ")
+
+
+def test_other_commands_do_not_load_the_drawing_library() -> None:
+    command = "import sys, proofmark.cli.main; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0

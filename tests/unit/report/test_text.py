@@ -1,0 +1,102 @@
+"""Words and numbers of the report: readable, and harmless whatever they hold."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import ROOT
+
+from proofmark.judge.results import WORDS
+from proofmark.report.page import LONGEST_TABLE, table
+from proofmark.report.summary import MEANINGS
+from proofmark.report.text import LONGEST, count, folded, number, sentence, size, visible
+
+INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
+
+
+@given(st.text(st.characters()))
+def test_nothing_invisible_is_left(text: str) -> None:
+    shown = visible(text)
+    assert all(
+        unicodedata.category(character) not in INVISIBLE or character in "\n\t"
+        for character in shown
+    )
+    shown.encode("utf-8")
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=LONGEST))
+def test_what_is_visible_stays_as_it_is(text: str) -> None:
+    assert visible(text) == text
+
+
+def test_a_long_text_is_cut_and_says_so() -> None:
+    assert visible("x" * (LONGEST + 7)) == "x" * LONGEST + " … (7 more characters)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (2.0, "2"),
+        (0.24, "0.2400"),
+        (9.60209, "9.602"),
+        (173.4321, "173.4"),
+        (5749.87, "5750"),
+        (1170285.0, "1\u202f170\u202f285"),
+        (0.00001234567, "1.235e-05"),
+        (-12345.6, "-12\u202f346"),
+        (float("inf"), "inf"),
+        (3e22, "3e+22"),
+    ],
+)
+def test_numbers(value: float | None, shown: str) -> None:
+    assert number(value) == shown
+
+
+@given(st.floats(-1e300, 1e300), st.integers(1, 8))
+def test_a_shown_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
+    shown = float(number(value, digits).replace("\u202f", ""))
+    assert shown == pytest.approx(value, rel=0.51 * 10 ** (1 - digits), abs=1e-323)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "shown"),
+    [(None, "–"), (0, "0 B"), (1536, "1.5 KiB"), (64 << 20, "64 MiB"), (5 << 50, "5120 TiB")],
+)
+def test_sizes(bytes_: int | None, shown: str) -> None:
+    assert size(bytes_) == shown
+
+
+def test_words() -> None:
+    assert [count(1, "step"), count(2, "step"), count(0, "entry", "entries")] == [
+        "1 step",
+        "2 steps",
+        "0 entries",
+    ]
+    assert sentence(["one", "", "two"]) == "One; two."
+    assert sentence([]) == ""
+
+
+def test_node_names_are_folded_and_odd_ones_survive() -> None:
+    assert folded(["knl0002", "knl0001", "a[b", "x,y z"]) == "knl[0001-0002], a[b, x,y z"
+    assert folded([]) == ""
+
+
+def test_a_table_is_bounded_and_says_what_it_leaves_out() -> None:
+    rows = [(f"row {index}", "value") for index in range(LONGEST_TABLE + 3)]
+    made = table("Many", ("Name", "Value"), rows, rest="See records.parquet.")
+    assert len(made.rows) == LONGEST_TABLE
+    assert made.notes == ("3 more rows not shown here. See records.parquet.",)
+    assert table("Few", ("Name", "Value"), rows[:2]).notes == ()
+
+
+@pytest.mark.lint
+def test_the_readme_defines_the_verdicts_in_the_words_of_the_report() -> None:
+    readme = (ROOT / "README.md").read_text()
+    lines = [f"| {word} | {meaning} |" for word, meaning in MEANINGS.items()]
+    assert "\n".join(lines) in readme.split("## ")[0]
+    assert tuple(MEANINGS) == WORDS

@@ -1,0 +1,222 @@
+"""The folder of a run: begun whole, gone on with, never overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import write_whole
+from proofmark.runs import start
+from proofmark.runs.format import FORMAT, format_of
+from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
+from proofmark.runs.start import start_or_continue
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def begin(kit: Kit, run_id: str | None = None, fresh: bool = False) -> tuple[Run, bool]:
+    root, site = kit.folder / "runs", kit.site()
+    plan, benchmarks = kit.plan(), kit.benchmarks()
+    return start_or_continue(root, plan, benchmarks, site, "facts", run_id=run_id, fresh=fresh)
+
+
+def finish(run: Run, verdict: bool = True) -> None:
+    for step in steps_of(run):
+        step.mkdir(parents=True, exist_ok=True)
+        (step / "rc").write_text("0\n")
+    if verdict:
+        (run.folder / "verdict.json").touch()
+
+
+def refusal(kit: Kit, run_id: str | None = None, fresh: bool = False) -> str:
+    with pytest.raises(BadInput) as error:
+        begin(kit, run_id, fresh)
+    return str(error.value)
+
+
+class TestBeginning:
+    def test_a_run_keeps_all_that_it_was_planned_from(self, kit: Kit) -> None:
+        run, continued = begin(kit)
+        benchmarks, site = kit.benchmarks(), kit.site()
+        (kit.cases / "fake.yml").unlink()
+        assert not continued
+        assert open_run(run.folder) == run
+        assert benchmarks_of(run).cases == benchmarks.cases
+        assert site_of(run) == site
+        assert (run.folder / "inputs" / "facts.probe").read_text() == "facts"
+
+    def test_its_name_has_time_limit_and_suite(self, kit: Kit) -> None:
+        run, _ = begin(kit)
+        assert run.id.endswith("Z-local-quick")
+        assert (kit.folder / "runs" / "latest").resolve() == run.folder
+
+    def test_a_limit_of_any_pattern_makes_a_name(self, kit: Kit) -> None:
+        site = kit.site().model_copy(update={"limit": "a/b:&c,*'d e'"})
+        root = kit.folder / "runs"
+        run, _ = start_or_continue(root, kit.plan(), kit.benchmarks(), site, "")
+        assert run.id.endswith("Z-a_b_c_d_e_-quick")
+
+    def test_what_could_not_be_written_leaves_no_run(
+        self, kit: Kit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(path: Path, text: str) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(start, "write_whole", full)
+            with pytest.raises(OSError, match="No space"):
+                begin(kit, "mine")
+        assert list((kit.folder / "runs").iterdir()) == []
+        assert begin(kit, "mine")[1] is False
+
+    @pytest.mark.parametrize("name", ["latest", "../up", "a/b", "", ".hidden", "a b", "-x"])
+    def test_what_is_no_name_is_refused(self, kit: Kit, name: str) -> None:
+        assert refusal(kit, name).startswith(f"run_id: found {name!r}; accepted: a name")
+        assert not (kit.folder / "runs").exists()
+
+
+class TestGoingOn:
+    def test_an_unfinished_run_of_the_same_plan_goes_on(self, kit: Kit) -> None:
+        first, _ = begin(kit)
+        before = snapshot(first.folder)
+        again, continued = begin(kit)
+        assert (again, continued) == (first, True)
+        after = snapshot(first.folder)
+        after.pop("lock")
+        assert after == before
+
+    def test_another_plan_is_another_run(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        kit.case(timeout=7)
+        second, continued = begin(kit)
+        assert not continued
+        assert second.id != first.id
+
+    def test_fresh_is_another_run(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        second, continued = begin(kit, fresh=True)
+        assert not continued
+        assert second.id != first.id
+
+    def test_the_newest_of_several_goes_on(self, kit: Kit) -> None:
+        for day in (1, 3, 2):
+            begin(kit, f"2026010{day}T000000Z-local-quick")
+        assert begin(kit)[0].id == "20260103T000000Z-local-quick"
+
+    def test_a_finished_run_does_not_go_on(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        finish(first)
+        assert begin(kit)[0].id != first.id
+
+    def test_a_verdict_that_was_asked_for_half_way_ends_nothing(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        finish(first)
+        (steps_of(first)[-1] / "rc").unlink()
+        assert begin(kit) == (first, True)
+
+    def test_a_run_without_a_verdict_goes_on_though_all_steps_are_done(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        finish(first, verdict=False)
+        assert begin(kit) == (first, True)
+
+    def test_damaged_runs_are_passed_over(self, kit: Kit) -> None:
+        first, _ = begin(kit, "20260101T000000Z-local-quick")
+        broken = kit.folder / "runs" / "20260102T000000Z-local-quick"
+        broken.mkdir()
+        (broken / "plan.json").write_text("{")
+        assert begin(kit) == (first, True)
+
+
+class TestRunIds:
+    def test_a_run_of_that_name_goes_on(self, kit: Kit) -> None:
+        first, _ = begin(kit, "mine")
+        assert begin(kit, "mine") == (first, True)
+
+    def test_a_run_of_another_plan_is_refused(self, kit: Kit) -> None:
+        first, _ = begin(kit, "mine")
+        before = snapshot(first.folder)
+        kit.case(timeout=7)
+        assert refusal(kit, "mine").startswith("run_id: found mine: exists, with another plan")
+        assert snapshot(first.folder) == before
+
+    def test_fresh_never_takes_an_old_name(self, kit: Kit) -> None:
+        begin(kit, "mine")
+        assert "mine: exists, with fresh=true" in refusal(kit, "mine", fresh=True)
+
+    def test_a_folder_that_is_no_run_is_refused(self, kit: Kit) -> None:
+        other = kit.folder / "runs" / "mine" / "file"
+        other.parent.mkdir(parents=True)
+        other.touch()
+        assert "mine: exists already" in refusal(kit, "mine")
+        assert [path.name for path in other.parent.iterdir()] == ["file"]
+
+    def test_two_at_once_make_one_run(self, kit: Kit) -> None:
+        """What the second one does when the first was quicker by a moment."""
+        args = (kit.plan(), kit.benchmarks(), kit.site(), "")
+        root = kit.folder / "runs"
+        root.mkdir()
+        start._write_new(root / "mine", *args)
+        before = snapshot(root)
+        with pytest.raises(BadInput, match="mine: exists already"):
+            start._write_new(root / "mine", *args)
+        assert snapshot(root) == before
+        assert [path.name for path in root.iterdir()] == ["mine"]
+
+
+class TestOpening:
+    def test_what_is_no_run_is_refused_with_the_newest_ones(self, kit: Kit) -> None:
+        begin(kit, "20260101T000000Z-local-quick")
+        with pytest.raises(BadInput, match="no run there; accepted: 20260101T000000Z-local-quick"):
+            open_run(kit.folder / "runs" / "20260101")
+
+    @given(st.binary(max_size=40))
+    def test_damaged_plans_are_refused_with_their_name(self, content: bytes) -> None:
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "plan.json"
+            path.write_bytes(content)
+            with pytest.raises(BadInput, match=r"plan\.json: found unreadable"):
+                open_run(path.parent)
+
+    def test_whole_files_are_whole_or_as_they_were(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        write_whole(path, "old")
+        with pytest.raises(UnicodeEncodeError):
+            write_whole(path, "new \udc80")
+        assert path.read_text() == "old"
+
+
+class TestFormat:
+    def test_a_new_run_has_its_id_and_its_format(self, kit: Kit) -> None:
+        run = kit.run()
+        assert json.loads(run.files.identity.read_text()) == {"run": run.id, "format": FORMAT}
+        assert format_of(run.folder) == FORMAT
+
+    def test_a_run_without_a_number_is_of_the_first_format(self, kit: Kit) -> None:
+        run = kit.run()
+        run.files.identity.unlink()
+        assert format_of(run.folder) == 1
+        assert open_run(run.folder) == run
+
+    @pytest.mark.parametrize(
+        ("text", "found"),
+        [
+            ('{"run": "r", "format": 99}', "99, of a later version; accepted: 1 to"),
+            ('{"run": "r", "format": 0}', "unreadable"),
+            ("{", "unreadable"),
+        ],
+    )
+    def test_a_run_of_a_later_version_is_refused(self, kit: Kit, text: str, found: str) -> None:
+        run = kit.run()
+        run.files.identity.write_text(text)
+        with pytest.raises(BadInput, match=found):
+            open_run(run.folder)

@@ -1,0 +1,232 @@
+"""What an inventory declares: hardware that nobody can ask, modes, switch levels, mistakes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.fixtures.kit import Kit, make_kit
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.layout import Layouts
+from proofmark.plan.validation import validate
+from proofmark.site.fabric import Fabric
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machine import Machine
+from proofmark.site.machines import machines_of
+from proofmark.site.node.topology import Topology
+from proofmark.site.storage import FileSystem
+
+
+def site(inventory: str, limit: str) -> Site:
+    return load_site(ROOT / "inventory" / inventory, limit)
+
+
+@pytest.mark.parametrize(
+    ("limit", "hosts", "first", "last"),
+    [
+        ("knl", 8305, "knl0001", "knl8305"),
+        ("skl", 132, "skl0001", "skl0132"),
+        ("tachyon1", 192, "tachyon1-001", "tachyon1-192"),
+        ("tachyon2", 3200, "tachyon2-0001", "tachyon2-3200"),
+        ("p595", 16, "p595-01", "p595-16"),
+    ],
+)
+def test_the_papers_systems_have_all_their_nodes(
+    limit: str, hosts: int, first: str, last: str
+) -> None:
+    inventory = {"knl": "nurion", "skl": "nurion", "p595": "p595"}.get(limit, "tachyon")
+    found = site(inventory, limit).hosts
+    assert (len(found), found[0], found[-1]) == (hosts, first, last)
+
+
+@pytest.mark.parametrize(
+    ("mode", "ddr", "mcdram"),
+    [  # What the operating system must show: GiB of each domain.
+        ("a2a-flat", [96], [16]),
+        ("hemisphere-flat", [96], [16]),
+        ("quadrant-flat", [96], [16]),
+        ("quadrant-cache", [96], []),
+        ("snc2-flat", [48, 48], [8, 8]),
+        ("snc4-flat", [24, 24, 24, 24], [4, 4, 4, 4]),
+    ],
+)
+def test_each_mode_of_a_xeon_phi_has_its_domains(
+    mode: str, ddr: list[int], mcdram: list[int]
+) -> None:
+    machines, _ = machines_of(site("nurion", "knl"))
+    found: dict[str, list[int]] = {"ddr": [], "mcdram": []}
+    machine = machines(mode)
+    for domain in machine.topology.numa_domains:
+        found[domain.kind].append(round(domain.bytes / 2**30))
+    assert found == {"ddr": ddr, "mcdram": mcdram}
+    assert (machine.symbols["cores"], machine.symbols["threads_per_core"]) == (68, 4)
+    assert machine.symbols["llc_bytes"] == 34 << 20
+    assert machine.symbols["numa_cores"] == 68 // len(ddr) - (mode == "snc4-flat")
+
+
+def test_whatever_is_assumed_is_told_by_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["-i", str(ROOT / "inventory" / "p595"), "-l", "p595", "--suite", "p5"]
+    assert main(["plan", *arguments]) == 0
+    assert "assumed: memory: no paper tells the memory" in capsys.readouterr().out
+
+
+def test_several_partitions_are_planned_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    inventory = str(ROOT / "inventory" / "nurion")
+    assert main(["plan", "-i", inventory, "-l", "knl:skl", "--suite", "p2"]) == 0
+    out = capsys.readouterr().out
+    assert "p2 on knl: 1 jobs, 408 steps" in out
+    assert "2 partitions: 2 jobs, 488 steps" in out
+    with pytest.raises(BadInput, match="hosts of exactly one partition"):
+        load_site(ROOT / "inventory" / "nurion", "knl:skl")
+
+
+def test_no_two_hosts_meet_nearer_than_their_switch() -> None:
+    levels: list[dict[str, Any]] = [
+        {"name": "chip", "hosts_per_switch": 2},
+        {"name": "card", "hosts_per_switch": 4},
+    ]
+    fabric = Fabric.model_validate({"levels": levels, "top": "switch", "rack": 8})
+    met = [fabric.apart((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
+    assert met == ["chip", "card", "card", "switch"]
+    assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
+    levels[1]["hosts_per_switch"] = 3
+    with pytest.raises(ValidationError, match="each one holds whole ones"):
+        Fabric.model_validate({"levels": levels})
+
+
+def test_memory_of_a_kind_is_that_next_to_the_cores_in_use() -> None:
+    two = Topology.from_lstopo("pack:2 [numa(memory=4GiB)] core:2 pu:1")
+    layouts = Layouts(two)
+    counts = {"nodes": 1, "ranks": 1, "threads": 2}
+    close = layouts.of({"placement": "close"}, counts, "here")
+    spread = layouts.of({"placement": "spread"}, counts, "here")
+    assert [each.os_index for each in layouts.memory("ddr", close, "here")] == [0]
+    assert [each.os_index for each in layouts.memory("ddr", spread, "here")] == [0, 1]
+    with pytest.raises(BadInput, match="memory mcdram: found none in the node; accepted: ddr"):
+        layouts.memory("mcdram", close, "here")
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def machine(kit: Kit) -> Machine:
+    symbols = {"cores": 4, "nodes": 2, "memory_bytes": 8 << 30}
+    return Machine(symbols, Topology.from_lstopo("pack:2 [numa(memory=4GiB)] core:2 pu:1"))
+
+
+@pytest.mark.fault("topology-lacks-placement")
+def test_a_placement_that_the_node_lacks_is_left_out_and_listed(kit: Kit) -> None:
+    kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": ["same-socket", "2-hop"]})
+    made = make_plan(kit.benchmarks(), "quick", kit.site(), machine(kit))
+    assert [step.placement for step in made.steps()] == ["same-socket"]
+    (why,) = made.left_out
+    assert why.startswith("fake: placement 2-hop: a request for two sockets 2 hops apart")
+    kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": "2-hop"})
+    with pytest.raises(BadInput, match="two sockets 2 hops apart"):
+        make_plan(kit.benchmarks(), "quick", kit.site(), machine(kit))
+    kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": ["same-socket", "close"]})
+    assert make_plan(kit.benchmarks(), "quick", kit.site(), machine(kit)).left_out == []
+
+
+def test_bound_memory_and_file_system_reach_the_command(kit: Kit) -> None:
+    kit.case(
+        launch="mpi",
+        sweep={"size": 1, "memory": ["ddr", "mcdram"], "file_system": "{file_systems}"},
+        let={"half": "{bound_bytes / 2}"},
+        arguments=["{size}", "{half}", "{scratch}/file"],
+    )
+    at = kit.site()
+    systems = [
+        FileSystem(name=f"fs{n}", path=f"{kit.folder}/fs{n}", block_bytes=n << 20) for n in (1, 2)
+    ]
+    partition = at.partition.model_copy(update={"file_systems": systems})
+    at = at.model_copy(update={"partition": partition})
+    made = make_plan(kit.benchmarks(), "quick", at, machine(kit))
+    told = [(s.membind, s.file_system, s.parameters["fs_block_bytes"]) for s in made.steps()]
+    assert told == [([0], "fs1", 1 << 20), ([0], "fs2", 2 << 20)]
+    assert next(made.steps()).arguments[1] == str(float(2 << 30))
+    assert "mcdram" in made.left_out[0]
+
+
+def copied(tmp_path: Path, inventory: str) -> Path:
+    target = tmp_path / "inventory" / inventory
+    shutil.copytree(ROOT / "inventory" / inventory, target)
+    return target
+
+
+def check(inventory: Path, limit: str = "compute") -> list[str]:
+    benchmarks = load_benchmarks(ROOT / "benchmarks")
+    environments = [path.name for path in (ROOT / "environments").iterdir()]
+    _, mistakes = validate(
+        inventory, limit, benchmarks, environments=environments, schedulers=SCHEDULERS.names()
+    )
+    return [f"{mistake}" for mistake in mistakes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inventory", ["nurion", "tachyon", "p595", "template"])
+def test_the_kits_own_sites_are_right(inventory: str) -> None:
+    """Whether their environments and schedulers are there yet is the business of those."""
+    others = ("partition.environment: found", "partition.scheduler: found")
+    found = check(ROOT / "inventory" / inventory)
+    assert [line for line in found if not any(other in line for other in others)] == []
+
+
+def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "-i", str(ROOT / "inventory" / "template")]) == 0
+    out = capsys.readouterr().out
+    assert {"p1", "p2", "p3", "p4", "p5", "full", "node"} <= {*out.split()}
+
+
+def test_all_mistakes_are_named_in_one_go_with_file_and_line(tmp_path: Path) -> None:
+    inventory = copied(tmp_path, "template")
+    file = inventory / "group_vars" / "cluster" / "partition.yml"
+    sound = file.read_text(encoding="utf-8")
+    text = sound.replace("scheduler: none", "scheduler: nome").replace(
+        "environment: local", "environment: locale"
+    )
+    text = text.replace("l3:1(size=32MiB)", "l3:one")
+    file.write_text(text, encoding="utf-8")
+    lines = text.splitlines()
+
+    def at(word: str) -> str:
+        return f"{file}:{next(n for n, line in enumerate(lines, 1) if word in line)}"
+
+    found = check(inventory)
+    assert any(line.startswith(f"{at('environment:')}: partition.environment") for line in found)
+    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome', did" in x for x in found)
+    assert any("l3:one" in line for line in found)
+    # What cannot be read hides nothing of what can.
+    broken = sound.replace("off_root: true", "of_root: true").replace(": none", ": nome")
+    limit = "{metric: triad, value: 1, at_least: 0.9, source: annex, case: "
+    limits = f"limits: [{limit}streem}}, {limit}steam}}]"
+    broken = broken.replace("limits: []", limits)
+    file.write_text(broken + "  limitz: []\n  modes: {}\n", encoding="utf-8")
+    lines = broken.splitlines()
+    found = check(inventory)
+    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome'" in line for line in found)
+    for case in ("streem", "steam"):
+        assert any(f"{at('limits:')}: " in line and f"{case!r}" in line for line in found)
+    assert any(f"{at('of_root:')}: partition.scratch.of_root" in line for line in found)
+    assert any(f"{file}:{len(lines) + 1}: partition.limitz" in line for line in found)
+    assert any("partition.modes" in line for line in found)
+    file.write_text(sound, encoding="utf-8")
+    assert check(inventory) == []
+
+
+def test_a_key_given_twice_is_a_mistake(tmp_path: Path) -> None:
+    inventory = copied(tmp_path, "template")
+    file = inventory / "group_vars" / "cluster" / "partition.yml"
+    file.write_text(file.read_text() + "  scheduler: none\n", encoding="utf-8")
+    assert any("scheduler: found the key a second time" in line for line in check(inventory))

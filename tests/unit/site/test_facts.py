@@ -1,0 +1,267 @@
+"""Facts of nodes of several kinds, from recorded and constructed probes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import archspec.cpu
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import PROBES
+
+from proofmark.common.errors import BadInput
+from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
+from proofmark.site.node.facts import NodeFacts, parse_probe, symbols
+from proofmark.site.node.parts import size
+
+LIVE = "live-kvm-zen3"
+NODES = [LIVE, "knl-7250-quadrant-flat", "skl-2x6148", "spr-vm", "power9-ppc64le"]
+
+
+def recorded(name: str) -> str:
+    return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def node(name: str) -> NodeFacts:
+    return parse_probe(recorded(name), name)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_facts_survive_json(name: str) -> None:
+    assert NodeFacts.model_validate_json(node(name).model_dump_json()) == node(name)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_the_first_line_tells_recorded_from_constructed(name: str) -> None:
+    origin = "# recorded" if name == LIVE else "# constructed"
+    assert recorded(name).startswith(origin)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        (LIVE, {"architecture": "zen2", "vector_isa": "AVX2", "virtual": "kvm", "family": 25}),
+        (
+            "knl-7250-quadrant-flat",
+            {
+                "architecture": "mic_knl",
+                "vector_isa": "AVX-512",
+                "vector_bits": 512,
+                "virtual": None,
+                "family": 6,
+                "model": 87,
+                "microcode": "0x1b6",
+                "base_hz": 1_400_000_000,
+                "governor": "performance",
+                "clock_offset_s": -1.2345e-05,
+            },
+        ),
+        (
+            "skl-2x6148",
+            {
+                "architecture": "skylake_avx512",
+                "base_hz": 2_400_000_000,
+                "turbo": True,
+                "smt": "off",
+            },
+        ),
+        ("spr-vm", {"architecture": "sapphirerapids", "model": 207, "virtual": "kvm"}),
+        (
+            "power9-ppc64le",
+            {"architecture": "power9le", "vector_isa": "VSX", "cpu_model": "POWER9"},
+        ),
+    ],
+)
+def test_processor_of_each_node(name: str, known: dict[str, object]) -> None:
+    facts = node(name).model_dump()
+    assert {key: facts[key] for key in known} == known
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "sockets", "numa", "threads", "llc"),
+    [
+        (LIVE, 2, 1, 1, 1, 32 << 20),
+        ("knl-7250-quadrant-flat", 68, 1, 1, 4, 34 << 20),  # MCDRAM is memory without cores
+        ("skl-2x6148", 40, 2, 2, 1, 2 * 28160 << 10),
+        ("power9-ppc64le", 32, 2, 2, 4, 16 * 10 << 20),
+    ],
+)
+def test_symbols(name: str, cores: int, sockets: int, numa: int, threads: int, llc: int) -> None:
+    facts = node(name)
+    assert symbols(facts, nodes=3) == {
+        "cores": cores,
+        "sockets": sockets,
+        "numa": numa,
+        "threads_per_core": threads,
+        "memory_bytes": facts.memory_bytes,
+        "llc_bytes": llc,
+        "nodes": 3,
+    }
+
+
+def test_a_symbol_that_is_not_known_is_left_out() -> None:
+    text = "\n".join(line for line in recorded("spr-vm").split("\n") if not line.startswith("| L"))
+    assert "llc_bytes" not in symbols(parse_probe(text, "spr-vm"), nodes=1)
+
+
+def test_memory_domains_of_a_knl_in_flat_mode() -> None:
+    ddr, mcdram = node("knl-7250-quadrant-flat").numa
+    assert (len(ddr.cpus), ddr.memory_bytes >> 20) == (272, 98207)
+    assert (mcdram.cpus, mcdram.memory_bytes >> 20, mcdram.distances) == ((), 16384, (31, 10))
+
+
+def test_memory_domains_keep_their_numbers() -> None:
+    assert [domain.index for domain in node("power9-ppc64le").numa] == [0, 8]
+
+
+def test_what_differs_between_processors_is_said() -> None:
+    assert node("skl-2x6148").differing == {"microcode": ("0x2000065 x 1", "0x2006a08 x 39")}
+    assert node("skl-2x6148").governor == "performance powersave"
+    assert node("knl-7250-quadrant-flat").differing == {}
+
+
+def test_dimms() -> None:
+    facts = node("skl-2x6148")
+    assert (len(facts.dimms), facts.dimm_slots_empty) == (12, 4)
+    assert {dimm.part_number for dimm in facts.dimms} == {"M393A2K40BB2-CTD"}
+    slow = [dimm.locator for dimm in facts.dimms if dimm.configured != dimm.rated]
+    assert slow == ["P1-DIMMD1"]
+    assert sum(dimm.bytes for dimm in facts.dimms) == 192 << 30
+
+
+def test_dimms_of_a_machine_without_them_say_why() -> None:
+    assert node("power9-ppc64le").dimms == ()
+    assert node("power9-ppc64le").absent["dimms"] == "no such tool: dmidecode"
+
+
+def test_network_and_mounts() -> None:
+    facts = node("skl-2x6148")
+    (nic,) = facts.nics
+    assert (nic.name, nic.megabits, nic.link) == ("ib0", 100_000, "x16 at 8.0 GT/s PCIe")
+    assert nic.link == nic.link_best
+    (port,) = facts.ports
+    assert (port.adapter, port.firmware, port.state) == ("mlx5_0", "16.28.2006", "4: ACTIVE")
+    assert [(m.kind, m.target) for m in facts.mounts][1:] == [
+        ("lustre", "/scratch"),
+        ("nfs4", "/home"),
+    ]
+    assert facts.mounts[-1].source == "nas:/my home"
+
+
+def test_board_and_firmware() -> None:
+    facts = node("knl-7250-quadrant-flat")
+    assert facts.firmware["board_name"] == "S7200AP"
+    assert facts.firmware["product_serial"] == "BQWL00000042"
+    assert node("power9-ppc64le").firmware == {"model": "8335-GTW", "system-id": "7812345"}
+
+
+def test_a_cpuset_of_two_cores_among_many() -> None:
+    text = recorded("knl-7250-quadrant-flat")
+    bound = parse_probe(text.replace("Cpus_allowed_list: 0-271", "Cpus_allowed_list: 4,72,8"), "x")
+    assert (bound.cores, bound.threads_per_core, bound.cpus) == (2, 2, (4, 8, 72))
+    assert (bound.cores_online, bound.last_level_bytes) == (68, 2 << 20)
+
+
+def test_topology_is_kept_as_it_is() -> None:
+    assert node("skl-2x6148").topology_xml.startswith("<?xml")
+    assert node("skl-2x6148").topology_xml.endswith("</topology>")
+    assert node("knl-7250-quadrant-flat").absent["topology"] == "no such tool: lstopo"
+
+
+def test_this_machine_has_the_architecture_that_archspec_detects() -> None:
+    host = archspec.cpu.host()
+    lines = Path("/proc/cpuinfo").read_text().partition("\n\n")[0].split("\n")
+    assert architecture(read_cpuinfo(lines, str(host.family))) == host.name
+
+
+@pytest.mark.parametrize("target", ["nehalem", "haswell", "cascadelake", "icelake", "zen4", "k10"])
+def test_a_processor_with_the_features_of_a_target_is_that_target(target: str) -> None:
+    known = archspec.cpu.TARGETS[target]
+    flags = " ".join(known.features)
+    found = read_cpuinfo([f"vendor_id : {known.vendor}", f"flags : {flags}"], "x86_64")
+    assert architecture(found) == target
+
+
+def test_an_unknown_machine_is_named_after_itself() -> None:
+    assert architecture(read_cpuinfo(["processor : 0"], "s390x")) == "s390x"
+
+
+def test_an_arm_processor() -> None:
+    lines = [
+        "processor\t: 0",
+        "Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid sve",
+        "CPU implementer\t: 0x46",
+        "CPU part\t: 0x001",
+    ]
+    found = read_cpuinfo(lines, "aarch64")
+    assert (found.vendor, vector_set(found.features)) == ("Fujitsu", ("SVE", None))
+
+
+@pytest.mark.parametrize(
+    ("flags", "isa"),
+    [("sse2", "SSE2"), ("sse2 pni", "SSE3"), ("sse4_2 avx", "AVX"), ("", "scalar")],
+)
+def test_vector_instructions(flags: str, isa: str) -> None:
+    assert vector_set(flags.split())[0] == isa
+
+
+@given(st.sets(st.integers(0, 400)))
+def test_lists_and_masks_of_processors(cpus: set[int]) -> None:
+    assert cpu_list(",".join(map(str, sorted(cpus)))) == cpus
+    words = f"{sum(1 << cpu for cpu in cpus):0416x}"
+    assert cpu_mask(",".join(words[i : i + 8] for i in range(0, 416, 8))) == cpus
+
+
+def test_ranges_of_processors() -> None:
+    assert cpu_list("0-2,5,7-8\n") == {0, 1, 2, 5, 7, 8}
+    assert cpu_list("") == frozenset()
+
+
+@pytest.mark.parametrize("text", ["5-3", "1-", "-1", "0-2 5", "0x3", "a"])
+def test_what_is_no_list_of_processors_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no list of processors"):
+        cpu_list(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_"), [("512K", 512 << 10), ("16 GB", 16 << 30), ("7 kB", 7168), ("12", 12)]
+)
+def test_sizes(text: str, bytes_: int) -> None:
+    assert size(text) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("=== end\n", ""), "'=== end' before it"),
+        (("proofmark-probe 1", "proofmark-probe 2"), "'proofmark-probe 1 <kind>'"),
+        (("proofmark-probe 1 facts", "proofmark-probe 1 before"), "accepted: facts"),
+        (("| hostname: cloud3\n", ""), "hostname"),
+        (("Cpus_allowed_list: 0-1", "Cpus_allowed_list: 8-9"), "no processor that may be used"),
+        (("Cpus_allowed_list: 0-1", "Cpus_allowed_list: many"), "cannot be read"),
+        (("| MemTotal:       8000000 kB", "| MemTotal:       lots"), "not a size: 'lots'"),
+        (("=== cpus\n", "=== cpuinfo\n"), "each section once"),
+        (("| 0 0 0 0\n", "0 0 0 0\n"), "'=== section'"),
+    ],
+)
+def test_a_damaged_probe_is_refused_with_its_place(change: tuple[str, str], said: str) -> None:
+    text = recorded("spr-vm")
+    assert change[0] in text
+    with pytest.raises(BadInput) as caught:
+        parse_probe(text.replace(*change), "spr.txt")
+    assert "spr.txt" in str(caught.value)
+    assert said in str(caught.value)
+
+
+@given(st.integers(0, len(recorded("spr-vm")) - 3))
+def test_a_probe_cut_short_anywhere_is_refused(end: int) -> None:
+    with pytest.raises(BadInput):
+        parse_probe(recorded("spr-vm")[:end], "cut")
+
+
+@given(st.lists(st.sampled_from(recorded("spr-vm").split("\n")), max_size=40), st.text(max_size=40))
+def test_garbage_is_refused_and_never_crashes(lines: list[str], noise: str) -> None:
+    for text in (noise, "\n".join(["proofmark-probe 1 facts", *lines, noise, "=== end"])):
+        with pytest.raises(BadInput):
+            parse_probe(text, "garbage")

@@ -1,0 +1,127 @@
+"""Error counters before and after a job."""
+
+from __future__ import annotations
+
+import pytest
+from tests.folders import PROBES
+
+from proofmark.common.errors import BadInput
+from proofmark.site.node.counters import (
+    BusyProcess,
+    Counters,
+    counter_differences,
+    disturbance,
+    parse_counters,
+)
+from proofmark.site.node.provenance import NodeProvenance, node_provenance
+
+
+def reading(**changes: object) -> Counters:
+    plain: dict[str, object] = {
+        "hostname": "n1",
+        "boot_id": "a",
+        "date": "2026-01-01T00:00:00Z",
+        "values": {},
+        "places": {},
+        "load": (0.0, 0.0, 0.0),
+        "busy": (),
+        "absent": {},
+    }
+    return Counters.model_validate(plain | changes)
+
+
+def text(name: str) -> str:
+    return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_what_went_wrong_during_a_job_on_a_skl_node() -> None:
+    before, after = (
+        parse_counters(text(f"skl-2x6148.{when}"), when) for when in ("before", "after")
+    )
+    changes = counter_differences(before, after)
+    assert {change.name: change.difference for change in changes if change.invalid} == {
+        "edac/mc2/dimm0/dimm_ue_count": 1,
+        "edac/mc2/ue_count": 1,
+        "thermal/core_throttle_count": 6,
+    }
+    information = {change.name: change for change in changes if not change.invalid}
+    assert information["edac/mc1/dimm2/dimm_ce_count"].place == "CPU_SrcID#0_MC#1_Chan#2_DIMM#0"
+    assert information["infiniband/mlx5_0/ports/1/counters/symbol_error"].difference == 9
+    assert information["ipmi/sel_entries"].difference == 2
+    link = information["pcie/ib0/current_link_width"]
+    assert (link.before, link.after, link.difference) == ("16", "8", None)
+    assert information["lustre/newest_eviction"].meaning == "a Lustre server evicted this client"
+
+
+@pytest.mark.parametrize(
+    ("name", "invalid"),
+    [
+        ("edac/mc0/ue_count", True),
+        ("edac/mc0/ue_noinfo_count", True),
+        ("edac/mc0/csrow3/ue_count", True),
+        ("edac/mc0/dimm2/dimm_ce_count", False),
+        ("thermal/package_throttle_count", True),
+        ("thermal/core_power_limit_count", False),
+        ("interrupts/MCE", True),
+        ("interrupts/TRM", False),
+        ("vmstat/oom_kill", False),
+        ("cpu/steal", False),
+        ("infiniband/hfi1_0/ports/1/counters/link_downed", False),
+        ("pcie/ib0/aer_dev_fatal", True),
+        ("pcie/ib0/aer_dev_correctable", False),
+        ("something/new", False),
+    ],
+)
+def test_which_counters_spoil_a_measurement(name: str, invalid: bool) -> None:
+    (change,) = counter_differences(reading(values={name: "3"}), reading(values={name: "4"}))
+    assert (change.invalid, change.difference) == (invalid, 1)
+    assert counter_differences(reading(values={name: "3"}), reading(values={name: "3"})) == []
+
+
+def test_a_counter_that_went_back_or_away_is_told_but_not_judged() -> None:
+    before = reading(values={"edac/mc0/ue_count": "5", "net/ib0/statistics/rx_errors": "1"})
+    after = reading(values={"edac/mc0/ue_count": "2"})
+    back, away = counter_differences(before, after)
+    assert (back.invalid, back.difference) == (False, None)
+    assert "set back" in back.meaning
+    assert (away.after, away.invalid) == ("absent", False)
+
+
+def test_a_restart_during_the_job_spoils_it() -> None:
+    (change,) = counter_differences(reading(), reading(boot_id="b"))
+    assert (change.invalid, change.meaning) == (True, "the node was restarted")
+
+
+def test_counters_of_two_nodes_are_not_compared() -> None:
+    with pytest.raises(BadInput, match="found n2; accepted: n1"):
+        counter_differences(reading(), reading(hostname="n2"))
+
+
+def test_the_busiest_processes_are_named_first() -> None:
+    busy = tuple(BusyProcess(pid=n, percent=20 + n, command=f"job{n}") for n in (1, 5, 3, 2))
+    said = disturbance(reading(busy=busy))
+    assert said is not None
+    assert said.endswith("job5 (25 %), job3 (23 %), job2 (22 %) and 1 more")
+
+
+def test_what_is_not_watched_is_known() -> None:
+    counters = parse_counters(text("live-kvm-zen3"), "live")
+    assert "no EDAC driver" in counters.absent["counters.edac"]
+    assert not any(name.startswith("edac/") for name in counters.values)
+
+
+def test_provenance_of_a_node() -> None:
+    found = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
+    assert found.facts.hostname == found.before.hostname == "skl0007"
+    assert "uncorrected memory errors at CPU_SrcID#1_MC#0_Chan#0_DIMM#0" in found.invalid
+    assert NodeProvenance.model_validate_json(found.model_dump_json()) == found
+
+
+def test_provenance_of_a_job_that_never_ended() -> None:
+    found = node_provenance(text("skl-2x6148"), None, "skl0007")
+    assert (found.after, found.changes, found.invalid) == (None, (), "")
+
+
+def test_provenance_of_two_nodes_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"n\.after: hostname: found skl0007"):
+        node_provenance(text("spr-vm"), text("skl-2x6148.after"), "n")

@@ -1,0 +1,346 @@
+"""``probe.sh`` itself: in several shells, with and without rights, on made-up nodes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from tests.folders import HWLOC, PACKAGE
+
+from proofmark.common.errors import BadInput
+from proofmark.site.discovery import machine_of
+from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
+from proofmark.site.node.facts import parse_probe, symbols
+from proofmark.site.node.probe_text import Stream, read_stream
+
+PROBE = PACKAGE / "site/node/probe.sh"
+SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+CPU = "sys/devices/system/cpu"
+
+SMALL_NODE = {
+    "proc/sys/kernel/hostname": "node1",
+    "proc/sys/kernel/random/boot_id": "first",
+    "proc/sys/kernel/osrelease": "5.14.0",
+    "proc/sys/kernel/arch": "x86_64",
+    "proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: sse2\n",
+    "proc/meminfo": "MemTotal:       1000 kB\n",
+    "proc/uptime": "100.00 1.0\n",
+    "proc/self/status": "Cpus_allowed_list:\t0-3\n",
+    f"{CPU}/cpu0/topology/physical_package_id": "0",
+    f"{CPU}/cpu0/topology/core_id": "0",
+    f"{CPU}/cpu0/topology/thread_siblings_list": "0",
+}
+
+
+def make_node(root: Path, files: Mapping[str, str], tools: Mapping[str, str] | None = None) -> Path:
+    """Lay out a made-up machine: files of /proc and /sys, and tools as shell scripts."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text if text.endswith("\n") else text + "\n")
+    for name, text in ({"id": "echo 0"} | dict(tools or {})).items():
+        path = root / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    return root
+
+
+def probe(
+    kind: str = "facts",
+    root: Path | None = None,
+    shell: Sequence[str] = ("sh",),
+    path: str = "",
+    **limits: str,
+) -> str:
+    """Run the probe; it must succeed and say nothing on stderr."""
+    environment = {"PATH": path or os.environ["PATH"], **limits}
+    if root is not None:
+        environment |= {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PROBE_ROOT": str(root)}
+    done = subprocess.run(
+        [*shell, "-s", kind],
+        input=PROBE.read_text(encoding="utf-8"),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def stream_of(text: str) -> Stream:
+    return read_stream(text, "probe", "facts", "before", "after")
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_every_shell_tells_the_same_of_this_machine(shell: list[str]) -> None:
+    facts, reference = (parse_probe(probe(shell=each), "live") for each in (shell, ["sh"]))
+    same = {"cores", "sockets", "cpu_model", "features", "numa", "caches", "memory_total_bytes"}
+    assert facts.model_dump(include=same) == reference.model_dump(include=same)
+    assert facts.absent.keys() == reference.absent.keys()
+
+
+def test_cores_are_those_that_python_may_use() -> None:
+    facts = parse_probe(probe(), "live")
+    assert set(facts.cpus) == os.sched_getaffinity(0)
+    assert 1 <= symbols(facts, nodes=1)["cores"] <= len(os.sched_getaffinity(0))
+
+
+def test_a_binding_of_the_probe_binds_its_cores() -> None:
+    first = min(os.sched_getaffinity(0))
+    facts = parse_probe(probe(shell=["taskset", "-c", str(first), "sh"]), "live")
+    assert (facts.cpus, facts.cores) == ((first,), 1)
+
+
+def test_no_section_is_silently_empty() -> None:
+    stream = stream_of(probe())
+    told = {thing.partition(".")[0] for thing in stream.absent}
+    assert [name for name, lines in stream.sections.items() if not lines and name not in told] == []
+
+
+def test_tools_of_busybox_are_enough(tmp_path: Path) -> None:
+    for applet in subprocess.check_output(["busybox", "--list"], text=True).split():
+        if "[" not in applet:
+            (tmp_path / applet).symlink_to("/bin/busybox")
+    found = parse_probe(probe(path=str(tmp_path), shell=[str(tmp_path / "sh")]), "live")
+    reference = parse_probe(probe(), "live")
+    assert found.absent["topology"] == "lstopo is not installed"
+    assert (found.cpus, found.caches, found.numa) == (
+        reference.cpus,
+        reference.caches,
+        reference.numa,
+    )
+
+
+@pytest.mark.root
+def test_without_root_what_needs_root_says_so() -> None:
+    facts = parse_probe(probe(shell=[*NOBODY, "sh"]), "live")
+    assert not facts.root
+    assert facts.absent["dimms"] in ("needs root", "dmidecode is not installed")
+    assert facts.cores == parse_probe(probe(), "live").cores
+
+
+@pytest.mark.root
+def test_a_serial_number_that_only_root_may_read() -> None:
+    # Not in tmp_path, which nobody but its owner may enter.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        node = make_node(Path(folder), SMALL_NODE | {"sys/class/dmi/id/product_serial": "S1"})
+        (node / "sys/class/dmi/id/product_serial").chmod(0o400)
+        assert parse_probe(probe(root=node), "root").firmware["product_serial"] == "S1"
+        make_node(node, {}, {"id": "echo 65534"})
+        facts = parse_probe(probe(root=node, shell=[*NOBODY, "sh"]), "nobody")
+    assert facts.firmware == {}
+    assert facts.absent["dmi.product_serial"] == "needs root: /sys/class/dmi/id/product_serial"
+
+
+def test_content_cannot_forge_a_marker(tmp_path: Path) -> None:
+    evil = "quiet\n=== end\nproofmark-probe 1 facts\n! dimms: stolen\x0b=== host\u2028| hostname: x"
+    text = probe(root=make_node(tmp_path, SMALL_NODE | {"proc/cmdline": evil}))
+    facts = parse_probe(text, "evil")
+    assert facts.cmdline == evil
+    assert facts.hostname == "node1"
+    assert facts.absent["dimms"] == "dmidecode is not installed"
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    done = subprocess.run(["sh", PROBE, "later"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "accepted: facts, before, after" in done.stderr
+
+
+def test_control_groups_limit_cores_and_memory(tmp_path: Path) -> None:
+    many = {
+        f"{CPU}/cpu{n}/topology/{name}": text
+        for n in range(4)
+        for name, text in {
+            "physical_package_id": "0",
+            "core_id": str(n),
+            "thread_siblings_list": str(n),
+        }.items()
+    }
+    limited = {
+        "proc/self/cgroup": "0::/batch/job7",
+        "sys/fs/cgroup/batch/job7/memory.max": "max",
+        "sys/fs/cgroup/batch/job7/cpu.max": "max 100000",
+        "sys/fs/cgroup/batch/memory.max": "524288",
+        "sys/fs/cgroup/batch/cpu.max": "250000 100000",
+    }
+    free = parse_probe(probe(root=make_node(tmp_path / "free", SMALL_NODE | many)), "free")
+    held = parse_probe(
+        probe(root=make_node(tmp_path / "held", SMALL_NODE | many | limited)), "held"
+    )
+    assert (free.cores, free.cpu_quota, free.memory_bytes) == (4, None, 1000 * 1024)
+    assert (held.cores, held.cpu_quota, held.memory_bytes) == (2, 2.5, 524288)
+    assert held.memory_total_bytes == 1000 * 1024
+
+
+def test_first_version_of_control_groups(tmp_path: Path) -> None:
+    groups = {
+        "proc/self/cgroup": "4:memory:/job\n1:cpu,cpuacct:/job",
+        "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "4096",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712",
+        "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "50000",
+        "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000",
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+    }
+    facts = parse_probe(probe(root=make_node(tmp_path, SMALL_NODE | groups)), "v1")
+    assert (facts.cores, facts.cpu_quota, facts.memory_bytes) == (1, 0.5, 4096)
+
+
+def test_a_kernel_without_topology_in_sys(tmp_path: Path) -> None:
+    old = {name: text for name, text in SMALL_NODE.items() if not name.startswith("sys/")}
+    blocks = [
+        f"processor\t: {n}\nphysical id\t: {n // 2}\ncore id\t\t: {n % 2}\n" for n in range(4)
+    ]
+    old["proc/cpuinfo"] = "\n".join(blocks)
+    old["proc/self/status"] = "Name:\tsh\nCpus_allowed:\t00000000,00000007"
+    facts = parse_probe(probe(root=make_node(tmp_path, old)), "old")
+    assert (facts.sockets, facts.cores, facts.cores_online, facts.cpus) == (2, 3, 4, (0, 1, 2))
+    assert [domain.memory_bytes for domain in facts.numa] == [1000 * 1024]
+
+
+COUNTING = {
+    "sys/devices/system/edac/mc/mc0/ue_count": "0",
+    "sys/devices/system/edac/mc/mc0/ce_count": "7",
+    "sys/devices/system/edac/mc/mc0/dimm1/dimm_label": "CPU0_B1",
+    "sys/devices/system/edac/mc/mc0/dimm1/dimm_ue_count": "0",
+    f"{CPU}/cpu0/thermal_throttle/core_throttle_count": "2",
+    "proc/interrupts": " CPU0 CPU1\nMCE: 0 0 Machine check exceptions\nTRM: 1 2 Thermal events",
+}
+
+
+def test_counters_that_rose_during_a_job(tmp_path: Path) -> None:
+    node = make_node(tmp_path, SMALL_NODE | COUNTING)
+    before = parse_counters(probe("before", node), "before")
+    make_node(
+        node,
+        {
+            "sys/devices/system/edac/mc/mc0/dimm1/dimm_ue_count": "1",
+            f"{CPU}/cpu0/thermal_throttle/core_throttle_count": "5",
+            "proc/interrupts": " CPU0 CPU1\nMCE: 0 0 Machine check exceptions\nTRM: 4 2 Thermal",
+        },
+    )
+    changes = counter_differences(before, parse_counters(probe("after", node), "after"))
+    found = [(change.name, change.difference, change.invalid, change.place) for change in changes]
+    assert found == [
+        ("edac/mc0/dimm1/dimm_ue_count", 1, True, "CPU0_B1"),
+        ("thermal/core_throttle_count", 3, True, None),
+        ("interrupts/TRM", 3, False, None),
+    ]
+
+
+def test_counters_that_did_not_move(tmp_path: Path) -> None:
+    node = make_node(tmp_path, SMALL_NODE | COUNTING)
+    readings = [parse_counters(probe(kind, node), kind) for kind in ("before", "after")]
+    assert counter_differences(*readings) == []
+
+
+@pytest.mark.fault("tool-slow")
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_tool_that_hangs_is_given_up(tmp_path: Path, shell: Sequence[str]) -> None:
+    """The control is `test_event_log_and_evictions`."""
+    hangs = "echo half an answer; exec sleep 3600"
+    node = make_node(tmp_path, SMALL_NODE, {"ipmitool": hangs, "lctl": hangs})
+    reading = parse_counters(probe("before", node, shell, PROBE_SKIP_S="1"), "before")
+    assert reading.absent["counters.ipmi"] == "ipmitool did not answer within 1 s"
+    assert reading.absent["counters.lustre"] == "lctl did not answer within 1 s"
+    assert not any(name.startswith("lustre/") for name in reading.values)
+
+
+SLOW = "sleep 2; exec cat '{}'"
+BROKEN = "echo '<topology>'; echo >&2; echo 'no such object' >&2; echo more >&2; exit 5"
+XML = HWLOC / "knl_quad_flat.xml"
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize(
+    ("tools", "why"),
+    [
+        pytest.param(
+            {"lstopo-no-graphics": SLOW},
+            "lstopo-no-graphics did not answer within 1 s on node node1",
+            marks=pytest.mark.fault("tool-slow"),
+        ),
+        pytest.param(
+            {},
+            "lstopo is not installed on node node1",
+            marks=pytest.mark.fault("tool-missing"),
+        ),
+        pytest.param(
+            {"lstopo": BROKEN},
+            "lstopo: exit code 5: 'no such object' on node node1",
+            marks=pytest.mark.fault("tool-fails"),
+        ),
+        pytest.param(
+            {"lstopo": "exit 0"},
+            "lstopo printed nothing on node node1",
+            marks=pytest.mark.fault("tool-fails"),
+        ),
+    ],
+    ids=["slow", "missing", "fails", "silent"],
+)
+def test_why_there_is_no_topology(
+    tmp_path: Path, shell: Sequence[str], tools: Mapping[str, str], why: str
+) -> None:
+    node = make_node(tmp_path, SMALL_NODE, {name: text.format(XML) for name, text in tools.items()})
+    facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="1"), "probe")
+    with pytest.raises(BadInput) as error:
+        machine_of(facts, 1)
+    assert str(error.value).startswith(f"probe.sh: topology: found {why}; accepted: the XML that")
+
+
+def test_a_slow_tool_is_waited_for(tmp_path: Path) -> None:
+    """The control: the same slow lstopo, within the limit that holds where none is set."""
+    node = make_node(tmp_path, SMALL_NODE, {"lstopo-no-graphics": SLOW.format(XML)})
+    machine = machine_of(parse_probe(probe(root=node), "probe"), 1)
+    assert len(machine.topology.cores) == 68
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    quick = dict.fromkeys(("lscpu", "lstopo", "dmidecode", "chronyc", "lctl", "ipmitool"), "echo x")
+    node = make_node(tmp_path, SMALL_NODE, quick)
+    for _ in range(5):
+        probe(root=node)
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"PROBE_ROOT={node}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                left.append((process / "cmdline").read_bytes())
+        except OSError:
+            continue  # it ended meanwhile, or is another user's
+    assert left == []
+
+
+def test_event_log_and_evictions(tmp_path: Path) -> None:
+    state = "cat <<'X'\nstate_history:\n - [ 1700000001, FULL ]\n - [ 1700000555, EVICTED ]\nX"
+    node = make_node(tmp_path, SMALL_NODE, {"ipmitool": "echo 'Entries   : 12'", "lctl": state})
+    values = parse_counters(probe("before", node), "before").values
+    assert values["ipmi/sel_entries"] == "12"
+    assert values["lustre/newest_eviction"] == "1700000555"
+
+
+def test_a_busy_process_is_named(tmp_path: Path) -> None:
+    stat = "77 (hog (x) y) R 1 1 1 0 -1 0 0 0 0 0 {} 0 0 0 20 0 1 0 5 1 1"
+    node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat.format(100)})
+    # While the probe sleeps between its samples, the process and the clock go on.
+    burn = f"cd '{node}/proc'; echo '{stat.format(190)}' >77/stat; echo 101.00 1 >uptime"
+    make_node(node, {}, {"sleep": burn})
+    reading = parse_counters(probe("before", node), "before")
+    assert [(p.pid, p.percent, p.command) for p in reading.busy] == [(77, 90, "hog (x) y")]
+    assert "hog (x) y (90 %)" in str(disturbance(reading))
+
+
+def test_an_idle_process_is_not_named(tmp_path: Path) -> None:
+    stat = "77 (idle) S 1 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 5 1 1"
+    node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat})
+    make_node(node, {}, {"sleep": f"echo 101.00 1 >'{node}/proc/uptime'"})
+    reading = parse_counters(probe("before", node), "before")
+    assert (reading.busy, disturbance(reading)) == ((), None)

@@ -1,0 +1,135 @@
+"""Keys that were renamed: refused with the new name, and read in runs of the first format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.fixtures.kit import make_kit
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
+from proofmark.common.yaml_models import load
+from proofmark.runs.run import benchmarks_of, site_of
+from proofmark.site.execution import Queue
+from proofmark.site.inventory import load_site
+from proofmark.site.partition import Partition
+
+
+def renamed() -> Iterator[tuple[type[RenamedKeys], str, str]]:
+    waiting: list[type[RenamedKeys]] = [RenamedKeys]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        if model.__module__.startswith("proofmark.") and "RENAMED" in vars(model):
+            yield from ((model, old, new) for old, new in model.RENAMED.items())
+
+
+EVERY = sorted(renamed(), key=lambda each: (each[0].__name__, each[1]))
+
+
+@pytest.mark.parametrize(("model", "old", "new"), EVERY)
+def test_a_new_name_is_a_key_and_the_old_one_is_none(
+    model: type[RenamedKeys], old: str, new: str
+) -> None:
+    keys = {field.alias or name for name, field in model.model_fields.items()}
+    assert new in keys
+    assert old not in keys
+
+
+def test_the_names_of_the_inventory_and_of_cases_are_among_them() -> None:
+    assert {"jobs_at_once", "reach", "stand_ins", "together", "each"} <= {
+        old for _, old, _ in EVERY
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "new"),
+    [
+        ("queue", {"jobs_at_once": 2}, "max_jobs"),
+        ("queue", {"patience_s": 5}, "stall_timeout_s"),
+        ("firmware", {"back_end": "record", "tries": 2}, "max_attempts"),
+        ("starting", {"launcher": "srun"}, "launch"),
+        ("launch", {"binds": "wrapper"}, "binding"),
+        ("fabric", {"levels": [{"name": "leaf", "each": 2}]}, "hosts_per_switch"),
+    ],
+)
+def test_an_old_key_of_an_inventory_is_refused_with_its_new_name(
+    tmp_path: Path, key: str, value: object, new: str
+) -> None:
+    source = ROOT / "inventory" / "local"
+    for path in source.rglob("*"):
+        target = tmp_path / "inventory" / path.relative_to(source)
+        if path.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    (facts,) = (
+        path for path in (tmp_path / "inventory").rglob("*.yml") if "partition:" in path.read_text()
+    )
+    document = yaml.safe_load(facts.read_text())
+    document["partition"][key] = value
+    facts.write_text(yaml.safe_dump(document))
+    with pytest.raises(BadInput, match=f"found a key that is called {new} now"):
+        load_site(tmp_path / "inventory", "local")
+
+
+@pytest.mark.parametrize(("old", "new"), [("accepts", "constraints"), ("together", "concurrent")])
+def test_an_old_key_of_a_case_is_refused_with_its_new_name(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    kit = make_kit(tmp_path)
+    path = kit.case()
+    path.write_text(f"{path.read_text()}{old}: {{}}\n")
+    where = rf"fake\.yml:\d+: {old}: found a key that is called {new} now"
+    with pytest.raises(BadInput, match=where):
+        load_benchmarks(kit.cases)
+
+
+def test_an_unknown_key_has_the_nearest_one_as_a_hint(tmp_path: Path) -> None:
+    """The control: only a key that was renamed has a new name."""
+    path = tmp_path / "queue.yml"
+    path.write_text("max_job: 2\n")
+    with pytest.raises(BadInput, match=r"unknown key.*max_jobs"):
+        load(path, Queue)
+
+
+def test_the_new_name_of_a_key_of_another_model_is_no_hint(tmp_path: Path) -> None:
+    path = tmp_path / "queue.yml"
+    path.write_text("starting: {}\n")
+    with pytest.raises(BadInput, match="found unknown key"):
+        load(path, Queue)
+
+
+def test_old_keys_are_read_in_their_context_alone() -> None:
+    old = {"jobs_at_once": 3, "wait_s": 60.0}
+    assert Queue.model_validate(old, context=OLD_KEYS) == Queue(max_jobs=3, queue_timeout_s=60)
+    with pytest.raises(ValueError, match="jobs_at_once"):
+        Queue.model_validate(old)
+    nested = {"queue": old, "stand_ins": {"cpus": [0]}, "starting": {"binds": "wrapper"}}
+    facts = {
+        **{"hardware": "discovered", "environment": "local", "scheduler": "none"},
+        **{"provision_from": "system", "scratch": {"path": "/s"}, "origin": "emulated"},
+    }
+    partition = Partition.model_validate({**facts, **nested}, context=OLD_KEYS)
+    assert (partition.queue.max_jobs, partition.launch.binding) == (3, "wrapper")
+    assert issubclass(Partition, StrictModel)
+
+
+def test_a_run_of_the_first_format_is_read_with_its_old_keys(tmp_path: Path) -> None:
+    run = make_kit(tmp_path).run()
+    run.files.identity.unlink()
+    for path, new, old in (
+        (run.files.site, '"remote_shell"', '"reach"'),
+        (run.files.site, '"stall_timeout_s"', '"patience_s"'),
+    ):
+        text = path.read_text()
+        assert new in text
+        path.write_text(text.replace(new, old))
+    case = run.files.benchmarks / "fake.yml"
+    case.write_text(case.read_text() + 'accepts: {"{size}": "1"}\n')
+    assert site_of(run).remote_shell == ["sh", "-s"]
+    assert benchmarks_of(run).cases["fake"].constraints == {"{size}": "1"}

@@ -1,0 +1,55 @@
+"""Rpeak nominal: the papers' equations to the digit."""
+
+from __future__ import annotations
+
+import pytest
+from tests.folders import PROBES
+
+from proofmark.judge.references.derived import flop_per_cycle, peak, rpeak_nominal
+from proofmark.site.node.facts import NodeFacts, parse_probe
+
+
+def facts(name: str) -> NodeFacts:
+    return parse_probe((PROBES / f"{name}.txt").read_text(encoding="utf-8"), name)
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigahertz", "rate"),
+    [(68, 1.4, 3046.4), (40, 2.4, 3072.0)],
+    ids=["equation 1: Xeon Phi 7250", "equation 2: two Xeon Gold 6148"],
+)
+def test_the_equations_of_the_paper(cores: int, gigahertz: float, rate: float) -> None:
+    assert rpeak_nominal(cores, 32, gigahertz) == pytest.approx(rate, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("probe", "rate"), [("knl-7250-quadrant-flat", 3046.4), ("skl-2x6148", 3072.0)]
+)
+def test_from_the_facts_of_a_node(probe: str, rate: float) -> None:
+    assert peak(facts(probe)) == pytest.approx(rate, rel=1e-12)
+
+
+def test_unknown_frequency_is_unknown_peak() -> None:
+    assert peak(facts("live-kvm-zen3")) is None
+
+
+@pytest.mark.parametrize(
+    ("isa", "bits", "features", "flops"),
+    [
+        ("AVX-512", 512, (), 32),
+        ("AVX2", 256, ("fma",), 16),
+        ("AVX", 256, (), 8),
+        ("AVX", 256, ("fma4",), 16),
+        ("SSE4a", 128, (), 4),
+        ("VSX", 128, (), 8),
+        ("SVE", None, (), None),
+        ("AltiVec", 128, (), None),
+    ],
+)
+def test_flop_per_cycle(
+    isa: str, bits: int | None, features: tuple[str, ...], flops: int | None
+) -> None:
+    node = facts("live-kvm-zen3").model_copy(
+        update={"vector_isa": isa, "vector_bits": bits, "features": features}
+    )
+    assert flop_per_cycle(node) == flops

@@ -1,0 +1,249 @@
+"""Topologies read from hwloc's XML, held against what hwloc's own tools say of the same file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.folders import HWLOC
+
+from proofmark.common.errors import BadInput
+from proofmark.site.node.topology import Cache, Core, Topology
+
+FILES = sorted(HWLOC.glob("*.xml"))
+GIB = 1 << 30
+
+
+def read(name: str) -> Topology:
+    return Topology.from_file(HWLOC / f"{name}.xml")
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def calc(file: Path, *arguments: str) -> list[int]:
+    """Ask hwloc-calc for a list of indexes."""
+    answer = run("hwloc-calc", "-i", str(file), *arguments)
+    return [int(word) for word in answer.split(",") if word]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_cores_are_those_of_hwloc_calc(file: Path) -> None:
+    topology = Topology.from_file(file)
+    assert [len(topology.cores)] == calc(file, "--number-of", "core", "all")
+    for core in topology.cores:
+        where = f"core:{core.index}"
+        assert list(core.pus) == calc(file, "--physical-output", "--intersect", "pu", where)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    ("kind", "attribute"), [("package", "socket"), ("l2", "tile"), ("l3", "l3")]
+)
+def test_what_cores_are_in_is_what_hwloc_calc_says(file: Path, kind: str, attribute: str) -> None:
+    topology = Topology.from_file(file)
+    here: dict[int, list[int]] = {}
+    for core in topology.cores:
+        if (index := getattr(core, attribute)) is not None:
+            here.setdefault(index, []).append(core.index)
+    there = {
+        index: calc(file, "--intersect", "core", f"{kind}:{index}")
+        for index in calc(file, "--intersect", kind, "all")
+    }
+    everything = [core.index for core in topology.cores]
+    assert here == (there if there or kind != "package" else {0: everything})
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_numa_domains_are_those_of_hwloc_calc(file: Path) -> None:
+    topology = Topology.from_file(file)
+    nodes = calc(file, "--physical-output", "--intersect", "numanode", "all")
+    assert [domain.os_index for domain in topology.numa_domains] == sorted(nodes)
+    for domain in topology.numa_domains:
+        where = ("--physical-input", f"numanode:{domain.os_index}")
+        assert list(domain.near) == calc(file, "--logical-output", "--intersect", "core", *where)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_core_has_one_domain_and_domains_agree(file: Path) -> None:
+    topology = Topology.from_file(file)
+    owners = {index: domain for domain in topology.numa_domains for index in domain.cores}
+    assert sorted(owners) == [core.index for core in topology.cores]
+    for core in topology.cores:
+        assert owners[core.index].os_index == core.numa
+        assert core.index in owners[core.index].near
+
+
+def test_uneven_domains_of_snc4() -> None:
+    topology = read("knl_snc4_flat_uneven")
+    ddr = [domain for domain in topology.numa_domains if domain.kind == "ddr"]
+    mcdram = [domain for domain in topology.numa_domains if domain.kind == "mcdram"]
+    assert [len(domain.cores) for domain in ddr] == [18, 18, 16, 16]
+    assert [domain.cores for domain in mcdram] == [()] * 4
+    assert [domain.near for domain in mcdram] == [domain.cores for domain in ddr]
+    assert topology.memory_bytes == 4 * (24 + 4) * GIB
+
+
+@pytest.mark.parametrize("numbers", ["0,1,2,3,4,5,6,7", "4,0,5,1,6,2,7,3", "0,4,1,5,2,6,3,7"])
+def test_mcdram_is_told_by_the_topology_and_never_by_its_number(numbers: str) -> None:
+    topology = Topology.from_lstopo(
+        f"pack:1 group:4 [numa(memory=24GiB indexes={numbers})] [numa(memory=4GiB)] core:9 pu:4"
+    )
+    ddr, mcdram = numbers.split(",")[::2], numbers.split(",")[1::2]
+    kinds = {domain.os_index: domain.kind for domain in topology.numa_domains}
+    assert kinds == {int(n): "ddr" for n in ddr} | {int(n): "mcdram" for n in mcdram}
+    assert [core.numa for core in topology.cores[::9]] == [int(n) for n in ddr]
+
+
+@pytest.mark.parametrize(
+    ("subtypes", "kinds"),
+    [
+        (("DRAM", "HBM"), ("ddr", "mcdram")),
+        (("MCDRAM", "DRAM"), ("mcdram", "ddr")),
+        (("", "NVM"), ("ddr", "other")),
+        (("NVM", ""), ("other", "ddr")),
+        (("GPUMemory", "DRAM"), ("other", "ddr")),
+        (("", ""), ("ddr", "other")),  # equal sizes, no names: nothing says that one is faster
+    ],
+)
+def test_kind_of_memory_is_the_name_that_the_topology_gives(
+    tmp_path: Path, subtypes: tuple[str, str], kinds: tuple[str, str]
+) -> None:
+    file = str(tmp_path / "node.xml")
+    made_up = "pack:1 [numa(memory=16GiB)] [numa(memory=16GiB)] core:2 pu:1"
+    run("lstopo-no-graphics", "--input-format", "synthetic", "-i", made_up, "--of", "xml", file)
+    for index, subtype in enumerate(subtypes):
+        if subtype:
+            run("hwloc-annotate", file, file, f"numanode:{index}", "subtype", subtype)
+    topology = Topology.from_file(Path(file))
+    assert tuple(domain.kind for domain in topology.numa_domains) == kinds
+    assert {core.numa for core in topology.cores} == {kinds.index("ddr")}
+
+
+def test_books_are_groups_of_packages_and_not_groups_inside_one() -> None:
+    assert [core.book for core in read("p595").cores] == [n for n in range(8) for _ in range(8)]
+    assert {core.book for core in read("skl_snc2_smt2").cores} == {None}
+
+
+def test_caches_and_their_sum() -> None:
+    topology = read("tachyon1")
+    assert topology.caches == (Cache(2, 512 << 10, 1, 16), Cache(3, 2 << 20, 4, 4))
+    assert topology.llc_bytes == 8 << 20
+    assert read("knl_quad_flat").llc_bytes == 34 << 20
+    assert read("p595").caches == ()
+    assert read("p595").llc_bytes == 0
+
+
+def test_sockets_and_hardware_threads() -> None:
+    counts = {
+        name: (read(name).sockets, read(name).threads_per_core) for name in ("p595", "laptop")
+    }
+    assert counts == {"p595": (32, 2), "laptop": (1, 2)}
+
+
+def test_hops_come_from_the_distances() -> None:
+    square = read("tachyon1").socket_hops
+    assert {pair for pair, hops in square.items() if hops == 2} == {(0, 3), (3, 0), (1, 2), (2, 1)}
+    assert len(square) == 12
+    # Within a socket the domains of SNC-2 are 11 apart: that is no hop.
+    assert read("skl_snc2_smt2").socket_hops == {(0, 1): 1, (1, 0): 1}
+    assert read("skl").socket_hops == {}
+
+
+def test_hops_are_by_the_nearest_domains_of_two_sockets() -> None:
+    ring = {(0, 2): 31, (0, 3): 21, (1, 2): 21, (1, 3): 31}
+    node = replace(read("skl_snc2_smt2"), distances=ring)
+    assert node.socket_hops == {(0, 1): 1}
+    third = Core(40, (80,), 2, None, 4, None, None)
+    node = replace(node, cores=(*node.cores, third), distances={**ring, (0, 4): 25, (1, 4): 26})
+    assert node.socket_hops == {(0, 1): 1, (0, 2): 2}
+
+
+def test_sockets_of_one_domain_are_no_hop_apart() -> None:
+    node = replace(
+        read("p595"), distances={(a, b): 10 + abs(a - b) for a in (0, 1) for b in (0, 1)}
+    )
+    assert (0, 1) not in node.socket_hops
+    assert node.socket_hops[0, 4] == 1
+
+
+def test_a_site_may_add_the_distances_that_its_firmware_lacks(tmp_path: Path) -> None:
+    file, matrix = str(tmp_path / "node.xml"), tmp_path / "matrix"
+    run("lstopo-no-graphics", "-i", str(HWLOC / "tachyon2.xml"), "--of", "xml", file)
+    matrix.write_text("name=NUMALatency\n6\n2\nnumanode:0\nnumanode:1\n10\n33\n34\n10\n")
+    run("hwloc-annotate", file, file, "root", "distances", str(matrix))
+    assert Topology.from_file(Path(file)).distances[0, 1] == 33
+
+
+def test_what_may_not_be_used_is_left_out() -> None:
+    text = (HWLOC / "tachyon1.xml").read_text()
+    few = re.sub('allowed_cpuset="[^"]*"', 'allowed_cpuset="0x00000ff6"', text, count=1)
+    topology = Topology.from_xml(few)
+    assert [core.pus for core in topology.cores] == [(n,) for n in (1, 2, *range(4, 12))]
+    assert [core.index for core in topology.cores] == list(range(10))
+    assert topology.numa_domains[0].cores == (0, 1)
+    assert Cache(3, 2 << 20, 2, 1) in topology.caches
+    none = re.sub('allowed_cpuset="[^"]*"', 'allowed_cpuset="0x0"', text, count=1)
+    with pytest.raises(BadInput, match="no hardware thread that may be used"):
+        Topology.from_xml(none)
+
+
+def test_a_machine_without_cores_has_one_for_each_hardware_thread(tmp_path: Path) -> None:
+    file = tmp_path / "vm.xml"
+    made_up = ("--input-format", "synthetic", "-i", "pack:2 core:2 pu:2", "--filter", "core:none")
+    run("lstopo-no-graphics", *made_up, "--of", "xml", str(file))
+    topology = Topology.from_file(file)
+    assert [core.pus for core in topology.cores] == [(n,) for n in range(8)]
+    assert [core.socket for core in topology.cores] == [0] * 4 + [1] * 4
+
+
+def test_this_machine() -> None:
+    topology = Topology.from_lstopo()
+    assert {pu for core in topology.cores for pu in core.pus} <= os.sched_getaffinity(0)
+    assert topology.memory_bytes > 0
+
+
+def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.xml", tmp_path / "new.xml"
+    arguments = ("-i", str(HWLOC / "tachyon2.xml"), "--export-xml-flags", "1", "--of", "xml")
+    run("lstopo-no-graphics", *arguments, str(old))
+    with pytest.raises(BadInput, match=r"old\.xml: found the XML of hwloc 1; .*converts it"):
+        Topology.from_file(old)
+    run("lstopo-no-graphics", "-i", str(old), "--of", "xml", str(new))
+    assert Topology.from_file(new).cores == read("tachyon2").cores
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "line 1: found no element"),
+        ("<topology version='2.0'>\n<object", "line 2: found unclosed token"),
+        ("<html/>", "found XML whose root is 'html'"),
+        ("<topology version='2.0'/>", "accepted: the XML of hwloc 2"),
+        (
+            "<topology version='2.0'><object type='Machine' cpuset='0xzz'/></topology>",
+            "a bad number: .*0xzz",
+        ),
+        (
+            "<topology version='2.0'><object type='Machine' cpuset='0x1' nodeset='0x1'>"
+            "<object type='PU' os_index='0' cpuset='0x1'/></object></topology>",
+            "no NUMA node that may be used",
+        ),
+    ],
+)
+def test_text_that_is_no_topology_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(BadInput, match=f"(?s)node.xml: .*{complaint}"):
+        Topology.from_xml(text, "node.xml")
+
+
+def test_lstopo_that_refuses_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadInput, match=r"lstopo.*pack:two"):
+        Topology.from_lstopo("pack:two")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(BadInput, match="found no such program; accepted: hwloc 2"):
+        Topology.from_lstopo()

@@ -1,0 +1,278 @@
+"""Distribution packages: what the data may say, what is needed, and what was then there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json
+from proofmark.common.yaml_models import load
+from proofmark.plan.expansion import make_plan
+from proofmark.runs.run import Run
+from proofmark.runs.start import start_or_continue
+from proofmark.site.discovery import machine_of
+from proofmark.site.inventory import Site
+from proofmark.site.node.facts import parse_probe
+from proofmark.site.partition import Partition
+from proofmark.site.storage import Scratch
+from proofmark.software.installed import Installed, Provided
+from proofmark.software.program import parse_programs
+from proofmark.software.provision import System, make_software, provide_software, system_needs
+from proofmark.software.software import Software
+
+DATA = ROOT / "tests/data/probe"
+LOCAL = ROOT / "environments/local/system.yml"
+FACTS = (DATA / "live-kvm-zen3.txt").read_text(encoding="utf-8")
+PREFIX = "/kit/.provision/impi-rt"
+
+
+def program(name: str, path: str, version: str = "1.0-1") -> str:
+    """Return the probe of a program that is linked with nothing."""
+    return (
+        "proofmark-probe 1 program\n"
+        f"=== program\n| name: {path.rpartition('/')[2]}\n| path: {path}\n=== libraries\n"
+        f"=== hashes\n| {'ab' * 32} {path}\n=== packages\n| {path}: {name} {version}\n"
+        "=== blas\n! blas: no known BLAS is linked\n"
+        "=== mpi\n! mpi: no known MPI is linked\n=== end\n"
+    )
+
+
+def system_file(folder: Path, text: str) -> Path:
+    path = folder / "system.yml"
+    path.write_text(text)
+    return path
+
+
+def test_local_environment_provides_every_package_of_the_quick_suite() -> None:
+    """A case that joins `quick` has to run on any Debian by apt and pip alone."""
+    cases = load_benchmarks(ROOT / "benchmarks").members("quick")
+    needed = {case.package for case in cases.values()}
+    sources = load(LOCAL, System).packages
+    assert needed <= sources.keys()
+    for case in cases.values():
+        assert case.program in sources[case.package].programs
+    for source in sources.values():
+        if source.pip:
+            assert f"\n{source.pip.distribution}==" in (ROOT / source.pip.lock).read_text()
+
+
+def test_only_what_is_asked_for_is_needed() -> None:
+    (fio,) = system_needs(LOCAL, ["fio"], Path("/kit/.provision"))
+    assert (fio.apt, fio.lock, fio.prefix, fio.programs) == (("fio",), "", "", ("/usr/bin/fio",))
+
+
+def test_prefix_of_pip_is_filled_in() -> None:
+    (imb,) = system_needs(LOCAL, ["intel-mpi-benchmarks"], Path("/kit/.provision"))
+    assert imb.prefix == PREFIX
+    assert imb.programs == (f"{PREFIX}/bin/IMB-MPI1",)
+    assert imb.environment["LD_LIBRARY_PATH"] == f"{PREFIX}/lib"
+    assert "{" not in imb.model_dump_json().replace('{"', "")
+
+
+def test_unknown_package_names_file_and_nearest() -> None:
+    with pytest.raises(BadInput, match=r"system\.yml: packages: .*'hpc', did you mean 'hpcc'"):
+        system_needs(LOCAL, ["hpc"], Path("/x"))
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("{programs: {x: /bin/x}}", "comes from apt, from pip or from both"),
+        ("{apt: [xy], programs: {x: bin/x}}", "absolute path"),
+        ("{apt: [xy], programs: {}}", "programs"),
+        ("{apt: ['x; reboot'], programs: {x: /bin/x}}", "apt.0"),
+        ("{apt: [xy], programs: {x: '{prefix}/x'}}", "only what pip installs"),
+        (
+            "{pip: {lock: a.txt, distribution: x}, programs: {x: '{prefx}/x'}}",
+            r"\{prefx\}: only \{prefix\}",
+        ),
+        ("{pip: {lock: /a.txt, distribution: x}, programs: {x: '{prefix}/x'}}", "lock"),
+        ("{apt: [xy], program: {x: /bin/x}, programs: {x: /bin/x}}", "did you mean 'programs'"),
+    ],
+)
+def test_wrong_data_is_refused(tmp_path: Path, source: str, complaint: str) -> None:
+    file = system_file(tmp_path, f"packages:\n  some: {source}\n")
+    with pytest.raises(BadInput, match=complaint) as raised:
+        system_needs(file, ["some"], Path("/x"))
+    assert f"{file}:2" in str(raised.value)
+
+
+def make(probes: dict[str, str], prefixes: dict[str, str] | None = None) -> Software:
+    sources = load(LOCAL, System).packages
+    return make_software(
+        {name: sources[name] for name in probes},
+        {"intel-mpi-benchmarks": PREFIX} if prefixes is None else prefixes,
+        {"intel-mpi-benchmarks": "2021.18.1"},
+        {name: parse_programs(text, name) for name, text in probes.items()},
+        parse_probe(FACTS, "facts"),
+    )
+
+
+def test_versions_come_from_the_package_manager_that_installed() -> None:
+    software = make(
+        {
+            "fio": program("fio", "/usr/bin/fio", "3.33-3"),
+            "intel-mpi-benchmarks": program("none", f"{PREFIX}/bin/IMB-MPI1"),
+        }
+    )
+    fio, imb = software.packages.values()
+    assert (fio.origin, fio.version, fio.spec) == ("system", "3.33-3", "fio")
+    assert (imb.version, imb.spec) == ("2021.18.1", "impi-rt==2021.18.1")
+    assert imb.environment["I_MPI_ROOT"] == PREFIX
+    assert imb.programs["IMB-MPI1"].path == f"{PREFIX}/bin/IMB-MPI1"
+
+
+def test_recorded_hpcc_has_its_launcher_and_variants() -> None:
+    text = (DATA / "program-hpcc-openblas.txt").read_text(encoding="utf-8")
+    hpcc = make({"hpcc": text}).packages["hpcc"]
+    assert hpcc.launcher == "openmpi"
+    assert re.fullmatch(r"1\.5\.0-\S+", hpcc.version)
+    assert hpcc.variants["blas_kernel"].keys() == {"as-installed", "right"}
+
+
+@pytest.mark.fault("program-missing")
+def test_program_that_was_not_probed_is_named() -> None:
+    with pytest.raises(BadInput, match=r"probes of fio: fio: found fi; accepted: .*/usr/bin/fio"):
+        make({"fio": program("fio", "/usr/bin/fi")})
+
+
+@pytest.mark.fault("program-missing")
+def test_program_that_is_not_there_is_named() -> None:
+    absent = (
+        "proofmark-probe 1 program\n=== program\n| name: fio\n! program: no such program: fio\n"
+    )
+    with pytest.raises(BadInput, match="no such program: fio"):
+        make({"fio": f"{absent}=== end\n"})
+
+
+def test_prefix_must_be_told() -> None:
+    with pytest.raises(BadInput, match="--prefix: intel-mpi-benchmarks"):
+        make({"intel-mpi-benchmarks": program("x", "/bin/IMB-MPI1")}, prefixes={})
+
+
+CASE = """
+title: x
+package: fio
+program: fio
+launch: process
+cost: {seconds: 1}
+suites: {quick: {}}
+metrics: {rate: {unit: MB/s, better: higher, what: x}}
+read:
+  finds: rate
+  benchmark: x
+  text:
+    keys:
+      - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Make a run of one step that needs fio, and its environment beside it."""
+    benchmarks, environment = tmp_path / "benchmarks", tmp_path / "environments/local"
+    benchmarks.mkdir()
+    environment.mkdir(parents=True)
+    (benchmarks / "x.yml").write_text(CASE)
+    (benchmarks / "suites.yml").write_text("suites: {quick: {title: x}}\n")
+    system_file(environment, "packages: {fio: {apt: [fio], programs: {fio: /usr/bin/fio}}}\n")
+    cases = load_benchmarks(benchmarks)
+    site = Site(
+        name="local",
+        inventory=tmp_path,
+        limit="local",
+        partition_name="local",
+        partition=Partition(
+            hardware="discovered",
+            environment="local",
+            scheduler="none",
+            provision_from="system",
+            scratch=Scratch(path=f"{tmp_path}/scratch"),
+        ),
+        hosts=("localhost",),
+        connection="local",
+    )
+    machine = machine_of(parse_probe(FACTS, "facts"), 1)
+    plan = make_plan(cases, "quick", site, machine)
+    return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
+
+
+def provide(run: Run, tmp_path: Path, text: str) -> None:
+    probe = tmp_path / "fio.probe"
+    probe.write_text(text)
+    provide_software(run, tmp_path / "environments", {}, [probe])
+
+
+def test_software_and_the_probes_it_is_made_from_are_kept(run: Run, tmp_path: Path) -> None:
+    text = program("fio", "/usr/bin/fio", "3.33-3")
+    provide(run, tmp_path, text)
+    software = read_json(run.folder / "software.json", Software)
+    assert software.packages["fio"].version == "3.33-3"
+    assert (run.folder / "software/fio.probe").read_text() == text
+
+
+def test_declared_hardware_takes_the_facts_of_the_node_that_was_asked(
+    run: Run, tmp_path: Path
+) -> None:
+    (run.folder / "inputs/facts.probe").write_text("")
+    probe, node = tmp_path / "fio.probe", tmp_path / "node"
+    probe.write_text(program("fio", "/usr/bin/fio"))
+    with pytest.raises(BadInput, match=r"facts\.probe"):
+        provide_software(run, tmp_path / "environments", {}, [probe])
+    node.write_text(FACTS)
+    provide_software(run, tmp_path / "environments", {}, [probe], node=node)
+    assert (run.folder / "software/node.facts").read_text() == FACTS
+
+
+def test_same_software_again_changes_no_file(run: Run, tmp_path: Path) -> None:
+    text = program("fio", "/usr/bin/fio")
+    provide(run, tmp_path, text)
+    before = (run.folder / "software.json").stat()
+    provide(run, tmp_path, text)
+    assert (run.folder / "software.json").stat() == before
+
+
+def test_other_software_is_refused_and_changes_nothing(run: Run, tmp_path: Path) -> None:
+    provide(run, tmp_path, program("fio", "/usr/bin/fio"))
+    kept = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    with pytest.raises(BadInput, match=r"other programs or libraries of fio than .* began with"):
+        provide(run, tmp_path, program("fio", "/usr/bin/fio", "3.34-1"))
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == kept
+
+
+def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: Path) -> None:
+    probe = tmp_path / "fio.probe"
+    probe.write_text(program("fio", "/opt/fio/bin/fio-3"))
+    with pytest.raises(BadInput, match=r"installed\.json"):
+        provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+    provided = Provided(
+        version="3.3",
+        spec="fio@3.3 +libaio",
+        hash="abc",
+        target="power8le",
+        prefix="/opt/fio",
+        programs={"fio": "/opt/fio/bin/fio-3"},
+        environment={"X": "1"},
+        findings=("fio is DERIVED.",),
+    )
+    installed = Installed(origin="spack", packages={"fio": provided})
+    (run.folder / "installed.json").write_text(installed.model_dump_json())
+    provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+    found = read_json(run.folder / "software.json", Software).packages["fio"]
+    assert (found.origin, found.hash, found.environment) == ("spack", "abc", {"X": "1"})
+    assert found.programs["fio"].path == "/opt/fio/bin/fio-3"
+    assert found.target == "power8le"
+    assert found.findings == ("fio is DERIVED.",)
+
+
+def test_installed_program_that_was_not_probed_is_named(run: Run, tmp_path: Path) -> None:
+    provided = Provided(version="3.3", prefix="/opt", programs={"fio": "/opt/bin/fio"})
+    installed = Installed(origin="preinstalled", packages={"fio": provided})
+    (run.folder / "installed.json").write_text(installed.model_dump_json())
+    with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
+        provide_software(run, tmp_path / "environments", {}, [], by_installed=True)
