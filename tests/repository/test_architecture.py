@@ -54,7 +54,7 @@ def test_the_unit_tests_have_a_folder_for_each_room() -> None:
 
 
 def file_names() -> set[str]:
-    """Return the names of files in the folder of a run that no other thing is called."""
+    """Return the names of files and folders in the folder of a run."""
     here = Path("/run")
     own = [RunFiles(here), StepFiles(here), JobFiles(here)]
     paths = [
@@ -63,17 +63,25 @@ def file_names() -> set[str]:
         for name, value in vars(type(files)).items()
         if isinstance(value, property)
     ]
-    return {path.name for path in paths if isinstance(path, Path) and "." in path.name}
+    return {path.name for path in paths if isinstance(path, Path)}
 
 
-SAME_NAMES = {"probe.sh", "fit.awk", "job.sh"}
-"""Scripts of the package that have the name of their copy in a run."""
+SAME_NAMES = {"probe.sh", "fit.awk", "job.sh", "lock", "software"}
+"""Names that other things have too: scripts of the package, Spack's locks, EasyBuild's folder."""
 
 
 @pytest.mark.lint
 def test_only_runs_has_the_names_of_files_in_a_run() -> None:
     wanted = file_names() - SAME_NAMES
-    assert {"plan.json", "when.json", "verdict.json", "run.sh", "ticket.json"} <= wanted
+    assert {
+        "plan.json",
+        "when.json",
+        "verdict.json",
+        "run.sh",
+        "ticket.json",
+        "steps",
+        "rc",
+    } <= wanted
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         room = path.relative_to(PACKAGE).parts[0]
