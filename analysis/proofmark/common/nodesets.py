@@ -1,13 +1,20 @@
-"""Names of nodes: folded in files (``knl[0001-8305]``), one by one in memory."""
+"""Names of nodes: folded in files (``knl[0001-8305]``), one by one in memory.
+
+A name is data: ClusterShell's groups (``@group``) and wildcards (``*``) are never resolved.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated, Any
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import BeforeValidator, PlainSerializer
+
+_OPERATOR = re.compile(r"[!&^]")
+"""A name with one of these is an expression for ClusterShell."""
 
 
 def fold(names: Iterable[str]) -> list[str]:
@@ -25,8 +32,17 @@ def unfold(sets: Iterable[str]) -> list[str]:
 
 
 def folded(names: Iterable[str]) -> str:
-    """Return `names` as one text, for people; their order is lost."""
-    return str(NodeSet.fromlist(list(names)))
+    """Return `names` as one text, for people; their order is lost.
+
+    A name that a node set cannot hold is appended unchanged.
+    """
+    given = list(names)
+    plain = [name for name in given if not _OPERATOR.search(name)]
+    try:
+        sets = str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))
+    except NodeSetException:
+        return ", ".join(given)
+    return ", ".join(filter(None, [sets, *(name for name in given if _OPERATOR.search(name))]))
 
 
 @lru_cache(maxsize=256)
@@ -42,7 +58,7 @@ def _unfold(text: str) -> tuple[str, ...]:
     if "[" not in text and "," not in text:
         return (text,)
     try:
-        return tuple(NodeSet(text))
+        return tuple(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except NodeSetException as error:
         raise ValueError(f"no node set: {error}") from None
 
@@ -60,7 +76,7 @@ def hosts_of(node: str) -> tuple[str, ...]:
     """Return the hosts that a record's node names: itself, or those of a folded set."""
     if "[" not in node and "," not in node:
         return (node,)
-    return tuple(NodeSet(node))
+    return tuple(NodeSet(node, resolver=RESOLVER_NOGROUP))
 
 
 def short_name(host: str) -> str:

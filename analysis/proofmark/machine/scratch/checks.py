@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
 
-from ClusterShell.NodeSet import NodeSet
-
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.nodesets import folded
 from proofmark.common.text import size
 from proofmark.runs.run import Run
 from proofmark.site.node.parts import read_mounts
@@ -181,13 +180,12 @@ def judge_scratch(
     return found
 
 
-def _nodes_by(
-    facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]
-) -> dict[str, NodeSet]:
-    nodes: defaultdict[str, NodeSet] = defaultdict(NodeSet)
+def _nodes_by(facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]) -> dict[str, str]:
+    """Return the folded names of the nodes by what `key` returns for them."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
     for node in facts:
-        nodes[key(node)].add(node.node)
-    return dict(nodes)
+        nodes[key(node)].append(node.node)
+    return {value: folded(names) for value, names in nodes.items()}
 
 
 def _without_name(node: ScratchFacts) -> str:
