@@ -62,6 +62,10 @@ def traced(call: str) -> Iterator[list[str]]:
         outcome.append(type(error).__name__)
         raise
     finally:
-        if TRACE.isEnabledFor(logging.INFO):
-            took = time.monotonic() - began
-            TRACE.info("%s: %s after %.3f s", one_line(call), ", ".join(outcome), took)
+        trace(call, ", ".join(outcome), time.monotonic() - began)
+
+
+def trace(call: str, outcome: str, seconds: float) -> None:
+    """Write the line of one call that took `seconds`."""
+    if TRACE.isEnabledFor(logging.INFO):
+        TRACE.info("%s: %s after %.3f s", one_line(call), outcome, seconds)

@@ -16,12 +16,24 @@ def ask_tool(*command: str, timeout_s: float) -> str:
     """
     try:
         done = run_command(command, timeout_s=timeout_s)
-    except FileNotFoundError:
-        raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
-    except subprocess.TimeoutExpired:
-        problem = f"{command[0]} did not answer within {timeout_s:g} s"
-        raise NodeError(Outcome.NO_ANSWER, problem) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise no_exit_code(command[0], error) from None
     if done.returncode:
         told = (done.stderr or done.stdout).strip()
         raise NodeError(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")
     return done.stdout
+
+
+def no_exit_code(
+    program: str, error: OSError | subprocess.TimeoutExpired, node: str = ""
+) -> NodeError:
+    """Return the failure of a program that did not start, or not end in time.
+
+    `node` is the name of the node that the program should have reached.
+    """
+    place = f"{node}: " if node else ""
+    if isinstance(error, subprocess.TimeoutExpired):
+        problem = f"{place}{program} did not answer within {error.timeout:g} s"
+        return NodeError(Outcome.NO_ANSWER, problem)
+    reason = "no such program" if isinstance(error, FileNotFoundError) else error.strerror
+    return NodeError(Outcome.UNREACHABLE, f"{program}: {reason}")

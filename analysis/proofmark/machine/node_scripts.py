@@ -1,6 +1,6 @@
-"""All the nodes of a run at once: scripts of POSIX sh in, what they print out.
+"""Runs POSIX sh scripts on all nodes of a run, many at once.
 
-One process speaks to every node: a task of Ansible a node costs ten times as much.
+One process does it: a task of Ansible for each node costs ten times as much CPU time.
 """
 
 from __future__ import annotations
@@ -8,24 +8,28 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
-from proofmark.machine.fanout import fan_out, split
+from proofmark.common.signals import stop_signals
+from proofmark.machine.node_commands import run_commands
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
-from proofmark.machine.remote_shell import RemoteShell
+from proofmark.machine.remote_shell import node_command, node_output
+from proofmark.machine.ssh_config import ssh_commands
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 
 TIMEOUT_S = 120.0
-"""A node that hangs, or its file system, must not hang the run."""
+"""The time limit of each node: a node or a file system that hangs must not hang the run."""
 AT_ONCE = 64
-"""Nodes that are spoken to at one time, where the site does not say."""
+"""The number of nodes at one time, if the site declares none."""
 SCRIPTS = files("proofmark.machine") / "shell"
 Script = tuple[str, Iterable[str]]
-"""A file of ``machine/shell/`` and its words."""
+"""A file of ``machine/shell/`` and its arguments."""
 
 
 def run_on_nodes(
@@ -35,16 +39,48 @@ def run_on_nodes(
 
     Each script runs in a subshell with stdin from /dev/null, so that no command in it can consume
     the rest of the script.
+
+    Raises:
+        Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
     text = "".join(
         f"(\nset -- {shlex.join(words)}\n{(SCRIPTS / name).read_text(encoding='utf-8')}\n"
         ") </dev/null || exit\n"
         for name, words in scripts
     )
-    reach = RemoteShell(site.remote_shell, TIMEOUT_S)
     firmware = site.partition.firmware
-    at_once = firmware.max_parallel if firmware else AT_ONCE
-    return split(fan_out(names, lambda node: reach(node, text), at_once))
+    with stop_signals() as signals, TemporaryDirectory(prefix="proofmark-") as folder:
+        commands, failed = _commands(site, names, Path(folder))
+        results = run_commands(
+            commands,
+            text,
+            timeout_s=TIMEOUT_S,
+            at_once=firmware.max_parallel if firmware else AT_ONCE,
+            signals=signals,
+        )
+    outputs: dict[str, str] = {}
+    for node in filter(commands.__contains__, names):
+        try:
+            outputs[node] = node_output(node, commands[node][0], results[node])
+        except NodeError as error:
+            failed[node] = error
+    return outputs, failed
+
+
+def _commands(
+    site: Site, names: Sequence[str], folder: Path
+) -> tuple[dict[str, list[str]], dict[str, NodeError]]:
+    """Return the command of each node that runs ``sh -s`` there, and the nodes without one."""
+    if site.ssh:
+        return ssh_commands(site.ssh, names, folder)
+    commands: dict[str, list[str]] = {}
+    refused: dict[str, NodeError] = {}
+    for node in names:
+        try:
+            commands[node] = node_command(site.remote_shell, node)
+        except NodeError as error:
+            refused[node] = error
+    return commands, refused
 
 
 def check_failure_budget(

@@ -1,4 +1,4 @@
-"""Runs a POSIX shell script on a node over the site's own way to it."""
+"""Runs a POSIX shell script on a node by the command of the site."""
 
 from __future__ import annotations
 
@@ -8,36 +8,62 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from proofmark.common.command import run_command
+from proofmark.machine.controller_tools import no_exit_code
+from proofmark.machine.node_commands import Result
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.ssh_config import check_name
 
 SSH_FAILED = 255
 PROBE = (files("proofmark.machine.modes") / "mode-probe.sh").read_text(encoding="utf-8")
 
 
 class RemoteShell:
-    """A command that runs ``sh -s`` on a node; the script goes in, its output comes back."""
+    """A command that runs ``sh -s`` on a node; the script is its input."""
 
     def __init__(self, command: Sequence[str], timeout_s: float) -> None:
         self._command, self._timeout_s = command, timeout_s
 
     def __call__(self, node: str, script: str, arguments: tuple[str, ...] = ()) -> str:
-        """Run `script` on `node`.
+        """Run `script` on `node` and return what it prints.
 
         Raises:
-            NodeError: nobody there, no answer in time, or another exit code than 0.
+            NodeError: the node is not reached or gives no answer in time, or the exit code is
+                not 0.
         """
-        command = [word.replace("{node}", node) for word in self._command]
+        command = node_command(self._command, node)
         # In the script and not on the command line, whose quotes ssh would lose.
         given = f"set -- {shlex.join(arguments)}\n{script}" if arguments else script
+        result: Result
         try:
-            done = run_command(command, text=given, timeout_s=self._timeout_s)
-        except FileNotFoundError:
-            raise NodeError(Outcome.UNREACHABLE, f"{command[0]}: no such program") from None
-        except subprocess.TimeoutExpired:
-            problem = f"{node}: {command[0]} did not answer within {self._timeout_s:g} s"
-            raise NodeError(Outcome.NO_ANSWER, problem) from None
-        if done.returncode:
-            told = " / ".join(done.stderr.strip().splitlines()[-2:]) or f"code {done.returncode}"
-            gone = done.returncode == SSH_FAILED
-            raise NodeError(Outcome.UNREACHABLE if gone else Outcome.UNEXPECTED, f"{node}: {told}")
-        return done.stdout
+            result = run_command(command, text=given, timeout_s=self._timeout_s)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            result = error
+        return node_output(node, command[0], result)
+
+
+def node_command(command: Sequence[str], node: str) -> list[str]:
+    """Return `command` with the name of the node.
+
+    Raises:
+        NodeError: the name is not one word for a shell.
+    """
+    check_name(node)
+    return [word.replace("{node}", node) for word in command]
+
+
+def node_output(node: str, program: str, result: Result) -> str:
+    """Return what the command of `node` printed.
+
+    Raises:
+        NodeError: it did not start, gave no answer in time, or its exit code is not 0.
+    """
+    if not isinstance(result, subprocess.CompletedProcess):
+        raise no_exit_code(program, result, node)
+    if result.returncode:
+        lines = result.stderr.strip().splitlines()[-2:]
+        unreachable = result.returncode == SSH_FAILED
+        raise NodeError(
+            Outcome.UNREACHABLE if unreachable else Outcome.UNEXPECTED,
+            f"{node}: {' / '.join(lines) or f'code {result.returncode}'}",
+        )
+    return result.stdout

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -21,6 +20,7 @@ from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.firmware import SSH, Firmware
 from proofmark.site.partition import Partition
+from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
 
 COMPUTE = "compute"
 """The parent group of all partitions; plays target it."""
@@ -30,6 +30,7 @@ class Site(RenamedKeys):
     """One partition's hosts under a limit, and how they are reached.
 
     ``remote_shell`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
+    ``ssh`` has the settings of each host where that command is the usual ssh.
     ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
     switch levels are counted.
     """
@@ -44,6 +45,7 @@ class Site(RenamedKeys):
     hosts: tuple[str, ...]
     connection: str
     remote_shell: list[str] = [*SSH]
+    ssh: SshAccess | None = None
     partition_hosts: Nodes = []
 
     @cached_property
@@ -156,6 +158,7 @@ def read_sites(
             hosts=asked.hosts,
             connection=asked.variables.get("ansible_connection", "ssh"),
             remote_shell=_remote_shell(asked.variables, partition.firmware),
+            ssh=_ssh(asked, partition.firmware),
             partition_hosts=list(asked.all_hosts),
         )
 
@@ -227,11 +230,15 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
 
 
 class _Asked(NamedTuple):
-    """A partition as Ansible sees it; the variables are those of the first host, templated."""
+    """A partition as Ansible sees it; the variables are those of the first host, templated.
+
+    `ssh` has the variables of ssh by host, if Ansible would use ssh.
+    """
 
     hosts: tuple[str, ...]
     all_hosts: tuple[str, ...]
     variables: dict[str, Any]
+    ssh: dict[str, dict[str, Any]]
 
 
 def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
@@ -260,46 +267,72 @@ def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
             manager.subset(limit)
             chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
             variables = VariableManager(loader=loader, inventory=manager)
+
+            def ssh_values(name: str) -> dict[str, Any]:
+                # `hostvars` takes most of the time, and only templates use it.
+                scope = variables.get_vars(host=chosen[name], include_hostvars=False)
+                kept = {key: scope[key] for key in VARIABLES if key in scope}
+                if any("{" in str(value) for value in kept.values()):
+                    scope = variables.get_vars(host=chosen[name])
+                    kept = Templar(loader=loader, variables=scope).template(kept)
+                return dict(_plain(kept))
+
             for name, hosts in everything.items():
                 under = tuple(host for host in hosts if host in chosen)
                 if not under:
                     continue
                 scope = variables.get_vars(host=chosen[under[0]])
                 kept = {key: scope[key] for key in _ASKED_FOR if key in scope}
-                values = Templar(loader=loader, variables=scope).template(kept)
-                asked[name] = _Asked(under, hosts, _plain(values))
+                values = _plain(Templar(loader=loader, variables=scope).template(kept))
+                ssh = {} if _own_command(values) else {host: ssh_values(host) for host in under}
+                asked[name] = _Asked(under, hosts, values, ssh)
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
     return asked
 
 
-_SSH_WORDS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 _ASKED_FOR = (
     "partition",
     "ansible_connection",
     "ansible_ssh_executable",
-    "ansible_user",
-    "ansible_port",
     "ansible_become",
-    *_SSH_WORDS,
+    *VARIABLES,
 )
+
+
+def _own_command(variables: Mapping[str, Any]) -> bool:
+    """Return whether a host is reached otherwise than by the usual ssh.
+
+    A program of ``ansible_ssh_executable`` may bring a configuration, which ``-F`` would replace.
+    """
+    executable = variables.get("ansible_ssh_executable") or SSH[0]
+    return variables.get("ansible_connection") == "local" or executable != SSH[0]
+
+
+def _shell(variables: Mapping[str, Any]) -> str:
+    return "sudo -n sh -s" if variables.get("ansible_become") else "sh -s"
+
+
+def _ssh(asked: _Asked, firmware: Firmware | None) -> SshAccess | None:
+    custom = firmware and "remote_shell" in firmware.model_fields_set
+    return None if custom or not asked.ssh else ssh_access(_shell(asked.variables), asked.ssh)
 
 
 def _remote_shell(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
     """Return how a node is reached: as the firmware's facts say, or else as Ansible would."""
     if firmware and "remote_shell" in firmware.model_fields_set:
         return firmware.remote_shell
-    shell = ["sudo -n sh -s"] if variables.get("ansible_become") else ["sh -s"]
+    shell = _shell(variables)
     if variables.get("ansible_connection") == "local":
-        return shell[0].split()
+        return shell.split()
     user, port = variables.get("ansible_user"), variables.get("ansible_port")
     return [
         str(variables.get("ansible_ssh_executable") or SSH[0]),
         *SSH[1:-2],
-        *(word for key in _SSH_WORDS for word in shlex.split(str(variables.get(key) or ""))),
+        *ssh_options(variables),
         *(["-p", str(port)] if port else []),
         f"{user}@{{node}}" if user else "{node}",
-        *shell,
+        shell,
     ]
 
 

@@ -1,0 +1,403 @@
+"""Scripts on many nodes: results, limits, host names, ssh, and stopping."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.fixtures.kit import make_kit, until
+from tests.processes import running
+
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import fold, folded, unfold
+from proofmark.common.signals import stop_signals
+from proofmark.machine import node_scripts
+from proofmark.machine.node_commands import Result, run_commands
+from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.programs import SCRIPT
+from proofmark.machine.remote_shell import RemoteShell
+from proofmark.site.firmware import Firmware
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.ssh import SshAccess, SshHost
+
+ODD_NAMES = (
+    *("-oProxyCommand=touch ran", "n1;touch ran", "$(touch ran)", "`touch ran`", "n'1", 'n"1'),
+    *("a b", "root@n1", "@all", "*", "%h", "n[1-2]", "n1,n2", "!n1", "n1&n2", "", "n1\nHost *"),
+)
+
+
+def run_all(
+    commands: Mapping[str, list[str]], text: str = "", timeout_s: float = 60, at_once: int = 64
+) -> dict[str, Result]:
+    with stop_signals() as signals:
+        return run_commands(commands, text, timeout_s=timeout_s, at_once=at_once, signals=signals)
+
+
+def finished(result: Result) -> subprocess.CompletedProcess[str]:
+    assert isinstance(result, subprocess.CompletedProcess), result
+    return result
+
+
+def await_end(pid_file: Path) -> None:
+    """Wait until the process of that id has ended."""
+    process = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+
+    def has_ended() -> bool:
+        try:
+            return process.read_text().rpartition(") ")[2].startswith("Z")
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    until(has_ended, 5)
+
+
+def site_of_command(folder: Path, command: list[str], **firmware: Any) -> Site:
+    site = make_kit(folder / "kit").site()
+    facts = Firmware(back_end="record", remote_shell=command, **firmware)
+    partition = site.partition.model_copy(update={"firmware": facts})
+    return site.model_copy(update={"remote_shell": command, "partition": partition})
+
+
+class TestResults:
+    def test_outputs_are_separate_and_complete(self) -> None:
+        """Carriage returns, no newline at the end, NUL and bytes that are no UTF-8 stay."""
+        printed = r"a\rb\r\nc\0\377"
+        commands = {
+            f"n{number}": [
+                "sh",
+                "-c",
+                f"printf '{printed}{number}'; printf e{number} >&2; exit {number}",
+            ]
+            for number in range(3)
+        }
+        for number, result in enumerate(map(finished, run_all(commands).values())):
+            assert result.stdout == f"a\rb\r\nc\0\ufffd{number}"
+            assert (result.stderr, result.returncode) == (f"e{number}", number)
+
+    def test_large_input_and_output_are_complete(self) -> None:
+        text = "x" * 3_000_000
+        result = finished(run_all({"n1": ["sh", "-c", "tee /dev/stderr"]}, text)["n1"])
+        assert (result.stdout, result.stderr) == (text, text)
+
+    def test_a_command_need_not_read_its_input(self, capfd: pytest.CaptureFixture[str]) -> None:
+        result = finished(run_all({"n1": ["sh", "-c", "exit 5"]}, "x" * 3_000_000)["n1"])
+        assert result.returncode == 5
+        assert capfd.readouterr().err == ""
+
+    def test_a_command_that_a_signal_ends_has_its_number(self) -> None:
+        assert finished(run_all({"n1": ["sh", "-c", "kill -9 $$"]})["n1"]).returncode == -9
+
+    def test_no_command_is_no_result(self) -> None:
+        assert run_all({}) == {}
+
+    def test_commands_get_the_signals_of_a_shell(self) -> None:
+        """Python ignores SIGPIPE; a script whose reader has ended must end."""
+        words = ["sh", "-c", "yes | head -n 1; grep SigIgn /proc/self/status"]
+        result = finished(run_all({"n1": words})["n1"])
+        ignored = int(result.stdout.split()[-1], 16)
+        assert not ignored >> (signal.SIGPIPE - 1) & 1
+
+    def test_a_program_that_does_not_start_fails_for_its_node(self, tmp_path: Path) -> None:
+        plain = tmp_path / "plain"
+        plain.write_text("")
+        missing = [f"m{number}" for number in range(5)]
+        commands = {node: ["/no/such/program"] for node in missing}
+        commands |= {"p1": [str(plain)], "n1": ["sh", "-c", "echo ok"]}
+        results = run_all(commands, at_once=2)
+        assert [type(results[node]) for node in missing] == [FileNotFoundError] * 5
+        assert isinstance(results["p1"], PermissionError)
+        assert finished(results["n1"]).stdout == "ok\n"
+
+
+class TestLimits:
+    def test_a_node_that_hangs_ends_at_its_limit_and_delays_no_other(self) -> None:
+        hangs = {
+            "sleeps": "sleep 60",
+            "closes": "exec >&- 2>&- <&-; sleep 60",
+            "leaves": "sleep 60 & exit 0",
+        }
+        sound = {f"n{number}": "echo ok" for number in range(20)}
+        scripts = {**hangs, **sound}
+        began = time.monotonic()
+        results = run_all(
+            {node: ["sh", "-c", text] for node, text in scripts.items()}, timeout_s=1, at_once=4
+        )
+        assert time.monotonic() - began < 10
+        assert [type(results[node]) for node in hangs] == [subprocess.TimeoutExpired] * 3
+        assert {finished(results[node]).stdout for node in sound} == {"ok\n"}
+
+    def test_the_end_of_a_command_that_closes_its_outputs_is_awaited(self) -> None:
+        words = ["sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 7"]
+        assert finished(run_all({"n1": words})["n1"]).returncode == 7
+
+    def test_the_limit_kills_the_children_of_a_command(self, tmp_path: Path) -> None:
+        script = f"sleep 60 & echo $! >{tmp_path}/pid; wait"
+        run_all({"n1": ["sh", "-c", script]}, timeout_s=0.5)
+        await_end(tmp_path / "pid")
+
+    def test_two_hundred_nodes_use_at_most_the_fanout(self, tmp_path: Path) -> None:
+        (tmp_path / "running").mkdir()
+        count = f"cd {tmp_path}/running; : >{{node}}; ls | wc -l; sleep 0.02; rm {{node}}"
+        site = site_of_command(tmp_path, ["sh", "-c", count], max_parallel=8)
+        names = [f"n{number:03d}" for number in range(200)]
+        outputs, failed = run_on_nodes(site, names)
+        assert (list(outputs), failed) == (names, {})
+        assert max(map(int, outputs.values())) == 8
+
+
+class TestNames:
+    def test_an_odd_name_runs_and_expands_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        site = site_of_command(tmp_path, ["sh", "-c", "echo {node}"])
+        outputs, failed = run_on_nodes(site, ["n1", *ODD_NAMES, "n2"])
+        assert outputs == {"n1": "n1\n", "n2": "n2\n"}
+        assert list(failed) == list(ODD_NAMES)
+        assert {error.outcome for error in failed.values()} == {Outcome.UNREACHABLE}
+        assert not (tmp_path / "ran").exists()
+        with pytest.raises(BadInput, match="this is no host name; accepted: letters"):
+            check_failure_budget(site, "scratch", len(failed) + 2, failed, "an answer")
+
+    @pytest.mark.parametrize("name", ["@all", "-x", "n1;id"])
+    def test_one_node_gets_the_same_check(self, name: str) -> None:
+        with pytest.raises(NodeError, match="this is no host name"):
+            RemoteShell(["sh", "-s"], 5)(name, "echo ran")
+
+    def test_an_odd_name_is_text_in_a_node_set(self) -> None:
+        """ClusterShell's own default configuration has groups: '*' would become their nodes."""
+        assert folded(["n1", "n2", "@all", "*", "a&b", "!x"]) == "*,@all,n[1-2], a&b, !x"
+        assert folded(["n1", "n[2"]) == "n1, n[2"
+        assert unfold(fold(["@all", "*"])) == ["@all", "*"]
+
+
+RUNS_SCRIPT = """
+import sys
+from pathlib import Path
+from proofmark.common.errors import Stopped
+from proofmark.machine.node_scripts import run_on_nodes
+from proofmark.site.inventory import Site
+try:
+    run_on_nodes(Site.model_validate_json(Path(sys.argv[1]).read_text()), ["n1", "n2", "n3"])
+except Stopped as error:
+    sys.exit(f"stopped by {error}")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_process_and_no_file(tmp_path: Path, number: signal.Signals) -> None:
+    for name in ("bin", "pids", "tmp"):
+        (tmp_path / name).mkdir()
+    stub = tmp_path / "bin" / "ssh"
+    stub.write_text(f"#!/bin/sh\nsleep 60 &\necho $! >{tmp_path}/pids/$$\nwait\n")
+    stub.chmod(0o755)
+    access = SshAccess(shell="sh -s", usual=SshHost())
+    site = make_kit(tmp_path / "kit").site().model_copy(update={"ssh": access})
+    (tmp_path / "site.json").write_text(site.model_dump_json())
+    environment = {
+        **os.environ,
+        "PATH": f"{stub.parent}:{os.environ['PATH']}",
+        "TMPDIR": f"{tmp_path}/tmp",
+    }
+    command = [sys.executable, "-c", RUNS_SCRIPT, f"{tmp_path}/site.json"]
+    started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    with running(started) as process:
+        pids = tmp_path / "pids"
+        until(lambda: sum(bool(file.read_text()) for file in pids.iterdir()) == 3, 30)
+        assert len(list((tmp_path / "tmp").iterdir())) == 1, "the folder of ssh_config"
+        process.send_signal(number)
+        assert process.wait(10) == 1
+        assert process.stderr
+        assert process.stderr.read() == f"stopped by {number.name}\n"
+    for file in pids.iterdir():
+        await_end(file)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+SHOWS_CONFIG = """#!/bin/sh
+stat -c 'mode %a' "${2%/*}" "$2"
+cat "$2"
+shift 2
+printf '<%s>' "$@"
+"""
+
+
+class TestSshConfig:
+    """What ssh gets; a stub prints it."""
+
+    @pytest.fixture(autouse=True)
+    def stub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "ssh").write_text(SHOWS_CONFIG)
+        (tmp_path / "ssh").chmod(0o755)
+        (tmp_path / "tmp").mkdir()
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setattr("tempfile.tempdir", f"{tmp_path}/tmp")
+
+    def printed(
+        self, tmp_path: Path, usual: SshHost, hosts: Mapping[str, SshHost], *names: str
+    ) -> tuple[dict[str, str], dict[str, NodeError]]:
+        access = SshAccess(shell="sudo -n sh -s", usual=usual, hosts=dict(hosts))
+        site = make_kit(tmp_path / "kit").site().model_copy(update={"ssh": access})
+        result = run_on_nodes(site, names)
+        assert list((tmp_path / "tmp").iterdir()) == [], "the private folder is removed"
+        return result
+
+    def test_each_node_has_an_entry_in_a_private_file(self, tmp_path: Path) -> None:
+        other = SshHost(host_name="fe80::1%eth0", user="ops", port="2222", identity_file="~/a key")
+        options = ("-o", "ProxyJump=gate")
+        outputs, _ = self.printed(tmp_path, SshHost(options=options), {"n2": other}, "n1", "n2")
+        text = (
+            "mode 700\nmode 600\n"
+            "Host n1\n"
+            "Host n2\n  HostName fe80::1%%eth0\n  User ops\n  Port 2222\n"
+            '  IdentityFile "~/a key"\n'
+            'Host *\n  Include "~/.ssh/config"\n  Include "/etc/ssh/ssh_config"\n'
+        )
+        usual = "<-o><BatchMode=yes><-o><ConnectTimeout=30>"
+        assert outputs == {
+            "n1": f"{text}{usual}<-o><ProxyJump=gate><n1><sudo -n sh -s>",
+            "n2": f"{text}{usual}<n2><sudo -n sh -s>",
+        }
+
+    def test_a_file_has_at_most_256_entries(self, tmp_path: Path) -> None:
+        names = [f"n{number}" for number in range(300)]
+        outputs, _ = self.printed(tmp_path, SshHost(), {}, *names)
+        assert list(outputs) == names
+        assert outputs["n255"].count("Host n") == 256
+        assert outputs["n256"].count("Host n") == 44
+
+    @pytest.mark.parametrize(
+        ("words", "included"),
+        [
+            (("-F", "/etc/site ssh"), ['"/etc/site ssh"']),
+            (("-F/first", "-v", "-F/last"), ['"/last"']),
+            (("-F", "none"), []),
+        ],
+    )
+    def test_a_file_that_the_site_names_is_included_instead(
+        self, tmp_path: Path, words: tuple[str, ...], included: list[str]
+    ) -> None:
+        other = SshHost(options=words)
+        outputs, _ = self.printed(tmp_path, SshHost(), {"n2": other}, "n1", "n2", "n3")
+        assert re.findall("Include (.*)", outputs["n2"]) == included
+        assert re.findall("Host n.", outputs["n2"]) == ["Host n2"]
+        assert "<-F" not in outputs["n2"]
+        assert outputs["n1"].count("Include") == 2
+        assert list(outputs) == ["n1", "n2", "n3"]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"host_name": "-oProxyCommand=id"},
+            {"host_name": "a\nProxyCommand id"},
+            {"user": "$(id)"},
+            {"port": "22 23"},
+            {"identity_file": 'key"\nProxyCommand id'},
+        ],
+    )
+    def test_a_setting_that_would_be_more_than_one_is_refused(
+        self, tmp_path: Path, wrong: dict[str, str]
+    ) -> None:
+        outputs, failed = self.printed(tmp_path, SshHost(), {"n1": SshHost(**wrong)}, "n1", "n2")
+        assert (list(outputs), list(failed)) == (["n2"], ["n1"])
+        assert failed["n1"].outcome is Outcome.UNREACHABLE
+        assert "ProxyCommand" not in outputs["n2"]
+
+    def test_an_odd_name_has_no_entry(self, tmp_path: Path) -> None:
+        outputs, failed = self.printed(tmp_path, SshHost(), {}, "n1", *ODD_NAMES)
+        assert list(failed) == list(ODD_NAMES)
+        assert re.findall("Host (.*)", outputs["n1"]) == ["n1", "*"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[int]:
+    """Serve ssh on a port of the loopback device; log-ins are by the key of `tmp_path`."""
+    key, port = tmp_path / "key", free_port()
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    (tmp_path / "known_hosts").write_text(f"* {(tmp_path / 'key.pub').read_text()}")
+    (tmp_path / "sshd_config").write_text(
+        f"ListenAddress 127.0.0.1:{port}\nHostKey {key}\nPidFile none\nStrictModes no\n"
+        f"AuthorizedKeysFile {key}.pub\nPermitRootLogin yes\nUsePAM no\nUseDNS no\n"
+    )
+    # The folder of its privileges is made in a private /run.
+    start = 'mount -t tmpfs none /run; mkdir /run/sshd; exec /usr/sbin/sshd -D -e -f "$0"'
+    command = ["unshare", "--mount", "sh", "-c", start, f"{tmp_path}/sshd_config"]
+    with (tmp_path / "log").open("w") as log:
+        begun = subprocess.Popen(command, stderr=log)
+        with running(begun) as daemon:
+            until(lambda: "listening" in (tmp_path / "log").read_text(), 20)
+            yield port
+            daemon.terminate()
+
+
+def inventory(folder: Path, hosts: Mapping[str, Mapping[str, Any]], options: str = "") -> Site:
+    """Return a site whose hosts are reached by ssh with the key of `folder`."""
+    place = folder / "site"
+    (place / "group_vars").mkdir(parents=True)
+    groups = {"compute": {"children": {"p": {"hosts": hosts}}}}
+    (place / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}))
+    known = f"-o UserKnownHostsFile={folder}/known_hosts -o GlobalKnownHostsFile=/dev/null"
+    variables = {
+        "ansible_ssh_private_key_file": f"{folder}/key",
+        "ansible_ssh_common_args": f"{known} -o IdentitiesOnly=yes {options}",
+        "partition": {
+            "hardware": "discovered",
+            "environment": "local",
+            "provision_from": "system",
+            "scheduler": "none",
+            "scratch": {"path": "/scratch"},
+        },
+    }
+    (place / "group_vars" / "p.yml").write_text(yaml.safe_dump(variables))
+    return load_site(place, "p")
+
+
+@pytest.mark.root
+@pytest.mark.fault("node-without-answer")
+def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
+    tmp_path: Path, sshd: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 3.0)
+    loopback = {"ansible_host": "127.0.0.1"}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ports = {"refuses": free_port(), "hangs": silent.getsockname()[1], "answers": sshd}
+        hosts = {name: {**loopback, "ansible_port": port} for name, port in ports.items()}
+        site = Site.model_validate_json(inventory(tmp_path, hosts).model_dump_json())
+        outputs, failed = run_on_nodes(site, site.hosts, (SCRIPT, ["sh", "/no such/program;"]))
+    assert outputs == {"answers": "! no such program: /no such/program;\n"}
+    assert failed["refuses"].outcome is Outcome.UNREACHABLE
+    assert "Connection refused" in failed["refuses"].text
+    assert str(failed["hangs"]) == "NO_ANSWER: hangs: ssh did not answer within 3 s"
+
+
+@pytest.mark.root
+def test_nodes_that_answer(tmp_path: Path, sshd: int) -> None:
+    """The control of the test above; one node is reached through a gate of the site's own file."""
+    (tmp_path / "own").write_text(
+        f"Host gate\n  HostName 127.0.0.1\n  Port {sshd}\n  IdentityFile {tmp_path}/key\n"
+        f"  UserKnownHostsFile {tmp_path}/known_hosts\n"
+    )
+    reached = {"ansible_host": "127.0.0.1", "ansible_port": sshd}
+    through = {**reached, "ansible_ssh_extra_args": f"-F {tmp_path}/own -J gate"}
+    site = inventory(tmp_path, {"n1": reached, "n2": through, "n3": reached})
+    outputs, failed = run_on_nodes(site, site.hosts, (SCRIPT, ["/bin/sh"]))
+    assert (outputs, failed) == (dict.fromkeys(("n1", "n2", "n3"), ""), {})
+    assert "Accepted publickey" in (tmp_path / "log").read_text()
