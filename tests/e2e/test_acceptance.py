@@ -152,7 +152,7 @@ def test_check_mode_says_what_would_happen_and_changes_nothing() -> None:
     for words in (
         "would run: proofmark plan --create",
         "steps: 8",
-        "nothing speaks against it; writing was not tried",
+        "no problem found; writing was not tried",
         "would run: proofmark execute",
         "would run: proofmark report",
     ):

@@ -82,5 +82,5 @@ def test_another_directory_than_the_planned_one_is_refused_and_not_made(kit: Kit
     assert not kit.scratch.exists()
     played = kit.play("playbooks/scratch.yml", "-e", f"scratch_dir={kit.scratch}-2")
     assert played.code == 2
-    assert played.says("the run was planned with it")
+    assert played.says("with which the run was planned")
     assert not Path(f"{kit.scratch}-2").exists()

@@ -1,4 +1,4 @@
-"""Commands of the controller that answer for nodes: Slurm's, PBS's."""
+"""Runs commands of the controller that report on nodes: those of Slurm, PBS and BMCs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ def ask_tool(*command: str, timeout_s: float) -> str:
     """Run a command and return what it prints.
 
     Raises:
-        NodeError: there is no such program, nothing comes in time, or it refuses.
+        NodeError: it did not start, gave no answer in time, or its exit code is not 0.
     """
     try:
         done = run_command(command, timeout_s=timeout_s)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise no_exit_code(command[0], error) from None
     if done.returncode:
-        told = (done.stderr or done.stdout).strip()
-        raise NodeError(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {told}")
+        message = (done.stderr or done.stdout).strip()
+        raise NodeError(Outcome.UNEXPECTED, f"{' '.join(command[:2])}: {message}")
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""One function over many hosts at once, by threads: nearly all the time is waiting."""
+"""Calls one function for many hosts in parallel, by threads."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def fan_out(
     at_once: int,
     stop: threading.Event | None = None,
 ) -> dict[Host, Result | NodeError]:
-    """Return what `work` gave for each host, or how it failed; in the order of `hosts`.
+    """Return the result of `work` or its failure for each host, in the order of `hosts`.
 
-    After `stop` no further host is begun; an act that has begun is ended. An error that is no
-    `NodeError` is raised when what had begun has ended.
+    After `stop` no call begins, and the calls that run are awaited. An exception that is not a
+    `NodeError` is raised when they have ended.
     """
     every = list(hosts)
-    rest = deque(every)
-    found: dict[Host, Result | NodeError] = {}
+    waiting = deque(every)
+    results: dict[Host, Result | NodeError] = {}
     errors: list[BaseException] = []
 
     # Workers pull hosts from one queue; ThreadPoolExecutor costs as much CPU per task as a request.
     def worker() -> None:
         while not errors and not (stop and stop.is_set()):
             try:
-                host = rest.popleft()
+                host = waiting.popleft()
             except IndexError:
                 return
             try:
-                found[host] = work(host)
+                results[host] = work(host)
             except NodeError as failed:
-                found[host] = failed
+                results[host] = failed
             except BaseException as error:
                 errors.append(error)
 
@@ -55,7 +55,7 @@ def fan_out(
                 thread.join()
     if errors:
         raise errors[0]
-    return {host: found.get(host, _stopped()) for host in every}
+    return {host: results.get(host, _stopped()) for host in every}
 
 
 def _stopped() -> NodeError:
@@ -63,12 +63,12 @@ def _stopped() -> NodeError:
 
 
 def split(
-    found: dict[Host, Result | NodeError],
+    results: dict[Host, Result | NodeError],
 ) -> tuple[dict[Host, Result], dict[Host, NodeError]]:
-    """Return what worked, and what failed."""
+    """Return the results, and the failures."""
     good: dict[Host, Result] = {}
     bad: dict[Host, NodeError] = {}
-    for host, result in found.items():
+    for host, result in results.items():
         if isinstance(result, NodeError):
             bad[host] = result
         else:

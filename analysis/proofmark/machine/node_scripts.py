@@ -84,42 +84,49 @@ def _commands(
 
 
 def check_failure_budget(
-    site: Site, what: str, asked: int, lost: Mapping[str, NodeError], accepted: str
+    site: Site, what: str, asked: int, failed: Mapping[str, NodeError], accepted: str
 ) -> None:
-    """Name the nodes that are lost; more than the partition's budget, or all, are the end.
+    """Print the nodes that failed, and refuse more than the failure budget of the partition.
+
+    Args:
+        site: its ``firmware.max_failures`` is the budget; 0 without firmware.
+        what: the place that an error message names.
+        asked: the number of nodes.
+        failed: the failures by node.
+        accepted: the result that was expected of each node.
 
     Raises:
-        BadInput: too many of the `asked` nodes are lost.
+        BadInput: more nodes than the budget failed, or all `asked` nodes.
     """
     firmware = site.partition.firmware
     budget = firmware.max_failures if firmware else 0
     reasons: dict[str, list[str]] = {}
-    for node, failed in lost.items():
-        why = failed.text.replace(f"{node}: ", "")
-        reasons.setdefault(f"{failed.outcome}: {why}", []).append(node)
-    if lost and (len(lost) > budget or len(lost) == asked):
-        enough = f"{accepted}; at most {budget} without"
+    for node, error in failed.items():
+        reason = error.text.replace(f"{node}: ", "")
+        reasons.setdefault(f"{error.outcome}: {reason}", []).append(node)
+    if failed and (len(failed) > budget or len(failed) == asked):
+        accepted = f"{accepted}; at most {budget} nodes without"
         raise BadInput(
             *(
-                InputError(what, f"on {folded(those)}", why, enough)
-                for why, those in reasons.items()
+                InputError(what, f"on {folded(nodes)}", reason, accepted)
+                for reason, nodes in reasons.items()
             )
         )
-    for why, those in reasons.items():
-        say(f"proofmark: {folded(those)}: left out, {why}")
+    for reason, nodes in reasons.items():
+        say(f"proofmark: {folded(nodes)}: left out, {reason}")
 
 
 def check_programs(run: Run, paths: Sequence[str]) -> None:
-    """Check on every node of `run` for programs: those at `paths`, and those that its steps call.
+    """Check that every node of `run` can execute the programs at `paths` and those of its steps.
 
     Raises:
         BadInput: a node lacks one.
     """
     site, names, needed = site_of(run), run.plan.nodes(), plan_programs(run.plan)
-    printed, lost = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
-    lost |= {
+    outputs, failed = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
+    failed |= {
         node: NodeError(Outcome.UNEXPECTED, f"{node}: {missing}")
-        for node, text in printed.items()
+        for node, text in outputs.items()
         if (missing := lacking(text, needed))
     }
-    check_failure_budget(site, "programs", len(names), lost, "programs that can be executed")
+    check_failure_budget(site, "programs", len(names), failed, "programs that can be executed")

@@ -1,6 +1,6 @@
-"""External programs by ``requirements/programs.yml``: who needs them, and their Debian packages.
+"""Reads ``requirements/programs.yml``: the external programs, and their Debian packages.
 
-The file describes the scripts that stand in this package, so it is read from the same checkout.
+The file describes the scripts of this package, so it is read from the same checkout.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from proofmark.plan.plan import Plan
 
 FILE = Path(__file__).parents[3] / "requirements" / "programs.yml"
 SCRIPT = "missing-programs.sh"
-"""The file of ``machine/shell/`` that prints which of its words the node cannot execute."""
+"""The file of ``machine/shell/`` that prints those of its arguments that cannot be executed."""
 BOUND_MEMORY = "memory is bound"
-"""The condition of programs that only steps with bound memory call."""
+"""The condition of a program that only steps with bound memory call."""
 
 
 Place = Literal["controller", "node", "step", "rehearsal", "tests"]
@@ -43,18 +43,18 @@ class Called(StrictModel):
 
     @property
     def package(self) -> str:
-        """The Debian package; empty where a program comes from elsewhere."""
+        """The Debian package; empty if no Debian package has the program."""
         return self.debian or self.essential
 
 
 class Programs(StrictModel):
-    """The whole of ``programs.yml``."""
+    """The content of ``programs.yml``."""
 
     programs: dict[str, Called]
 
 
 def called(file: Path = FILE) -> dict[str, Called]:
-    """Return every program that is called, by its name.
+    """Return every program that the kit calls, by its name.
 
     Raises:
         BadInput: the file is wrong.
@@ -63,34 +63,40 @@ def called(file: Path = FILE) -> dict[str, Called]:
 
 
 def step_programs(programs: Mapping[str, Called], *, bound: bool) -> dict[str, Called]:
-    """Return what a node must have to run steps; `bound` says whether one of them binds memory."""
+    """Return the programs that a node needs to run steps.
+
+    `bound` is true if one of the steps binds memory.
+    """
     conditions = {"", BOUND_MEMORY} if bound else {""}
     return {
-        name: each
-        for name, each in programs.items()
-        if "step" in each.needed and each.package and each.only in conditions
+        name: program
+        for name, program in programs.items()
+        if "step" in program.needed and program.package and program.only in conditions
     }
 
 
 def plan_programs(plan: Plan) -> dict[str, str]:
-    """Return what a node must have to run the steps of `plan`: the Debian package by program.
+    """Return the programs that a node needs for the steps of `plan`, with their Debian packages.
 
     Raises:
         BadInput: ``programs.yml`` is wrong.
     """
     bound = any(step.membind for step in plan.steps())
-    return {name: each.package for name, each in step_programs(called(), bound=bound).items()}
+    needed = step_programs(called(), bound=bound)
+    return {name: program.package for name, program in needed.items()}
 
 
 def lacking(printed: str, packages: Mapping[str, str]) -> str:
-    """Return what a node cannot execute, from what `SCRIPT` printed; empty if nothing is missing.
+    """Return the programs that a node cannot execute as one text; empty if it can execute all.
 
-    `packages` are the Debian packages of programs, by name.
+    Args:
+        printed: the output of `SCRIPT` on the node.
+        packages: the Debian packages of programs, by name.
     """
     missing: dict[str, list[str]] = {}
     for line in printed.splitlines():
-        why, _, name = line.removeprefix("! ").partition(": ")
+        reason, _, name = line.removeprefix("! ").partition(": ")
         if line.startswith("! ") and name:
             package = f" (Debian: {packages[name]})" if name in packages else ""
-            missing.setdefault(why, []).append(f"{name}{package}")
-    return "; ".join(f"{why}: {', '.join(names)}" for why, names in missing.items())
+            missing.setdefault(reason, []).append(f"{name}{package}")
+    return "; ".join(f"{reason}: {', '.join(names)}" for reason, names in missing.items())

@@ -66,7 +66,7 @@ def test_every_type_can_be_mounted_without_a_layout(kind: str) -> None:
 
 
 def test_the_block_size_of_gpfs_is_fixed() -> None:
-    with pytest.raises(BadInput, match="accepted: nothing: it is fixed"):
+    with pytest.raises(BadInput, match="accepted: no layout: it is fixed"):
         commands(type="gpfs", layout={"block_size": "1M"})
 
 

@@ -1,4 +1,4 @@
-"""The scratch guard: no benchmark starts before the directory it writes in is proven."""
+"""Checks the scratch directory by the reports of the nodes, before any benchmark starts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from proofmark.site.node.probe_text import Stream, read_streams
 from proofmark.site.storage import Scratch
 
 MARGIN_PERCENT = 5
-"""A file system takes blocks and metadata beside the data itself."""
+"""What a file system needs beside the data, for blocks and metadata, in percent of the data."""
 
 
 @dataclass(frozen=True)
 class ScratchFacts:
-    """What one node says of the scratch directory.
+    """The report of one node on the scratch directory.
 
     Attributes:
-        nearest: the directory itself, or where it is missing the one above it that is there.
-        available: bytes that an ordinary user may still write, the quota of `user` included.
-        on_root: whether it lies on the device of ``/``.
-        written: ``ok``, or why `user` could not write there; None where that was not tried.
-        shared: what it read in the file that another node left for all; None where not tried.
-        layout: how new files are laid out, in the words of the file system's own tool.
+        nearest: the directory, or the nearest existing one above it.
+        available: the bytes that an ordinary user can still write, with the quota of `user`.
+        on_root: whether the directory is on the device of ``/``.
+        written: ``ok``, or why `user` could not write there; None if it was not tried.
+        shared: the content of the file that another node wrote for all; None if it was not read.
+        layout: the layout of new files, as the tool of the file system prints it.
         not_made: why the directory could not be made, if that was tried.
     """
 
@@ -50,10 +50,10 @@ class ScratchFacts:
 
 
 def read_scratch(text: str, source: str) -> list[ScratchFacts]:
-    """Read what ``scratch-probe.sh`` printed, on one node or on several after one another.
+    """Read the output of ``scratch-probe.sh`` from one node, or from several in sequence.
 
     Raises:
-        BadInput: it is not whole.
+        BadInput: the output is incomplete, or a value cannot be read.
     """
     facts = []
     for stream in read_streams(text, source):
@@ -82,24 +82,24 @@ def _facts(stream: Stream) -> ScratchFacts:
         on_root=directory["device"] == directory["root_device"],
         user=host["user"],
         written=stream.pairs("write").get("result"),
-        shared=_said(stream, "shared"),
+        shared=_section_text(stream, "shared"),
         layout=tuple(stream.lines("layout")) if "layout" in stream.sections else (),
         not_made=stream.absent.get("directory.created", ""),
     )
 
 
-def _said(stream: Stream, section: str) -> str | None:
-    """Return what stands in a section that not every probe has, or why it holds nothing."""
+def _section_text(stream: Stream, section: str) -> str | None:
+    """Return the text of an optional section, or why it is empty; None without the section."""
     if section not in stream.sections:
         return None
     return stream.absent.get(section) or " ".join(stream.lines(section))
 
 
 def _quota(lines: Iterable[str], source: str) -> list[int]:
-    """Return the bytes left of each hard limit on `source`.
+    """Return the remaining bytes of each hard limit on `source`.
 
-    ``quota -w -p`` prints: file system, KiB used (with a star if over), soft limit, hard limit, …;
-    a limit of 0 is none.
+    ``quota -w -p`` prints: file system, KiB used (with a star if over the soft limit), soft limit,
+    hard limit, …; a limit of 0 means no limit.
     """
     rows = (line.split() for line in lines)
     limits = [(row[1], row[3]) for row in rows if len(row) > 4 and row[0] == source]
@@ -111,10 +111,13 @@ def _quota(lines: Iterable[str], source: str) -> list[int]:
 def judge_scratch(
     facts: Sequence[ScratchFacts], demand: Scratch, peak_bytes: int, *, may_create: bool
 ) -> list[InputError]:
-    """Return what speaks against the scratch directory, each with the nodes that say so.
+    """Return the problems of the scratch directory, each with the nodes that report it.
 
-    `peak_bytes` is the most that the plan leaves there at one time. With `may_create` the directory
-    itself may still be missing, not the one above it.
+    Args:
+        facts: the reports of the nodes.
+        demand: what the site requires.
+        peak_bytes: the most that the plan keeps there at one time.
+        may_create: whether the directory itself may still be missing; its parent must exist.
     """
     need = math.ceil(Fraction(peak_bytes * (100 + MARGIN_PERCENT), 100))
     path = PurePosixPath(demand.path)
@@ -122,13 +125,13 @@ def judge_scratch(
     def missing(node: ScratchFacts) -> bool:
         return node.nearest not in ({f"{path}", f"{path.parent}"} if may_create else {f"{path}"})
 
-    found: list[InputError] = []
+    problems: list[InputError] = []
 
     def refuse(
         wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
     ) -> None:
         for text, nodes in _nodes_by(filter(wrong, facts), what).items():
-            found.append(InputError(demand.path, f"on {nodes}", text, accepted))
+            problems.append(InputError(demand.path, f"on {nodes}", text, accepted))
 
     refuse(
         lambda node: node.path != f"{path}",
@@ -160,7 +163,7 @@ def judge_scratch(
         lambda node: f"the device of / ({node.source})",
         "another device; is the file system mounted?",
     )
-    # Every node measures free space a moment apart: one figure, the least, for all that lack it.
+    # Nodes measure the free space at different times: all that lack space get the least value.
     least = size(min((node.available for node in facts), default=0))
     refuse(
         lambda node: node.available < need,
@@ -175,9 +178,9 @@ def judge_scratch(
     )
     systems = _nodes_by(facts, lambda node: f"{node.kind} ({node.source})")
     if len(systems) > 1:
-        told = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
-        found.append(InputError(demand.path, "", told, "one file system on all nodes"))
-    return found
+        text = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
+        problems.append(InputError(demand.path, "", text, "one file system on all nodes"))
+    return problems
 
 
 def _nodes_by(facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]) -> dict[str, str]:
@@ -189,7 +192,7 @@ def _nodes_by(facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str])
 
 
 def _without_name(node: ScratchFacts) -> str:
-    """Return why writing failed, without what differs from node to node: the test file's name."""
+    """Return why writing failed, without the name of the test file: it differs between nodes."""
     words = (node.written or "").split()
     return " ".join(word for word in words if ".proofmark-" not in word)
 
@@ -199,14 +202,19 @@ def refuse_scratch(
     facts: Sequence[ScratchFacts],
     demand: Scratch,
     user: str | None,
-    mark: str,
+    token: str,
     *,
     block_bytes: int | None = None,
 ) -> None:
-    """Judge a scratch of `run` by its nodes, in which `user` has tried to write.
+    """Check a scratch directory of `run` in which all nodes have tried to write.
 
-    `mark` is what one of them wrote for all to read. `block_bytes` is the block size for which the
-    plan takes this file system: it is looked for in what the file system's own tool told.
+    Args:
+        run: its plan has the number of bytes.
+        facts: the reports of the nodes.
+        demand: what the site requires.
+        user: the user that must have written; None: any.
+        token: the text that one node wrote for the others to read.
+        block_bytes: the block size that the tool of the file system must print; None: any.
 
     Raises:
         BadInput: the run must not start; every reason is named.
@@ -220,22 +228,22 @@ def refuse_scratch(
         mistakes.append(
             InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
         )
-    for found, blind in _nodes_by(
-        (node for node in facts if node.shared != mark),
-        lambda node: _plain(node.shared or "nothing", mark),
+    for found, nodes in _nodes_by(
+        (node for node in facts if node.shared != token),
+        lambda node: _without_token(node.shared or "nothing", token),
     ).items():
-        accepted = "what another node of the run wrote there: one file system on all nodes"
-        mistakes.append(InputError(demand.path, f"on {blind}", found, accepted))
-    for found, those in _nodes_by(
+        accepted = "the text that another node of the run wrote: one file system on all nodes"
+        mistakes.append(InputError(demand.path, f"on {nodes}", found, accepted))
+    for found, nodes in _nodes_by(
         (node for node in facts if block_bytes and node.layout),
         lambda node: " / ".join(node.layout),
     ).items():
         if f"{block_bytes}" not in found.split():
-            accepted = f"a block size of {block_bytes}, for which the plan takes it"
-            mistakes.append(InputError(demand.path, f"on {those}", found, accepted))
+            accepted = f"a block size of {block_bytes}, which the plan requires"
+            mistakes.append(InputError(demand.path, f"on {nodes}", found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
 
 
-def _plain(said: str, mark: str) -> str:
-    return said.replace(mark, "the run's mark")
+def _without_token(text: str, token: str) -> str:
+    return text.replace(token, "the run's token")

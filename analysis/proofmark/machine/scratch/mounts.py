@@ -1,7 +1,7 @@
-"""The commands by which a node mounts its scratch file system; ``file_systems.yml`` has the words.
+"""The commands that mount and stripe a scratch file system, by its type.
 
-Parallel file systems differ in how they are mounted and striped, not in what has to be proven of
-them: that is the guard's, and the same for all.
+``file_systems.yml`` has the words. What is checked of a file system is the same for all types
+(`proofmark.machine.scratch.checks`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from proofmark.site.storage import Scratch
 
 
 class FileSystemKind(StrictModel):
-    """The commands of one type of file system; a type without one cannot do that.
+    """The commands of one type of file system; an empty one is not possible for the type.
 
     Attributes:
-        mount, unmount: ``umount {point}`` is the usual way to take it away.
-        set: lays new files of the scratch directory out as the site wants.
-        get: prints how they are laid out.
+        mount, unmount: mount the file system, and unmount it.
+        set: sets the layout of new files in the scratch directory.
+        get: prints that layout.
     """
 
     mount: tuple[str, ...]
@@ -42,13 +42,13 @@ def kinds() -> Mapping[str, FileSystemKind]:
 
 
 def mount_commands(scratch: Scratch) -> dict[str, str]:
-    """Return the commands for `scratch` as quoted sh text, by what they do; empty is nothing to do.
+    """Return the commands for `scratch` as quoted sh text, by purpose; empty: nothing to do.
 
-    ``mount`` and ``unmount`` are there if the site has the kit mount, ``set`` if it lists a layout,
-    ``get`` wherever the type can tell it.
+    ``mount`` and ``unmount`` are set if the site declares a mount, ``set`` if it declares a layout,
+    ``get`` if the type has a command that prints the layout.
 
     Raises:
-        BadInput: a layout that this type cannot set, or a mount of a type that nothing is known of.
+        BadInput: the type cannot set the layout, or a mount has an unknown type.
     """
     known = kinds().get(scratch.type or "")
     commands = dict.fromkeys(("mount", "unmount", "set", "get"), "")
@@ -58,27 +58,29 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
         raise bad_input("partition.scratch", "type", found, f"to be mounted: {', '.join(kinds())}")
     if known is None:
         if scratch.layout:
-            raise _no_layout(scratch, "nothing: its type is not known here")
+            raise _no_layout(scratch, "no layout: the type is unknown")
         return commands
     words: dict[str, str] = {"path": scratch.path, "source": scratch.source or ""}
     if scratch.mount is not None:
         words["source"] = scratch.mount.source or words["source"]
         words["point"] = scratch.mount.point
         words["options"] = ",".join(scratch.mount.options) or "rw"
-        commands["mount"] = _spelt(known.mount, words)
-        commands["unmount"] = _spelt(known.unmount, words)
-    commands["get"] = _spelt(known.get, words) if _fields(known.get) <= _told(words) else ""
+        commands["mount"] = _shell_text(known.mount, words)
+        commands["unmount"] = _shell_text(known.unmount, words)
+    commands["get"] = (
+        _shell_text(known.get, words) if _fields(known.get) <= _non_empty(words) else ""
+    )
     if scratch.layout:
         settable = _fields(known.set) - set(words)
         if set(scratch.layout) != settable:
-            raise _no_layout(scratch, ", ".join(sorted(settable)) or "nothing: it is fixed")
-        commands["set"] = _spelt(
+            raise _no_layout(scratch, ", ".join(sorted(settable)) or "no layout: it is fixed")
+        commands["set"] = _shell_text(
             known.set, {**words, **{key: f"{value}" for key, value in scratch.layout.items()}}
         )
     return commands
 
 
-def _told(words: Mapping[str, str]) -> set[str]:
+def _non_empty(words: Mapping[str, str]) -> set[str]:
     return {name for name, value in words.items() if value}
 
 
@@ -87,10 +89,10 @@ def _fields(command: Sequence[str]) -> set[str]:
     return {field for field in parsed if field}
 
 
-def _spelt(command: Sequence[str], words: Mapping[str, str]) -> str:
+def _shell_text(command: Sequence[str], words: Mapping[str, str]) -> str:
     return shlex.join(word.format_map(words) for word in command)
 
 
 def _no_layout(scratch: Scratch, accepted: str) -> Exception:
-    found = f"{', '.join(scratch.layout)} of a {scratch.type or 'file system of no told type'}"
+    found = f"{', '.join(scratch.layout)} of a {scratch.type or 'file system without type'}"
     return bad_input("partition.scratch", "layout", found, accepted)

@@ -1,7 +1,7 @@
-"""The scratch directory on all the nodes of a run at once: mounted, proven, taken away.
+"""Mounts, checks and unmounts the scratch directory on all nodes of a run.
 
-`proofmark.machine.scratch.checks` judges it, `proofmark.machine.scratch.mounts` describes how a
-type is mounted, and `proofmark.machine.node_scripts` runs scripts on nodes.
+`proofmark.machine.scratch.checks` checks it, `proofmark.machine.scratch.mounts` has the commands of
+each type, and `proofmark.machine.node_scripts` runs scripts on nodes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ from proofmark.site.storage import Scratch
 
 @dataclass(frozen=True)
 class ScratchTarget:
-    """The nodes whose scratch is meant, and what is required of it.
+    """Nodes of a run, and what is required of their scratch directory.
 
     Attributes:
-        user: who runs the benchmarks; empty: who asks.
+        names: the nodes.
+        block_bytes: the required block size of the file system; None: any.
+        user: the user that runs the benchmarks; empty: the user of this process.
         may_create: whether a missing directory is made.
     """
 
@@ -51,35 +53,35 @@ class ScratchTarget:
 
     @cached_property
     def commands(self) -> Mapping[str, str]:
-        """The commands that mount the file system, lay its files out, and tell how they are."""
+        """The commands that mount the file system, and set and print the layout of its files."""
         return mount_commands(self.demand)
 
     @property
     def others(self) -> Iterator[ScratchTarget]:
-        """The further file systems that the plan writes to, which the site has mounted.
+        """The further file systems that the plan writes to; the site mounts them.
 
-        Two block sizes of GPFS are two file systems: each is of the first one's type.
+        Two block sizes of GPFS are two file systems of one type.
         """
         wanted = {step.file_system for step in self.run.plan.steps()}
-        for name, each in self.site.partition.scratches.items():
-            if name in wanted and each.path != self.site.partition.scratch.path:
-                kept = self.site.partition.scratch
-                demand = Scratch(path=each.path, type=kept.type, off_root=kept.off_root)
-                yield replace(self, demand=demand, block_bytes=each.block_bytes)
+        first = self.site.partition.scratch
+        for name, further in self.site.partition.scratches.items():
+            if name in wanted and further.path != first.path:
+                demand = Scratch(path=further.path, type=first.type, off_root=first.off_root)
+                yield replace(self, demand=demand, block_bytes=further.block_bytes)
 
     def run_on_nodes(
         self, names: Sequence[str], *scripts: Script
     ) -> tuple[dict[str, str], dict[str, NodeError]]:
-        """Run `scripts` on `names`."""
+        """Run `scripts` on `names`; return the outputs, and the nodes that failed."""
         return run_on_nodes(self.site, names, *scripts)
 
-    def lose(self, lost: Mapping[str, NodeError]) -> None:
-        """Name the nodes that are lost, as far as the budget goes."""
+    def check_budget(self, failed: Mapping[str, NodeError]) -> None:
+        """Print the nodes that failed, and refuse more than the failure budget."""
         accepted = "a node that mounts it and answers"
-        check_failure_budget(self.site, self.demand.path, len(self.names), lost, accepted)
+        check_failure_budget(self.site, self.demand.path, len(self.names), failed, accepted)
 
     def mount(self, verb: str) -> Script:
-        """Return the script that mounts, unmounts or looks, and its words."""
+        """Return the script that mounts, unmounts or only looks, and its arguments."""
         mount = self.demand.mount
         assert mount is not None
         source = self.demand.source or mount.source or ""
@@ -88,14 +90,13 @@ class ScratchTarget:
         return "scratch-mount.sh", words
 
     def probe(self, *words: str) -> Script:
-        """Return the script that looks and writes, and its words."""
+        """Return the script that reports on the directory, and its arguments."""
         user = self.site.partition.run_user or self.user
-        told = [*(("-u", user) if user else ()), *words, self.demand.path]
-        return "scratch-probe.sh", told
+        return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
 
 
 def _waiting(run: Run, mode: str) -> list[str]:
-    """Return the nodes on which steps of `mode` wait, and which have not failed to enter it."""
+    """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
     waiting = waiting_nodes(run, mode)
     return [node for node in waiting if not Journal(run.folder, node).history().failed]
 
@@ -103,7 +104,7 @@ def _waiting(run: Run, mode: str) -> list[str]:
 def nodes_of(
     opened: Run, mode: str = "", scratch_dir: str = "", *, user: str = "", may_create: bool = True
 ) -> ScratchTarget:
-    """Return the nodes of a run, or those on which steps of `mode` wait.
+    """Return the nodes of a run, or those that wait for steps of `mode`.
 
     Raises:
         BadInput: the run was planned with another directory than `scratch_dir`.
@@ -112,7 +113,7 @@ def nodes_of(
     demand = site.partition.scratch
     asked = (scratch_dir or demand.path).rstrip("/")
     if asked != demand.path.rstrip("/"):
-        accepted = f"{demand.path}: the run was planned with it"
+        accepted = f"{demand.path}, with which the run was planned"
         raise bad_input("scratch_dir", "", asked, accepted)
     names = _waiting(opened, mode) if mode else opened.plan.nodes()
     scratches = site.partition.scratches.values()
@@ -121,87 +122,102 @@ def nodes_of(
 
 
 def check(nodes: ScratchTarget) -> list[str]:
-    """Say what would be mounted where, and what speaks against the directory; change nothing."""
-    texts, lost = _seen(nodes, "look")
-    nodes.lose(lost)
-    would = _who_said(texts, "would mount")
-    if not would:
-        # Where nothing is mounted yet the directory below cannot be judged.
-        for each in (nodes, *nodes.others):
-            if each is not nodes:
-                texts, lost = _seen(each, "look")
-                each.lose(lost)
-            _refuse(each, texts.values(), may_create=nodes.may_create)
-            say(f"{each.demand.path}: nothing speaks against it; writing was not tried")
-    return would
+    """Print what would be mounted, and check the directory; change nothing.
+
+    Returns:
+        The nodes on which something would be mounted.
+    """
+    outputs, failed = _report(nodes, "look")
+    nodes.check_budget(failed)
+    would_mount = _nodes_with(outputs, "would mount")
+    if not would_mount:
+        # The directory below a mount point cannot be checked before the mount.
+        for target in (nodes, *nodes.others):
+            if target is not nodes:
+                outputs, failed = _report(target, "look")
+                target.check_budget(failed)
+            _refuse(target, outputs.values(), may_create=nodes.may_create)
+            say(f"{target.demand.path}: no problem found; writing was not tried")
+    return would_mount
 
 
 def _verify(nodes: ScratchTarget) -> list[str]:
-    """Mount what is not mounted, and prove that all nodes can use one and the same directory."""
+    """Mount what is not mounted, and verify that all nodes can use one and the same directory.
+
+    Returns:
+        The nodes on which something changed.
+    """
     if not nodes.names:
         say("no node waits for it")
         return []
     if nodes.demand.mount:
-        _remember(nodes.run, [*_remembered(nodes.run), *nodes.names])
-    texts, lost = _seen(nodes, "mount")
-    nodes.lose(lost)
-    changed = _who_said(texts, "mounted")
-    proofs: list[str] = []
-    for each in (nodes, *nodes.others):
-        if each is not nodes:
-            texts, missing = _seen(each, "look")
-            lost |= missing
-            each.lose(lost)
-        changed += _verify_one(each, texts, lost, proofs)
-    write_whole(nodes.run.files.scratch_probe, "".join(proofs))
-    _note(nodes, lost)
+        _write_mounted(nodes.run, [*_read_mounted(nodes.run), *nodes.names])
+    outputs, failed = _report(nodes, "mount")
+    nodes.check_budget(failed)
+    changed = _nodes_with(outputs, "mounted")
+    reports: list[str] = []
+    for target in (nodes, *nodes.others):
+        if target is not nodes:
+            outputs, further = _report(target, "look")
+            failed |= further
+            target.check_budget(failed)
+        changed += _verify_one(target, outputs, failed, reports)
+    write_whole(nodes.run.files.scratch_probe, "".join(reports))
+    _journal(nodes, failed)
     return changed
 
 
 def _verify_one(
     nodes: ScratchTarget,
-    texts: Mapping[str, str],
-    lost: dict[str, NodeError],
-    proofs: list[str],
+    outputs: Mapping[str, str],
+    failed: dict[str, NodeError],
+    reports: list[str],
 ) -> list[str]:
-    """Prove one directory on the nodes that have told of it in `texts`."""
-    _refuse(nodes, texts.values(), may_create=nodes.may_create)
-    # GPFS tells its block size by the name of what is mounted, which the site need not say.
-    (source,) = {each.source for each in _facts(texts.values())}
+    """Verify one directory on the nodes of `outputs`; return the nodes on which it changed.
+
+    Nodes that fail are added to `failed`, and the reports of the others to `reports`.
+    """
+    _refuse(nodes, outputs.values(), may_create=nodes.may_create)
+    # The tool of GPFS needs the name of the device, which the site need not declare.
+    (source,) = {each.source for each in _facts(outputs.values())}
     demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source})
     nodes = replace(nodes, demand=demand)
 
-    # A name of this time only: of one that was there before a node may remember what is gone.
-    first, mark = next(iter(texts)), f"{nodes.run.id}-{secrets.token_hex(4)}"
-    layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
-    told = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
+    # A new name each time: a node may have cached the content of a file that was removed.
+    first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(4)}"
+    set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
+    get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = ("-c",) if nodes.may_create else ()
-    made, gone = nodes.run_on_nodes([first], nodes.probe(*create, "-k", mark, *layout, *told))
-    changed = _who_said(made, "created") + _who_said(made, "set")
+    made, failed_to_make = nodes.run_on_nodes(
+        [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
+    )
+    changed = _nodes_with(made, "created") + _nodes_with(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    written, blind = nodes.run_on_nodes(list(texts), nodes.probe("-w", *create, "-r", mark, *told))
-    changed += _who_said(written, "created")
-    nodes.run_on_nodes([first], nodes.probe("-d", mark))
-    lost |= gone | blind
-    nodes.lose(lost)
+    written, failed_to_write = nodes.run_on_nodes(
+        list(outputs), nodes.probe("-w", *create, "-r", token, *get_layout)
+    )
+    changed += _nodes_with(written, "created")
+    nodes.run_on_nodes([first], nodes.probe("-d", token))
+    failed |= failed_to_make | failed_to_write
+    nodes.check_budget(failed)
     user = nodes.site.partition.run_user
     refuse_scratch(
-        nodes.run, _facts(written.values()), demand, user, mark, block_bytes=nodes.block_bytes
+        nodes.run, _facts(written.values()), demand, user, token, block_bytes=nodes.block_bytes
     )
-    proofs += written.values()
-    say(f"{demand.path}: proven on {len(written)} of {len(nodes.names)} nodes")
+    reports += written.values()
+    say(f"{demand.path}: verified on {len(written)} of {len(nodes.names)} nodes")
     return changed
 
 
 def _unmount(nodes: ScratchTarget) -> list[str]:
-    """Take away what this run mounted, and nothing else."""
-    names = _remembered(nodes.run)
+    """Unmount what this run mounted; return the nodes on which something was unmounted."""
+    names = _read_mounted(nodes.run)
     if not names or not nodes.demand.mount:
         return []
-    texts, lost = nodes.run_on_nodes(names, nodes.mount("unmount"))
-    _remember(nodes.run, lost)
-    nodes.lose(lost)
-    return _who_said(texts, "unmounted")
+    outputs, failed = nodes.run_on_nodes(names, nodes.mount("unmount"))
+    _write_mounted(nodes.run, failed)
+    nodes.check_budget(failed)
+    return _nodes_with(outputs, "unmounted")
 
 
 VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
@@ -211,31 +227,32 @@ VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
 }
 
 
-def _seen(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
+def _report(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
+    """Mount the file system or only look, then report on the directory."""
     first = [nodes.mount(verb)] if nodes.demand.mount else []
     return nodes.run_on_nodes(nodes.names, *first, nodes.probe())
 
 
-def _who_said(texts: Mapping[str, str], word: str) -> list[str]:
-    """Say what the nodes did in that word, and return who did."""
-    said: dict[str, list[str]] = {}
-    for node, text in texts.items():
+def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
+    """Print the lines of `fact`, and return the nodes that printed one."""
+    nodes_by_line: dict[str, list[str]] = {}
+    for node, text in outputs.items():
         for line in text.splitlines():
-            if line.startswith(f"| {word}: "):
-                said.setdefault(line.removeprefix("| "), []).append(node)
-    for line, those in said.items():
-        say(f"{folded(those)}: {line}")
-    return sorted({node for those in said.values() for node in those})
+            if line.startswith(f"| {fact}: "):
+                nodes_by_line.setdefault(line.removeprefix("| "), []).append(node)
+    for line, nodes in nodes_by_line.items():
+        say(f"{folded(nodes)}: {line}")
+    return sorted({node for nodes in nodes_by_line.values() for node in nodes})
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
     peak = nodes.run.plan.totals.scratch_peak_bytes
-    if wrong := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
-        raise BadInput(*wrong)
+    if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
+        raise BadInput(*problems)
 
 
 def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
-    """Read what nodes said of the directory, behind what they said of the mount."""
+    """Read the reports on the directory; the lines of the mount are before them."""
     return [
         node
         for text in texts
@@ -243,23 +260,24 @@ def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
     ]
 
 
-def _note(nodes: ScratchTarget, lost: Mapping[str, NodeError]) -> None:
-    """Note in the journals which nodes may not run a step for want of a scratch."""
+def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
+    """Write into the journals which nodes must not run a step, because they have no scratch."""
     for node in nodes.names:
         log = Journal(nodes.run.folder, node)
-        if node in lost:
-            log.result("scratch", missing=str(lost[node]))
+        if node in failed:
+            log.result("scratch", missing=str(failed[node]))
         elif log.path.exists() and log.history().no_scratch:
             log.result("scratch")
 
 
-def _remembered(opened: Run) -> list[str]:
+def _read_mounted(opened: Run) -> list[str]:
+    """Return the nodes on which this run may have mounted the file system."""
     try:
-        told: list[str] = json.loads(opened.files.mounted.read_text())
+        sets: list[str] = json.loads(opened.files.mounted.read_text())
     except FileNotFoundError:
         return []
-    return unfold(told)
+    return unfold(sets)
 
 
-def _remember(opened: Run, names: Iterable[str]) -> None:
+def _write_mounted(opened: Run, names: Iterable[str]) -> None:
     write_whole(opened.files.mounted, json.dumps(fold(dict.fromkeys(names))) + "\n")
