@@ -1,4 +1,4 @@
-"""The trace of calls: what it has of each, and what it never has."""
+"""The trace of calls: what it contains of a call, and what it never contains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from tests.fixtures.kit import make_kit
 
 from proofmark.cli.main import main
 from proofmark.common.command import TRACE, run_command
+from proofmark.common.signals import stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
+from proofmark.machine.node_commands import run_commands
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware
@@ -56,6 +58,23 @@ def test_a_call_that_fails_is_traced_with_its_error(
     assert f": {error.__name__} after " in caplog.messages[0]
 
 
+def test_each_command_of_a_node_is_traced(caplog: pytest.LogCaptureFixture) -> None:
+    commands = {
+        "n1": ["sh", "-c", "exit 3", "n1"],
+        "n2": ["sh", "-c", "sleep 60", "n2"],
+        "n3": ["/no/such/program", "n3"],
+    }
+    with caplog.at_level(logging.INFO, "proofmark.trace"), stop_signals() as signals:
+        run_commands(commands, "secret input", timeout_s=0.5, at_once=3, signals=signals)
+    expected = (
+        r"/no/such/program n3: FileNotFoundError after 0\.\d{3} s",
+        r"sh -c 'exit 3' n1: exit code 3 after 0\.\d{3} s",
+        r"sh -c 'sleep 60' n2: TimeoutExpired after [0-9.]+ s",
+    )
+    assert len(caplog.messages) == 3
+    assert all(map(re.fullmatch, expected, sorted(caplog.messages)))
+
+
 def test_without_the_option_nothing_is_traced(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["sh", "-c", "exit 0"])
     assert capsys.readouterr().err == ""
@@ -85,7 +104,7 @@ def test_the_option_writes_the_trace_into_the_run(
     assert traced in capsys.readouterr().err
 
 
-def test_a_run_whose_trace_is_a_link_is_worked_on_without_one(
+def test_a_run_whose_trace_is_a_link_gets_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_kit(tmp_path / "kit").run()
@@ -99,14 +118,16 @@ def test_a_run_whose_trace_is_a_link_is_worked_on_without_one(
     assert "sh -s: exit code 0" in messages
 
 
-def test_words_of_others_cannot_write_lines_of_the_trace(caplog: pytest.LogCaptureFixture) -> None:
+def test_control_characters_of_a_command_do_not_reach_the_trace(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.INFO, "proofmark.trace"):
         run_command(["sh", "-c", ":", "n1\n2026-01-01 ssh n2: exit code 0\x1b[2J"])
     (line,) = caplog.messages
     assert line.isprintable()
 
 
-def test_a_signed_run_stays_as_it_was_signed(tmp_path: Path) -> None:
+def test_a_signed_run_gets_no_trace(tmp_path: Path) -> None:
     run = make_kit(tmp_path).run()
     (run.folder / SIGNATURE).write_text("signature\n")
     assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0

@@ -1,4 +1,4 @@
-"""Steps that nodes measure by themselves: planned once, staged once, read a node at a time."""
+"""Steps that each node measures alone: planned once, one script, results by node."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run_of(kit: Kit, hosts: tuple[str, ...] = HOSTS) -> Run:
 
 
 def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> None:
-    """Write what a node leaves in a folder of a step."""
+    """Write the files of a node into a folder of a step."""
     path = run.folder / "steps" / step.id / folder
     path.mkdir(parents=True, exist_ok=True)
     when = {"start": "", "end": "", "seconds": 1.0, "host": host, "timed_out": False}
@@ -80,7 +80,7 @@ def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> N
     (path / "rc").write_text("0\n")
 
 
-def test_one_step_stands_for_all_the_nodes(kit: Kit) -> None:
+def test_one_step_has_all_nodes(kit: Kit) -> None:
     made = planned(kit)
     (step,) = made.steps()
     assert step.instances() == {host: [host] for host in HOSTS}
@@ -89,7 +89,7 @@ def test_one_step_stands_for_all_the_nodes(kit: Kit) -> None:
     assert len(json.dumps(many.model_dump(mode="json"))) < 3000
 
 
-def test_a_single_node_is_an_ordinary_step(kit: Kit) -> None:
+def test_a_single_node_has_a_step_of_scope_job(kit: Kit) -> None:
     (step,) = planned(kit, hosts=("localhost",)).steps()
     assert (step.scope, step.nodes) == ("job", ["localhost"])
 
@@ -110,7 +110,7 @@ def test_pairings_are_disjoint_and_every_node_has_two(count: int) -> None:
     assert all(len(set(others)) == 2 for others in met.values())
 
 
-def test_a_site_that_limits_jobs_gets_several_of_them(kit: Kit) -> None:
+def test_a_limit_of_nodes_per_job_makes_several_jobs(kit: Kit) -> None:
     site = kit.site(hosts=HOSTS)
     partition = site.partition.model_copy(update={"nodes_per_job": 3})
     planned(kit)
@@ -120,7 +120,7 @@ def test_a_site_that_limits_jobs_gets_several_of_them(kit: Kit) -> None:
 
 
 @pytest.mark.parametrize(("most", "sizes"), [(3, [1, 2]), (None, [1, 2, 4])])
-def test_no_job_of_nodes_that_work_together_is_larger_than_the_site_allows(
+def test_a_job_of_several_nodes_respects_the_limit_of_nodes(
     kit: Kit, most: int | None, sizes: list[int]
 ) -> None:
     kit.case(suites={"quick": {"sweep": {"size": 1, "nodes": "{doubling(1, nodes)}"}}})
@@ -132,12 +132,12 @@ def test_no_job_of_nodes_that_work_together_is_larger_than_the_site_allows(
         kit.benchmarks(), "quick", site.model_copy(update={"partition": partition}), machine
     )
     assert [len(step.nodes) for step in made.steps()] == sizes
-    told = ["fake: more than 3 nodes together: nodes_per_job"]
-    assert made.left_out == (told if most else [])
+    reason = "fake: more than 3 nodes together: nodes_per_job"
+    assert made.left_out == ([reason] if most else [])
 
 
 @pytest.mark.parametrize("scope", ["job", "each-pair"])
-def test_two_nodes_together_are_refused_where_a_job_may_have_one(kit: Kit, scope: str) -> None:
+def test_two_nodes_are_refused_if_a_job_may_have_one(kit: Kit, scope: str) -> None:
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": 2}}})
     site = kit.site(hosts=HOSTS)
     partition = site.partition.model_copy(update={"nodes_per_job": 1})
@@ -155,23 +155,23 @@ def test_plan_json_folds_nodes_and_reads_back(kit: Kit, tmp_path: Path) -> None:
 
 @pytest.fixture
 def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run whose scheduler heads jobs of several nodes, as "none" does not."""
+    """Return a run whose scheduler accepts jobs of several nodes; "none" does not."""
     monkeypatch.setattr(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
     return run_of(kit)
 
 
-def test_a_node_measures_itself_in_its_own_folder(staged: Run) -> None:
+def test_each_node_writes_into_its_folder(staged: Run) -> None:
     (step,) = staged.plan.steps()
     script = staged.folder / "steps" / step.id / "run.sh"
     subprocess.run(["sh", str(script)], check=True, stdin=subprocess.DEVNULL)
-    own = script.parent / HERE
-    assert (own / "rc").read_text() == "0\n"
-    assert "rate 100" in (own / "stdout").read_text()
+    folder = script.parent / HERE
+    assert (folder / "rc").read_text() == "0\n"
+    assert "rate 100" in (folder / "stdout").read_text()
     assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
-    found = judge_run(staged).coverage
-    assert (found.expected, found.measured) == (4, 1)
+    coverage = judge_run(staged).coverage
+    assert (coverage.expected, coverage.measured) == (4, 1)
 
 
 @pytest.mark.parametrize(("absent", "measures"), [("node1", False), ("node10", True)])
@@ -192,7 +192,7 @@ def test_a_pair_is_not_measured_without_its_other_node(
 
 @pytest.mark.fault("mode-unproven")
 @pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
-def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
+def test_the_others_measure_without_a_node_of_unverified_mode(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
     monkeypatch.setattr(
@@ -202,19 +202,19 @@ def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
 
     def submit(self: object, script: Path, request: Request) -> str:
         submitted.append(script.read_text())
-        raise SchedulerError("enough is known")
+        raise SchedulerError("refused by the test")
 
     monkeypatch.setattr(NoScheduler, "submit", submit)
     nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
-    run, said = run_of(kit), list[str]()
+    run, messages = run_of(kit), list[str]()
     lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
     monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: lacking)
-    execute(run, "none", said.append)
+    execute(run, "none", messages.append)
     (stopped, *others) = judge_run(run).coverage.stopped
     if scope == "job":
         assert submitted == []
-        assert "NOT RUN: node2: NOT_APPLIED" in said[0]
+        assert "NOT RUN: node2: NOT_APPLIED" in messages[0]
         assert "its nodes are not available: node2: NOT_APPLIED: MemoryMode=Cache" in stopped
         return
     (script,) = submitted
@@ -222,7 +222,7 @@ def test_a_node_without_proof_of_its_mode_keeps_no_other_from_measuring(
     assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
     assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
     monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: {})  # the control
-    execute(run, "none", said.append)
+    execute(run, "none", messages.append)
     assert "\nNODES=4\n" in submitted[1]
 
 
@@ -240,9 +240,9 @@ def test_a_node_without_a_result_is_named(staged: Run) -> None:
 
 
 @pytest.mark.fault("folder-of-another-node")
-def test_a_figure_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
+def test_a_value_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
     (step,) = staged.plan.steps()
-    wrong = {"node2": "node10", "node10": "node2"}  # as a list sorted as text would have it
+    wrong = {"node2": "node10", "node10": "node2"}  # the order of names sorted as text
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, wrong.get(host, host), rate=number + 1)
     by_node = {result.record.node: result for result in judge_run(staged).results}
@@ -250,11 +250,11 @@ def test_a_figure_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
     assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, host, rate=number + 1)
-    figures = {each.record.node: each.record.value for each in judge_run(staged).results}
-    assert figures == {host: number + 1 for number, host in enumerate(HOSTS)}
+    values = {each.record.node: each.record.value for each in judge_run(staged).results}
+    assert values == {host: number + 1 for number, host in enumerate(HOSTS)}
 
 
-def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
+def test_a_repeat_on_one_node_counts_only_for_that_node(staged: Run) -> None:
     (step,) = staged.plan.steps()
     for host in HOSTS:
         measured(staged, step, host, host)
@@ -264,7 +264,7 @@ def test_a_step_run_again_on_one_node_counts_there_alone(staged: Run) -> None:
     assert values["node2"] == (100,)
 
 
-def test_a_pair_is_told_by_both_its_names(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_has_the_names_of_both_nodes(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )

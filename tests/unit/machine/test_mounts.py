@@ -1,4 +1,4 @@
-"""The commands that mount a scratch file system and lay it out; the script that runs them."""
+"""The commands that mount a scratch file system and set its layout; the script that runs them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def commands(**changes: Any) -> dict[str, str]:
     return mount_commands(Scratch.model_validate(kept))
 
 
-def test_lustre() -> None:
+def test_the_commands_of_lustre() -> None:
     assert commands() == {
         "mount": "mount -t lustre -o flock,noatime mgs@o2ib:/fs /PFS",
         "unmount": "umount /PFS",
@@ -41,9 +41,8 @@ def test_lustre() -> None:
     }
 
 
-def test_what_is_only_checked_is_not_mounted_but_its_layout_is_told() -> None:
-    said = commands(mount=None, layout=None)
-    assert said == {
+def test_a_file_system_that_the_site_mounts_has_only_the_command_that_prints_its_layout() -> None:
+    assert commands(mount=None, layout=None) == {
         "mount": "",
         "unmount": "",
         "set": "",
@@ -52,17 +51,17 @@ def test_what_is_only_checked_is_not_mounted_but_its_layout_is_told() -> None:
 
 
 def test_a_name_with_a_blank_stays_one_word() -> None:
-    said = commands(source="mgs:/my fs", path="/PFS/a b")
-    assert "'mgs:/my fs' /PFS" in said["mount"]
-    assert said["set"].endswith("'/PFS/a b'")
+    made = commands(source="mgs:/my fs", path="/PFS/a b")
+    assert "'mgs:/my fs' /PFS" in made["mount"]
+    assert made["set"].endswith("'/PFS/a b'")
 
 
 @pytest.mark.parametrize("kind", kinds())
 def test_every_type_can_be_mounted_without_a_layout(kind: str) -> None:
-    said = commands(type=kind, layout=None)
-    assert "/PFS" in said["mount"]
-    assert said["unmount"]
-    assert "{" not in "".join(said.values())
+    made = commands(type=kind, layout=None)
+    assert "/PFS" in made["mount"]
+    assert made["unmount"]
+    assert "{" not in "".join(made.values())
 
 
 def test_the_block_size_of_gpfs_is_fixed() -> None:
@@ -70,12 +69,12 @@ def test_the_block_size_of_gpfs_is_fixed() -> None:
         commands(type="gpfs", layout={"block_size": "1M"})
 
 
-def test_half_a_layout_is_refused() -> None:
+def test_an_incomplete_layout_is_refused() -> None:
     with pytest.raises(BadInput, match="accepted: stripe_count, stripe_size"):
         commands(layout={"stripe_count": 8})
 
 
-def test_unknown_type() -> None:
+def test_an_unknown_type_is_refused() -> None:
     with pytest.raises(BadInput, match="'lustr', did you mean 'lustre'"):
         commands(type="lustr", layout=None)
 
@@ -88,7 +87,7 @@ def test_unknown_type() -> None:
         ({"path": "/PFSX/acceptance"}, "does not lie under the mount point"),
     ],
 )
-def test_a_mount_that_could_not_be_told_from_another(changes: dict[str, Any], says: str) -> None:
+def test_a_mount_that_is_not_unique_is_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         commands(**changes)
 
@@ -106,18 +105,16 @@ def test_another_source_is_refused() -> None:
 
 
 class Node:
-    """A mount namespace of its own, with a host name of its own, in which scripts run."""
+    """A mount namespace with a host name, in which scripts run."""
 
     def __init__(self, name: str, folder: Path, holder: int) -> None:
         self.name, self.folder, self._holder = name, folder, holder
 
-    def run(
-        self, *command: str | Path, queue_timeout_s: int = 30
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str | Path, wait_s: int = 30) -> subprocess.CompletedProcess[str]:
         enter = ["nsenter", "--mount", "--uts", "-t", str(self._holder)]
         notes = {
             "PROOFMARK_NOTES": f"{self.folder}/notes-{self.name}",
-            "PROOFMARK_WAIT_S": f"{queue_timeout_s}",
+            "PROOFMARK_WAIT_S": f"{wait_s}",
             "PATH": "/usr/sbin:/usr/bin",
         }
         return subprocess.run([*enter, *command], capture_output=True, text=True, env=notes)
@@ -128,11 +125,11 @@ class Node:
         point: Path,
         command: str = "",
         kind: str = "tmpfs",
-        queue_timeout_s: int = 30,
+        wait_s: int = 30,
     ) -> tuple[int, str]:
         source = "none"
         script = ["sh", f"{FILES}/scratch-mount.sh", verb, f"{point}", kind, source, command]
-        done = self.run(*script, queue_timeout_s=queue_timeout_s)
+        done = self.run(*script, wait_s=wait_s)
         return done.returncode, done.stdout + done.stderr
 
     def probe(self, *options: str) -> ScratchFacts:
@@ -150,7 +147,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
 
 @pytest.mark.root
 class TestScript:
-    def test_mounts_once_and_puts_back(self, nodes: list[Node], tmp_path: Path) -> None:
+    def test_it_mounts_once_and_unmounts(self, nodes: list[Node], tmp_path: Path) -> None:
         node, point = nodes[0], tmp_path / "pfs"
         command = f"mount -t tmpfs none {point}"
         assert node.mount("look", point) == (0, f"| would mount: tmpfs (none) on {point}\n")
@@ -161,7 +158,7 @@ class TestScript:
         assert not point.exists()
         assert node.mount("unmount", point, "false")[0] == 0
 
-    def test_what_somebody_else_mounted_stays(self, nodes: list[Node], tmp_path: Path) -> None:
+    def test_a_mount_of_another_user_stays(self, nodes: list[Node], tmp_path: Path) -> None:
         node, point = nodes[0], tmp_path / "pfs"
         point.mkdir()
         node.run("mount", "-t", "tmpfs", "none", point)
@@ -169,25 +166,29 @@ class TestScript:
         assert "left: not mounted by this kit" in node.mount("unmount", point, "umount -l /")[1]
         assert node.probe(f"{point}").kind == "tmpfs"
 
-    def test_another_file_system_there_is_refused(self, nodes: list[Node], tmp_path: Path) -> None:
+    def test_another_file_system_at_the_mount_point_is_refused(
+        self, nodes: list[Node], tmp_path: Path
+    ) -> None:
         node, point = nodes[0], tmp_path / "pfs"
         point.mkdir()
         node.run("mount", "-t", "tmpfs", "other", point)
-        code, said = node.mount("mount", point, f"mount -t tmpfs none {point}")
+        code, output = node.mount("mount", point, f"mount -t tmpfs none {point}")
         assert code == 1
-        assert said == f"n1: {point}: found tmpfs other; accepted: tmpfs none, or nothing mounted\n"
+        assert (
+            output == f"n1: {point}: found tmpfs other; accepted: tmpfs none, or nothing mounted\n"
+        )
 
     @pytest.mark.fault("mount-fails")
     @pytest.mark.parametrize("command", ["echo no such target >&2; exit 5", "true"])
     def test_a_failed_mount_leaves_no_directory(
         self, nodes: list[Node], tmp_path: Path, command: str
     ) -> None:
-        """The control is `test_mounts_once_and_puts_back`."""
+        """The control is `test_it_mounts_once_and_unmounts`."""
         node, point = nodes[0], tmp_path / "pfs"
-        code, said = node.mount("mount", point, command, queue_timeout_s=1)
+        code, output = node.mount("mount", point, command, wait_s=1)
         assert code == 1
-        assert ("no such target" in said) == ("echo" in command)
-        assert ("nothing is mounted after 1 s" in said) == (command == "true")
+        assert ("no such target" in output) == ("echo" in command)
+        assert ("nothing is mounted after 1 s" in output) == (command == "true")
         assert not point.exists()
 
     @pytest.mark.fault("another-file-system")
@@ -195,7 +196,7 @@ class TestScript:
     def test_one_file_system_on_all_nodes(
         self, nodes: list[Node], tmp_path: Path, same: bool
     ) -> None:
-        """Type, source and size of two tmpfs are alike; only the file tells them apart."""
+        """Type, source and size of two tmpfs are equal; only the file differs."""
         scratch = tmp_path / "scratch"
         scratch.mkdir()
         if not same:
@@ -208,16 +209,18 @@ class TestScript:
         nodes[0].probe("-d", "mark", f"{scratch}")
         assert list(scratch.iterdir()) == []
 
-    def test_layout_is_set_once_and_told(self, nodes: list[Node], tmp_path: Path) -> None:
-        told = tmp_path / "layout"
-        told.write_text("stripe_count: 1\n")
-        options = ["-g", f"cat {told}", "-s", f"echo stripe_count: 8 >{told}", f"{tmp_path}"]
+    def test_the_layout_is_set_once_and_printed(self, nodes: list[Node], tmp_path: Path) -> None:
+        file = tmp_path / "layout"
+        file.write_text("stripe_count: 1\n")
+        options = ["-g", f"cat {file}", "-s", f"echo stripe_count: 8 >{file}", f"{tmp_path}"]
         first = nodes[0].run("sh", FILES / "scratch-probe.sh", *options).stdout
         again = nodes[0].run("sh", FILES / "scratch-probe.sh", *options).stdout
         assert ("| set: " in first, "| set: " in again) == (True, False)
         (facts,) = read_scratch(again, "probe")
         assert facts.layout == ("stripe_count: 8",)
 
-    def test_why_a_layout_cannot_be_told(self, nodes: list[Node], tmp_path: Path) -> None:
-        said = nodes[0].run("sh", FILES / "scratch-probe.sh", "-g", "lfs-of-nobody", f"{tmp_path}")
-        assert "! layout: sh: 1: lfs-of-nobody: not found" in said.stdout
+    def test_the_reason_is_printed_if_a_layout_cannot_be_read(
+        self, nodes: list[Node], tmp_path: Path
+    ) -> None:
+        done = nodes[0].run("sh", FILES / "scratch-probe.sh", "-g", "no-such-lfs", f"{tmp_path}")
+        assert "! layout: sh: 1: no-such-lfs: not found" in done.stdout

@@ -1,4 +1,4 @@
-"""The scratch directory on all nodes of a run: three nodes with mounts and names of their own."""
+"""The scratch directory on all nodes of a run: three nodes, each with its mounts and host name."""
 
 from __future__ import annotations
 
@@ -27,33 +27,38 @@ from proofmark.site.storage import FileSystem, Scratch
 pytestmark = pytest.mark.root
 NODES = ("n1", "n2", "n3")
 REACH = """#!/bin/sh
-# ssh into a namespace: a process that is not there is a node without power.
+# Enters the namespace of a node; without its process the node is without power.
 pid=$(cat {folder}/$1.pid) && [ -d /proc/$pid ] || {{ echo "no route to host" >&2; exit 255; }}
 export PATH={folder}/bin:$PATH PROOFMARK_NOTES={folder}/notes-$1 NODE=$1
 [ ! -e {folder}/$1.mounts ] || export PROOFMARK_MOUNTS={folder}/$1.mounts
 exec nsenter --mount --uts --net -t $pid {squash} sh -s
 """
 SQUASHED = "setpriv --bounding-set=-dac_override,-dac_read_search,-chown,-fowner"
-"""Root as a file system that squashes it treats it: nobody special."""
+"""The command as root without the rights of root, as under root squash."""
 
 
 @dataclass
 class World:
-    """A run on three nodes; `table` gives them tables of mounts that are files."""
+    """Three nodes, and a run on them."""
 
     folder: Path
     holders: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
     stack: ExitStack = field(default_factory=ExitStack)
 
     def start(self, *, table: bool = False, squash: str = "", network: str = "") -> None:
-        """Start the nodes; `network` is a process whose network they share."""
+        """Start the nodes.
+
+        Args:
+            table: whether a file is the table of mounts of each node.
+            squash: a command before the shell of each node.
+            network: the id of a process whose network they share.
+        """
         (self.folder / "bin").mkdir()
         script = self.folder / "reach.sh"
         script.write_text(REACH.format(folder=self.folder, squash=squash))
         for node in NODES:
-            there = ["nsenter", "--net", "-t", network] if network else []
-            holder = self.stack.enter_context(namespace(node, *there))
+            enter = ["nsenter", "--net", "-t", network] if network else []
+            holder = self.stack.enter_context(namespace(node, *enter))
             self.holders[node] = holder
             (self.folder / f"{node}.pid").write_text(f"{holder.pid}")
             if table:
@@ -107,7 +112,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
-    """Do it as the command line would; return the nodes on which something changed."""
+    """Run `proofmark scratch`; return the nodes on which something changed."""
     usual = {"mode": None, "scratch_dir": None, "user": None, "existing": False}
     options = Namespace(**{"verb": verb, "folder": run.folder, **usual, **more})
     assert command.run(options) == 0
@@ -115,7 +120,7 @@ def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) ->
     return changed
 
 
-def test_proven_on_all_nodes_and_left_empty(
+def test_a_directory_is_verified_on_all_nodes_and_left_empty(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The control of the faults below."""
@@ -140,7 +145,7 @@ def refusal(run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> str:
 def test_one_node_sees_another_file_system(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A tmpfs on each node: type, source and size are alike, the file that n1 left is not there."""
+    """A tmpfs on each node: type, source and size are equal, but the file of n1 is missing."""
     world.start()
     point = world.folder / "scratch"
     point.mkdir()
@@ -153,8 +158,10 @@ def test_one_node_sees_another_file_system(
 
 @pytest.mark.fault("scratch-root-squash")
 @pytest.mark.parametrize("user", [None, "nobody"])
-def test_root_squash(world: World, capsys: pytest.CaptureFixture[str], user: str | None) -> None:
-    """Root may not write there; whoever owns it may."""
+def test_a_directory_that_squashes_root_is_refused_for_root(
+    world: World, capsys: pytest.CaptureFixture[str], user: str | None
+) -> None:
+    """Root must not write there; the owner may."""
     world.start(squash=SQUASHED)
     point = world.folder / "scratch"
     point.mkdir(mode=0o755)
@@ -173,7 +180,9 @@ def test_root_squash(world: World, capsys: pytest.CaptureFixture[str], user: str
 
 @pytest.mark.fault("scratch-full")
 @pytest.mark.parametrize("how", ["room", "full"])
-def test_full(world: World, capsys: pytest.CaptureFixture[str], how: str) -> None:
+def test_a_directory_without_space_is_refused(
+    world: World, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
     world.start()
     point = world.folder / "scratch"
     point.mkdir()
@@ -191,7 +200,7 @@ def test_full(world: World, capsys: pytest.CaptureFixture[str], how: str) -> Non
 
 
 @pytest.mark.fault("scratch-read-only")
-def test_read_only(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_only_directory_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.start()
     point = world.folder / "scratch"
     point.mkdir()
@@ -209,7 +218,7 @@ if [ -e "$folder/broken-$NODE" ]; then
     echo "mount.lustre: No such target" >&2
     exit 5
 fi
-# These nodes share a root disk: another one may have taken the directory away, and none may now.
+# The nodes share a root disk: another one may have removed the directory; now none may.
 until mkdir -p "$6" && : >"$6/.fs-$NODE"; do :; done 2>/dev/null
 echo "$5 $6 lustre rw,$4 0 0" >>"$PROOFMARK_MOUNTS"
 """
@@ -243,7 +252,7 @@ def tables(world: World) -> list[bool]:
     return ["lustre" in (world.folder / f"{node}.mounts").read_text() for node in NODES]
 
 
-def test_lustre_mounted_striped_and_taken_away(
+def test_lustre_is_mounted_striped_and_unmounted(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.start(table=True)
@@ -257,16 +266,18 @@ def test_lustre_mounted_striped_and_taken_away(
     assert tables(world) == [False, False, True]
     assert act("verify", run, capsys) == ["n[1-2]"]
     assert tables(world) == [True] * 3
-    told = run.files.scratch_probe.read_text()
-    assert told.count("| stripe_count: 8 stripe_size: 1M") == 3
+    reports = run.files.scratch_probe.read_text()
+    assert reports.count("| stripe_count: 8 stripe_size: 1M") == 3
     assert act("verify", run, capsys) == []
-    assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 somebody else had mounted it"
+    assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 another user had mounted it"
     assert tables(world) == [False, False, True]
     assert act("unmount", run, capsys) == []
 
 
-def test_mounted_again_after_a_reset(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """A reset empties the table of mounts, and /run with our note."""
+def test_a_node_mounts_again_after_a_reset(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reset empties the table of mounts, and /run with the note."""
     world.start(table=True)
     run = world.run(lustre(world))
     act("verify", run, capsys)
@@ -277,10 +288,10 @@ def test_mounted_again_after_a_reset(world: World, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.fault("mount-fails")
-def test_a_mount_that_fails_and_leaves_a_directory(
+def test_a_failed_mount_that_leaves_a_directory_is_refused(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On n2 nothing is mounted, and what the tool left on the root disk is not taken for it."""
+    """On n2 nothing is mounted; the directory that the tool left on the root disk is not used."""
     world.start(table=True)
     run = world.run(lustre(world))
     (world.folder / "broken-n2").touch()
@@ -294,7 +305,7 @@ def test_a_mount_that_fails_and_leaves_a_directory(
 def test_a_node_within_the_budget_is_left_out(
     world: World, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    """No step runs on it until its scratch is proven; the others go."""
+    """No step runs on it until its scratch is verified; the others are verified."""
     world.start(table=True)
     (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
     run = world.run(lustre(world), max_failures=1)
@@ -313,7 +324,7 @@ def test_a_node_within_the_budget_is_left_out(
         assert proven(run.folder, NODES, "m") == {}
 
 
-def test_without_a_budget_a_dead_node_ends_it(
+def test_without_a_budget_a_dead_node_is_refused(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The control of the test above."""
@@ -329,7 +340,7 @@ def test_without_a_budget_a_dead_node_ends_it(
 def test_two_block_sizes_of_gpfs_are_two_file_systems(
     world: World, capsys: pytest.CaptureFixture[str], real: int
 ) -> None:
-    """As P4 takes them: the plan's steps name both, and each has the size that they say."""
+    """As P4 uses them: the steps of the plan name both, and each has the declared size."""
     world.start(table=True)
     small, large = (f"{world.folder}/{name}" for name in ("small", "large"))
     Path(small).mkdir()
@@ -346,12 +357,12 @@ def test_two_block_sizes_of_gpfs_are_two_file_systems(
         FileSystem(name="gpfs-512k", path=f"{small}/runs", block_bytes=524288),
     ]
     run = world.run(demand, {"file_system": "{file_systems}"}, file_systems=systems)
-    told = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
-    assert told == {1048576, 524288}
+    sizes = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
+    assert sizes == {1048576, 524288}
     if real == 524288:
         assert act("verify", run, capsys) == ["n[1-3]"]
         assert run.files.scratch_probe.read_text().count("-B 1048576") == 3
-        assert act("unmount", run, capsys) == ["n[1-3]"], "the other one is the site's"
+        assert act("unmount", run, capsys) == ["n[1-3]"], "the site mounts the other one"
     else:
         text = refusal(run, capsys)
         assert "-B 262144" in text and "accepted: a block size of 524288" in text
@@ -379,7 +390,7 @@ gluster --mode=script volume start squashed
 echo up
 exec sleep 600
 """
-"""Two volumes of one brick each; it listens on no loopback address, so it has a network."""
+"""Two volumes of one brick each. GlusterFS refuses a loopback address, so it has a network."""
 
 
 @pytest.fixture
@@ -414,14 +425,16 @@ def gluster_demand(world: World, volume: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.fault("scratch-root-squash")
-def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """Mounted on three nodes, written on one and read on all; then one that squashes root."""
+def test_glusterfs_is_mounted_verified_and_unmounted(
+    gluster: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One node writes and all read; then a volume that squashes root is refused."""
     (gluster.folder / "pfs").mkdir()
     run = gluster.run(gluster_demand(gluster, "pfs"))
     assert act("check", run, capsys) == ["n[1-3]"]
     assert act("verify", run, capsys) == ["n[1-3]"]
-    told = run.files.scratch_probe.read_text()
-    assert told.count("fuse.glusterfs") == 3 and told.count("=== layout") == 3
+    reports = run.files.scratch_probe.read_text()
+    assert reports.count("fuse.glusterfs") == 3 and reports.count("=== layout") == 3
     assert act("verify", run, capsys) == []
     assert act("unmount", run, capsys) == ["n[1-3]"]
     assert list((gluster.folder / "pfs").iterdir()) == []
@@ -431,7 +444,7 @@ def test_glusterfs_for_real(gluster: World, capsys: pytest.CaptureFixture[str]) 
     assert "on n1: found no such directory" in text and "Permission denied" in text
 
 
-def test_a_node_that_hangs_is_given_up(
+def test_a_node_that_hangs_is_left_out(
     world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_scripts, "TIMEOUT_S", 1.0)

@@ -1,4 +1,4 @@
-"""The scratch guard's judgement, from what nodes say, and the probe by which they say it."""
+"""The checks of the scratch directory, and the script that reports on it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def judge(
     return [str(item) for item in judge_scratch(facts, demand, peak, may_create=may_create)]
 
 
-def test_good_scratch_is_accepted() -> None:
+def test_a_good_directory_is_accepted() -> None:
     assert judge(GOOD, replace(GOOD, node="knl0002")) == []
 
 
@@ -78,26 +78,26 @@ def test_good_scratch_is_accepted() -> None:
         ({"path": "/tmp", "nearest": "/tmp"}, ["a probe of /tmp"]),
     ],
 )
-def test_each_reason_names_path_node_and_what_was_found(
+def test_each_problem_names_path_node_and_value(
     changes: dict[str, object], words: list[str]
 ) -> None:
-    found = judge(replace(GOOD, **changes))  # type: ignore[arg-type]
-    assert found[0].startswith("/scratch/runs: on knl0001: found")
-    assert all(word in found[0] for word in words)
+    problem = judge(replace(GOOD, **changes))[0]  # type: ignore[arg-type]
+    assert problem.startswith("/scratch/runs: on knl0001: found")
+    assert all(word in problem for word in words)
 
 
-def test_nothing_is_demanded_but_room_and_writing_unless_the_site_says_so() -> None:
+def test_type_and_device_are_checked_only_if_the_site_declares_them() -> None:
     anything = Scratch(path="/scratch/runs")
     assert judge(replace(GOOD, kind="ext4", on_root=True), demand=anything) == []
 
 
-def test_many_nodes_of_one_trouble_are_one_line() -> None:
+def test_many_nodes_with_one_problem_are_one_line() -> None:
     nodes = [replace(GOOD, node=f"knl{number:04d}", kind="nfs4") for number in range(1, 1001)]
     (line,) = judge(*nodes)
     assert "on knl[0001-1000]" in line
 
 
-def test_test_file_names_do_not_tell_nodes_apart() -> None:
+def test_the_names_of_test_files_do_not_split_a_line() -> None:
     why = "dd: failed to open '/scratch/runs/.proofmark-{0}-1': Permission denied"
     nodes = [replace(GOOD, node=name, written=why.format(name)) for name in ("knl0001", "knl0002")]
     (line,) = judge(*nodes)
@@ -109,31 +109,31 @@ def test_nodes_with_different_file_systems_are_refused() -> None:
     assert "lustre (mgs@o2ib:/fs) on knl0001, lustre (mgs@o2ib:/other) on knl0002" in line
 
 
-def test_directory_may_be_missing_before_it_is_made_but_not_its_parent() -> None:
+def test_a_directory_may_be_missing_before_it_is_made_but_not_its_parent() -> None:
     untried = replace(GOOD, nearest="/scratch", written=None)
     assert judge(untried, may_create=True) == []
     (line,) = judge(replace(untried, nearest="/"), may_create=True)
     assert "is its file system mounted?" in line
 
 
-def test_trailing_slash_is_the_same_directory() -> None:
+def test_a_trailing_slash_changes_nothing() -> None:
     assert judge(GOOD, demand=Scratch(path="/scratch/runs/")) == []
 
 
 @given(st.integers(0, 2**50), st.integers(0, 2**50))
-def test_room_is_enough_exactly_from_five_percent_more(peak: int, available: int) -> None:
+def test_the_free_space_must_be_five_percent_more_than_the_peak(peak: int, available: int) -> None:
     refused = judge(replace(GOOD, available=available), peak=peak)
     assert bool(refused) == (available * 100 < peak * 105)
 
 
-def test_text_is_read() -> None:
+def test_a_report_is_read() -> None:
     (facts,) = read_scratch(TEXT, "x")
     assert facts == replace(
         GOOD, path="/scratch/my runs", nearest="/scratch/my runs", available=4096000
     )
 
 
-def test_hard_quota_on_the_same_file_system_limits_the_room() -> None:
+def test_a_hard_quota_on_the_same_file_system_limits_the_free_space() -> None:
     (facts,) = read_scratch(TEXT.replace("! quota: no such tool: quota\n", QUOTA), "x")
     assert facts.available == 100 * 1024
     unlimited = QUOTA.replace("1000 ", "0 ")
@@ -141,7 +141,7 @@ def test_hard_quota_on_the_same_file_system_limits_the_room() -> None:
     assert facts.available == 4096000
 
 
-def test_several_nodes_follow_one_another() -> None:
+def test_reports_of_several_nodes_are_read() -> None:
     assert len(read_scratch(TEXT + TEXT.replace("knl0001", "knl0002"), "x")) == 2
 
 
@@ -162,7 +162,7 @@ def test_damaged_text_is_refused(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]])
-def test_probe_looks_makes_and_writes(tmp_path: Path, shell: list[str]) -> None:
+def test_the_probe_reports_makes_and_writes(tmp_path: Path, shell: list[str]) -> None:
     folder = tmp_path / "a folder"
 
     def probe(*arguments: str) -> ScratchFacts:
@@ -181,7 +181,7 @@ def test_probe_looks_makes_and_writes(tmp_path: Path, shell: list[str]) -> None:
     assert wrote.available == pytest.approx(free.f_bavail * free.f_frsize, rel=0.2)
 
 
-def test_probe_says_that_a_user_is_unknown_and_makes_nothing(tmp_path: Path) -> None:
+def test_the_probe_reports_an_unknown_user_and_makes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "scratch"
     command = ["sh", str(PROBE), "-c", "-w", "-u", "no-such-user", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -190,6 +190,6 @@ def test_probe_says_that_a_user_is_unknown_and_makes_nothing(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("arguments", [[], ["relative"], ["-x", "/tmp"], ["/a", "/b"]])
-def test_probe_refuses_wrong_use(arguments: list[str]) -> None:
+def test_the_probe_refuses_wrong_arguments(arguments: list[str]) -> None:
     done = subprocess.run(["sh", str(PROBE), *arguments], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (3, b"")

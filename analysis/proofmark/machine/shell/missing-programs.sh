@@ -1,7 +1,7 @@
 #!/bin/sh
-# missing-programs.sh PROGRAM...: prints a line for each program, a path or a name in PATH, that
-# this node cannot execute: "! no such program: NAME" or "! not executable: PATH".
-# It calls no program itself.
+# missing-programs.sh PROGRAM...: prints a line for each program that this node cannot execute. A
+# PROGRAM is a path or a name in PATH: "! no such program: NAME" or "! not executable: PATH".
+# The script itself calls no program.
 set -u
 for program; do
     case $program in

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Mounts a file system on this node, or takes away what was mounted so.
+# Mounts a file system on this node, or unmounts one that this script mounted.
 #
-#   scratch-mount.sh look    POINT TYPE SOURCE           says what would be done; changes nothing
+#   scratch-mount.sh look    POINT TYPE SOURCE           prints what would be done; changes nothing
 #   scratch-mount.sh mount   POINT TYPE SOURCE COMMAND   COMMAND is sh text
-#   scratch-mount.sh unmount POINT TYPE SOURCE COMMAND   nothing but what `mount` mounted
+#   scratch-mount.sh unmount POINT TYPE SOURCE COMMAND   only what `mount` mounted
 #
-# TYPE and SOURCE are those of /proc/mounts. What was mounted, and which directory was made for it, is
-# noted under /run, which a reset empties as it empties the table of mounts. PROOFMARK_MOUNTS is
-# another table of mounts, and PROOFMARK_WAIT_S the seconds that a mount may take to show or to go,
-# for tests.
+# TYPE and SOURCE are those of /proc/mounts. A note under /run has what was mounted, and whether the
+# directory was made for it. A reset empties /run and the table of mounts. For tests: PROOFMARK_MOUNTS
+# is another table of mounts, PROOFMARK_WAIT_S the seconds until a mount must be in the table or
+# absent from it.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -20,17 +20,17 @@ notes=${PROOFMARK_NOTES:-/run/proofmark/mounts}
 note=$notes/$(printf %s "$point" | tr / -)
 wait_s=${PROOFMARK_WAIT_S:-30}
 
-# The uppermost file system mounted right at POINT, as "TYPE SOURCE"; nothing if there is none.
+# Prints the uppermost file system at POINT as "TYPE SOURCE", or nothing.
 mounted() {
     point=$point awk '{
         gsub(/\\040/, " ", $2)
         if ($2 == ENVIRON["point"]) found = $3 " " $1
     } END { if (found != "") print found }' "${PROOFMARK_MOUNTS:-/proc/mounts}"
 }
-said() { printf '| %s: %s on %s\n' "$1" "$type ($source)" "$point"; }
+report() { printf '| %s: %s on %s\n' "$1" "$type ($source)" "$point"; }
 fail() { printf '%s: %s: %s\n' "$(uname -n)" "$point" "$1" >&2; exit 1; }
 
-forget() { # takes away the directory that was made for the mount, if nothing is in it
+remove_note() { # and the directory that was made for the mount, if it is empty
     [ ! -s "$note" ] || rmdir "$point" 2>/dev/null
     rm -f "$note"
 }
@@ -38,39 +38,39 @@ forget() { # takes away the directory that was made for the mount, if nothing is
 found=$(mounted)
 case $verb in
 look | mount)
-    if [ "$found" = "$type $source" ]; then said there; exit 0; fi
+    if [ "$found" = "$type $source" ]; then report there; exit 0; fi
     [ -z "$found" ] || fail "found $found; accepted: $type $source, or nothing mounted"
-    if [ "$verb" = look ]; then said 'would mount'; exit 0; fi
+    if [ "$verb" = look ]; then report 'would mount'; exit 0; fi
     mkdir -p "$notes" || fail "cannot note in $notes what is mounted"
-    # Before the act: a node that dies between the two is reset, and with it this note.
+    # Before the mount: if the node dies between the two, its reset removes this note, too.
     : >"$note" || fail "cannot write $note"
     if [ ! -d "$point" ]; then
-        # Another node of a shared root may make it in the same moment: then it is that one's.
+        # Another node with the same root file system may make it at this moment; it has the note.
         why=$(mkdir "$point" 2>&1) && echo made >"$note"
         [ -d "$point" ] || fail "cannot make the mount point: $why"
     fi
     why=$(sh -c "$command" 2>&1 </dev/null) || {
-        forget
+        remove_note
         fail "$(printf '%s' "$why" | tr '\n' ' ')"
     }
-    # A mount in the background is there a moment later.
+    # A mount in the background is in the table a moment later.
     waited=0
     while found=$(mounted); [ -z "$found" ] && [ "$waited" -lt "$wait_s" ]; do
         sleep 1
         waited=$((waited + 1))
     done
     [ -n "$found" ] || {
-        forget
-        fail "the mount command ended well, but nothing is mounted after $wait_s s"
+        remove_note
+        fail "the exit code of the mount command is 0, but nothing is mounted after $wait_s s"
     }
     [ "$found" = "$type $source" ] || fail "mounted $found; accepted: $type $source"
-    said mounted
+    report mounted
     ;;
 unmount)
     if [ ! -e "$note" ]; then
         printf '| left: not mounted by this kit\n'
     elif [ -z "$found" ]; then
-        forget
+        remove_note
     else
         why=$(sh -c "$command" 2>&1 </dev/null) || fail "$(printf '%s' "$why" | tr '\n' ' ')"
         waited=0
@@ -79,8 +79,8 @@ unmount)
             waited=$((waited + 1))
         done
         [ -z "$(mounted)" ] || fail "is still mounted after $wait_s s: $(mounted)"
-        forget
-        said unmounted
+        remove_note
+        report unmounted
     fi
     ;;
 *) usage ;;

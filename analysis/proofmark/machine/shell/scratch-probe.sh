@@ -1,12 +1,12 @@
 #!/bin/sh
-# What the scratch directory of this node is: one stream of named sections on stdout, as probe.sh prints.
+# Reports on the scratch directory of this node: named sections on stdout, in the format of probe.sh.
 #
 #   sh scratch-probe.sh [-u USER] [-c] [-w] [-s SET] [-g GET] [-k NAME | -r NAME | -d NAME] DIRECTORY
 #
-# Looks only, unless told otherwise: -c makes the directory if its parent is there, -w writes, reads
-# and removes a small file. SET and GET are commands, as sh text: one lays new files out, the other
-# prints how they are. -k writes a file for other nodes to read by -r; -d removes it. All of it happens as
-# USER, who will run the benchmarks (default: who runs this).
+# Without options it changes nothing. -c makes the directory if its parent exists. -w writes, reads and
+# removes a small file. SET and GET are commands as sh text: one sets the layout of new files, the
+# other prints it. -k writes a file that other nodes read by -r; -d removes it. USER, who will run the
+# benchmarks, does all of this (default: the user of this process).
 set -u
 LC_ALL=C
 export LC_ALL
@@ -54,12 +54,12 @@ read_text='cat "$path/.proofmark-$name"'
 # shellcheck disable=SC2016
 remove_text='rm -f "$path/.proofmark-$name"'
 
-as_user() { # SH-TEXT: runs it as USER, with what it says, good or bad, on stdout
+as_user() { # SH-TEXT: runs it as USER, with its stdout and stderr on stdout
     if [ "$user" = "$me" ]; then path=$path name=$name sh -c "$1" 2>&1
     else path=$path name=$name su -s /bin/sh "$user" -c "$1" 2>&1; fi
 }
 
-# Why nothing can be done as USER; empty if it can.
+# Prints why USER cannot do anything; nothing if USER can.
 why_not() {
     if ! id "$user" >/dev/null 2>&1; then echo "no such user: $user"
     elif [ "$user" != "$me" ] && [ "$(id -u)" != 0 ]; then echo "$me cannot become $user"; fi
@@ -68,8 +68,8 @@ why_not() {
 make_directory() {
     parent=${path%/*}
     [ ! -e "$path" ] && [ -d "${parent:-/}" ] || return
-    # As root first would fail where a parallel file system squashes root; as USER first fails
-    # where only root may write in the parent.
+    # USER first: a parallel file system may squash root. Then root: USER may not be allowed to
+    # write in the parent.
     why=$(as_user "$make_text")
     if [ ! -d "$path" ] && [ "$(id -u)" = 0 ]; then
         why=$(mkdir "$path" 2>&1) && why=$(chown "$user" "$path" 2>&1)
@@ -78,7 +78,7 @@ make_directory() {
     else absent directory.created "$(printf '%s' "$why" | one_line)"; fi
 }
 
-# The line of /proc/mounts under which DIRECTORY lies: the longest mount point, and of equals the last.
+# Prints the line of /proc/mounts of DIRECTORY: the longest mount point, and of equal ones the last.
 mount_of() { # DIRECTORY
     real=$(cd "$1" 2>/dev/null && pwd -P) || real=$1
     real=$real awk '{
@@ -89,22 +89,22 @@ mount_of() { # DIRECTORY
     } END { print line }' "${PROOFMARK_MOUNTS:-/proc/mounts}"
 }
 
-lay_out() {
+set_layout() {
     before=$(as_user "${get:-:}")
     if said=$(as_user "$set"); then
         if [ -z "$get" ] || [ "$(as_user "$get")" != "$before" ]; then fact set "$set"; fi
     else absent layout.set "$(printf '%s' "$said" | one_line)"; fi
 }
 
-told() { # SECTION SH-TEXT: what it prints, or why it failed
+report() { # SECTION SH-TEXT: a section with its output, or why it failed
     section "$1"
     if said=$(as_user "$2"); then printf '%s\n' "$said" | sed 's/^/| /'
-    else absent "$1" "$(printf '%s' "${said:-failed without a word}" | one_line)"; fi
+    else absent "$1" "$(printf '%s' "${said:-failed without a message}" | one_line)"; fi
 }
 
 try_to_write() {
     why=$(as_user "$write_text") && why=ok
-    fact result "$(printf '%s' "${why:-failed without a word}" | one_line)"
+    fact result "$(printf '%s' "${why:-failed without a message}" | one_line)"
 }
 
 printf 'proofmark-probe 1 scratch\n'
@@ -115,7 +115,7 @@ section directory
 fact path "$path"
 barred=$(why_not)
 [ -z "$create" ] || [ -n "$barred" ] || make_directory
-[ -z "$set" ] || [ -n "$barred" ] || lay_out
+[ -z "$set" ] || [ -n "$barred" ] || set_layout
 nearest=$path
 until [ -d "$nearest" ]; do
     nearest=${nearest%/*}
@@ -136,10 +136,10 @@ if [ -z "$write" ]; then absent write 'not tried'
 elif [ -n "$barred" ]; then fact result "$barred"
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
-[ -z "$get" ] || [ -n "$barred" ] || told layout "$get"
+[ -z "$get" ] || [ -n "$barred" ] || report layout "$get"
 case $shared in
-k) told shared "$keep_text && $read_text" ;;
-r) told shared "$read_text" ;;
-d) told shared "$remove_text" ;;
+k) report shared "$keep_text && $read_text" ;;
+r) report shared "$read_text" ;;
+d) report shared "$remove_text" ;;
 esac
 printf '=== end\n'
