@@ -30,7 +30,7 @@ from proofmark.common.signals import StopSignals
 Result = subprocess.CompletedProcess[str] | OSError | subprocess.TimeoutExpired
 """What a command printed and its exit code, or why there is no exit code."""
 EXIT_POLL_S = (0.001, 0.05)
-"""First and longest interval to ask for the end of a process that has closed its outputs."""
+"""First and longest interval between two polls of a process that has closed its outputs."""
 
 # ClusterShell warns of a command that ends before it has read its input; the exit code tells why.
 logging.getLogger("ClusterShell").addHandler(logging.NullHandler())
@@ -135,7 +135,7 @@ class _Client(ExecClient, EventHandler):
         self.worker.task.timer(self._interval, handler=self)
 
     def ev_timer(self, timer: object) -> None:
-        """Look whether the process has ended."""
+        """Remove the client if its process has ended, or ask again later."""
         if not self.registered:
             return
         if self.popen.poll() is None:
@@ -144,7 +144,7 @@ class _Client(ExecClient, EventHandler):
             self._engine.remove(self)
 
     def _close(self, abort: bool, timeout: bool) -> None:
-        """Note the result when the process has ended or was killed."""
+        """Store the result when the process has ended or was killed."""
         if abort:
             self.popen.kill()
         super()._close(abort, timeout)

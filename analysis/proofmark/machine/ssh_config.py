@@ -36,8 +36,8 @@ def ssh_commands(
 ) -> tuple[dict[str, list[str]], dict[str, NodeError]]:
     """Write the entries of `nodes` into `folder`; return the commands, and the refused nodes.
 
-    The commands have ``-F``. With it ssh reads no other file, so the files that it reads today are
-    included after the entries: the first value that ssh finds of a setting is valid.
+    With ``-F`` ssh reads no other file, so the files that it would read are included after the
+    entries: of several values of a setting ssh uses the first one.
     """
     entries: dict[tuple[str, ...], dict[str, str]] = {}
     refused: dict[str, NodeError] = {}
@@ -92,7 +92,7 @@ def _refused(node: str, problem: str) -> NodeError:
 def _split_options(host: SshHost) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the configuration files to include, and the options without ``-F``.
 
-    Of several ``-F`` ssh takes the last one: the site's would replace ours.
+    Of several ``-F`` ssh uses the last one: that of the site would replace the private file.
     """
     files: list[str] = []
     options: list[str] = []

@@ -30,7 +30,7 @@ class Site(RenamedKeys):
     """One partition's hosts under a limit, and how they are reached.
 
     ``remote_shell`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
-    ``ssh`` has the settings of each host where that command is the usual ssh.
+    ``ssh`` has the settings of each host if that command is the usual ssh.
     ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
     switch levels are counted.
     """
@@ -268,16 +268,14 @@ def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
             manager.subset(limit)
             chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
             variables = VariableManager(loader=loader, inventory=manager)
+            # It adds itself to `variables`: a template may use the variables of another host.
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
-
             templar = Templar(loader=loader)
 
             def ssh_values(name: str) -> dict[str, Any]:
                 scope = variables.get_vars(host=chosen[name])
                 kept = {key: scope[key] for key in VARIABLES if key in scope}
-                if any(
-                    "{" in str(value) for value in kept.values()
-                ):  # a template takes ten times as long
+                if any("{" in str(value) for value in kept.values()):  # Templating is slow.
                     templar.available_variables = scope
                     kept = templar.template(kept)
                 return dict(_plain(kept))
@@ -306,9 +304,9 @@ _ASKED_FOR = (
 
 
 def _own_command(variables: Mapping[str, Any]) -> bool:
-    """Return whether a host is reached otherwise than by the usual ssh.
+    """Return whether hosts are not reached by the usual ssh.
 
-    A program of ``ansible_ssh_executable`` may bring a configuration, which ``-F`` would replace.
+    A program of ``ansible_ssh_executable`` may have its own ``-F``; a second one would replace it.
     """
     executable = variables.get("ansible_ssh_executable") or SSH[0]
     return variables.get("ansible_connection") == "local" or executable != SSH[0]
