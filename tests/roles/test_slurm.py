@@ -256,7 +256,7 @@ def test_a_job_that_an_admin_cancels_is_named(site: Site) -> None:
     with site.begun(run) as process:
         site.slurm.ask("scancel", *site.jobs())
         assert finish(process)[0] == 0
-    assert "cancelled by somebody else" in stopped(run)
+    assert "cancelled by another user" in stopped(run)
     assert ends(run) == ["0", None, None]
     site.go.touch()
     site.execute(run)

@@ -35,7 +35,7 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., obje
 
 def _current_verb(word: str) -> str:
     if word in RENAMED_VERBS:
-        raise ArgumentTypeError(f"{word}: a verb that is called {RENAMED_VERBS[word]} now")
+        raise ArgumentTypeError(f"{word}: an old verb; its new name is {RENAMED_VERBS[word]}")
     return word
 
 

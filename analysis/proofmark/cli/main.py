@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = next((word for word in words if not word.startswith("-")), "")
     if command in RENAMED:
         print(
-            f"proofmark: {command}: a command that is called {RENAMED[command]} now",
+            f"proofmark: {command}: an old command; its new name is {RENAMED[command]}",
             file=sys.stderr,
         )
         return BAD_INPUT

@@ -20,7 +20,7 @@ from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
-from proofmark.runs.history import measured_cost
+from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import choose_inventory, load_site, load_sites

@@ -1,8 +1,8 @@
-"""Plug-ins: classes of the kit, one module each, and classes that a site adds by entry points.
+"""Plug-ins: classes of the kit, and classes that a site adds through entry points.
 
-A module of the kit defines one plug-in, and its name is the plug-in's. A site's own plug-in is a
-class that an installed package names in its entry points (Python Packaging User Guide, "Entry
-points specification"); the kit is not changed.
+A module of the kit defines one plug-in. Its name is the name of the plug-in. A plug-in of a site is
+a class that an installed package lists in its entry points (Python Packaging User Guide, "Entry
+points specification").
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.text import one_line
 
 Base = TypeVar("Base")
 
@@ -43,7 +44,8 @@ class Plugins(Generic[Base]):
         """Return the class of the plug-in `name`.
 
         Raises:
-            BadInput: there is no such plug-in, or it is no concrete subclass of the base class.
+            BadInput: there is no plug-in `name`, its import fails, or it is not a concrete subclass
+                of the base class.
         """
         if name in self._modules():
             return self._of_module(name)
@@ -51,11 +53,16 @@ class Plugins(Generic[Base]):
         if name not in points:
             hint = nearest(name, self.names())
             raise bad_input(self.file, self.key, f"{name!r}{hint}", ", ".join(self.names()))
-        loaded = points[name].load()
-        if not (isinstance(loaded, type) and issubclass(loaded, self.base)) or isabstract(loaded):
-            found = f"{points[name].value}: no concrete subclass"
-            raise bad_input(self.file, self.key, found, f"a subclass of {self.base.__qualname__}")
-        return loaded
+        point, accepted = points[name], f"a concrete subclass of {self.base.__qualname__}"
+        try:
+            plugin = point.load()
+        except Exception as error:  # the code of a site: any error of its import is one of its name
+            problem = f"{point.value}: {type(error).__name__}: {one_line(str(error))}"
+            raise bad_input(self.file, self.key, problem, accepted) from error
+        if not (isinstance(plugin, type) and issubclass(plugin, self.base)) or isabstract(plugin):
+            problem = f"{point.value}: not a concrete subclass"
+            raise bad_input(self.file, self.key, problem, accepted)
+        return plugin
 
     def _modules(self) -> list[str]:
         folders = import_module(self.package).__path__

@@ -89,7 +89,7 @@ class TestUsage:
         self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
     ) -> None:
         assert main(words) == 3
-        assert f"a command that is called {name} now" in capsys.readouterr().err
+        assert f"an old command; its new name is {name}" in capsys.readouterr().err
 
     @pytest.mark.parametrize("command", ["modes", "scratch"])
     @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
@@ -99,7 +99,7 @@ class TestUsage:
         with pytest.raises(SystemExit) as stopped:
             main([command, verb, "runs/r"])
         assert stopped.value.code == 3
-        assert f"a verb that is called {name} now" in capsys.readouterr().err
+        assert f"an old verb; its new name is {name}" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]

@@ -156,13 +156,13 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         pytest.param(
             "pbs",
             pbs_job("Z"),
-            "in a state that is not known here: Z, given up after 0 s",
+            "in an unknown state: Z, given up after 0 s",
             True,
             marks=pytest.mark.fault("job-state-unknown"),
         ),
         ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; ", False),
         ("pbs", pbs_job("F", substate=93), "stopped at its time limit: F", False),
-        ("pbs", pbs_job("F", Exit_status=0), "over, and its results are not there yet: F", True),
+        ("pbs", pbs_job("F", Exit_status=0), "ended, and its results are still missing: F", True),
         ("pbs", None, "vanished: the scheduler no longer knows it, given up after 0 s", True),
         pytest.param(
             "loadleveler",
@@ -176,7 +176,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("loadleveler", {"state": "NR"}, "its nodes are not available: NR, given up", True),
         ("loadleveler", {"state": "V"}, "lost a node: V", False),
         ("loadleveler", {"state": "X"}, "refused: X", False),
-        ("loadleveler", {"state": "ZZ"}, "in a state that is not known here: ZZ", True),
+        ("loadleveler", {"state": "ZZ"}, "in an unknown state: ZZ", True),
         ("loadleveler", None, "vanished: the scheduler no longer knows it", True),
     ],
 )
