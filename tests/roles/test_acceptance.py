@@ -57,7 +57,7 @@ def assert_signed(kit: Kit, signers: Path) -> None:
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split(": ")[1:]) == (
         0,
-        ["as chief@example.org signed it\n"],
+        ["as signed by chief@example.org\n"],
     )
     output = next(kit.run().glob("steps/*/stdout"))
     with output.open("a", encoding="utf-8") as file:

@@ -8,8 +8,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from rich.table import Table
-
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.engine import read_output
 from proofmark.cli.checkout import kit_benchmarks
@@ -22,7 +20,7 @@ INVALID = 2
 
 def _cases_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--suite", help="only the cases of this suite")
-    parser.add_argument("--check", action="store_true", help="say nothing if all files are right")
+    parser.add_argument("--check", action="store_true", help="check the files and print nothing")
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of a case file"
     )
@@ -40,11 +38,11 @@ def cases(options: Namespace) -> int:
     if options.suite:
         benchmarks.suite(options.suite)
         members = benchmarks.members(options.suite)
-    table = Table("case", "suites", "metrics", "title", box=None)
+    rows = []
     for name, case in members.items():
         metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
-        table.add_row(name, " ".join(case.suites) or "–", metrics, case.title)
-    print_table(table)
+        rows.append((name, " ".join(case.suites) or "–", metrics, case.title))
+    print_table(("case", "suites", "metrics", "title"), rows)
     return 0
 
 
@@ -55,16 +53,16 @@ def _read_arguments(parser: ArgumentParser) -> None:
 
 
 def read(options: Namespace) -> int:
-    """Print what a case's reader finds in files."""
+    """Print the readings of a case in output files."""
     case = kit_benchmarks().case(options.case)
-    found = []
+    readings = []
     for path in options.files:
         try:
             text = path.read_bytes().decode("utf-8", errors="replace")
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-        found += read_output(case.reader(), options.case, text)
-    rows = [reading._asdict() for reading in found]
+        readings += read_output(case.reader(), options.case, text)
+    rows = [reading._asdict() for reading in readings]
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
     elif options.format == "csv":
@@ -73,15 +71,14 @@ def read(options: Namespace) -> int:
         writer.writeheader()
         writer.writerows(flat)
     else:
-        table = Table("benchmark", "metric", "value", "unit", "parameters", "", box=None)
+        lines = []
         for row in rows:
             parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
             value = "–" if row["value"] is None else f"{row['value']:g}"
             word = "" if row["valid"] else f"INVALID: {row['reason']}"
-            cells = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
-            table.add_row(*cells)
-        print_table(table)
-    return 0 if found and all(reading.valid for reading in found) else INVALID
+            lines.append((row["benchmark"], row["metric"], value, row["unit"], parameters, word))
+        print_table(("benchmark", "metric", "value", "unit", "parameters", "validity"), lines)
+    return 0 if readings and all(reading.valid for reading in readings) else INVALID
 
 
 COMMANDS = {

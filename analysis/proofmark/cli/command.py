@@ -1,4 +1,4 @@
-"""A command of the command line, and the arguments that several commands have."""
+"""A command of the command line, and the arguments of several commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_argument(parser: ArgumentParser) -> None:
 
 
 def runs_argument(parser: ArgumentParser) -> None:
-    """Add RUN, once or more often, to `parser`."""
+    """Add one or more RUN to `parser`."""
     parser.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="folders of runs")
 
 
@@ -44,9 +44,9 @@ class Command:
     """A command.
 
     Attributes:
-        run: does it; returns the exit code.
-        example: its arguments in an example, with its name.
-        arguments: adds its arguments to a parser.
+        run: the function of the command; it returns the exit code.
+        example: an example of its command line, without `proofmark`.
+        arguments: the function that adds its arguments to a parser.
     """
 
     run: Callable[[Namespace], int]

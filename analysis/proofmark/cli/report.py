@@ -1,4 +1,4 @@
-"""The commands that write a judged run for readers: ``report`` and ``export``."""
+"""The commands ``report`` and ``export``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _export_arguments(parser: ArgumentParser) -> None:
 
 
 def export(options: Namespace) -> int:
-    """Write a run in a form that others collect."""
+    """Write a run in the format of another program."""
     if options.format not in KINDS:
         found = f"{options.format!r}{nearest(options.format, KINDS)}"
         raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
@@ -42,7 +42,10 @@ def export(options: Namespace) -> int:
         print(path)
     if not written:
         raise bad_input(
-            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
+            "--format",
+            "",
+            f"{options.format}: {run.id} has no results of it",
+            "a run with such results",
         )
     return 0
 

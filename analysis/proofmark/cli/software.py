@@ -1,4 +1,4 @@
-"""The commands ``install``, ``bundle``, ``cache`` and ``lock``: arguments in, exit code out."""
+"""The commands ``install``, ``bundle``, ``cache`` and ``lock``."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from proofmark.software.spack.lock_check import make
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--from", dest="origin", choices=PROVIDERS.names(), required=True)
-    parser.add_argument("--check", action="store_true", help="only say what is missing")
-    parser.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
+    parser.add_argument(
+        "--check", action="store_true", help="report what is missing, install nothing"
+    )
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="a file of `proofmark bundle`")
     parser.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
     _source_arguments(parser)
 
 
 def _lock_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("arch", metavar="ARCH", help="an environment")
-    parser.add_argument("--os", help="refuse any other system than this one")
+    parser.add_argument("--os", help="the system of the lock; it must be this one")
     _source_arguments(parser)
 
 
@@ -46,18 +48,18 @@ def _bundle_arguments(parser: ArgumentParser) -> None:
 def _cache_arguments(parser: ArgumentParser) -> None:
     _lock_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
-    parser.add_argument("--key", required=True, help="of your own GnuPG, to sign with")
+    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
     parser.add_argument("--package", action="append", default=[], help="(default: all)")
 
 
 def _source_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="what is installed where")
-    parser.add_argument("--spack", type=Path, help="the site's own checkout, at the pin")
-    parser.add_argument("--spack-packages", type=Path, help="likewise")
-    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror of sources")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
+    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
-    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the key that signed it")
-    parser.add_argument("--jobs", type=int, default=0, help="processes a build (0: all cores)")
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="its public key")
+    parser.add_argument("--jobs", type=int, default=0, help="processes per build (0: all cores)")
 
 
 def _sources(options: Namespace) -> Sources:
@@ -76,7 +78,7 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 
 def install(options: Namespace) -> int:
-    """Install, or with ``--check`` report what is missing; print it as JSON."""
+    """Install the programs of a run, or report missing packages; print the result as JSON."""
     run, kit = open_run(options.folder), kit_folder()
     files = dict(item.partition("=")[::2] for item in options.loaded)
     request = ProvisionRequest(
@@ -110,12 +112,12 @@ def install(options: Namespace) -> int:
 def _this_system(options: Namespace) -> str:
     system = spack.this_system()
     if options.os not in (None, "", system):
-        raise bad_input("OS", "", options.os, f"{system}: it is done on its own system")
+        raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
     return system
 
 
 def _ready(options: Namespace, kit: Path) -> SpackInstallation:
-    """Bring Spack to its pins, for what needs no environment."""
+    """Return Spack at its pinned commits."""
     sources = _sources(options)
     home = home_of(_prefixes(options, kit), sources)
     home.root.mkdir(parents=True, exist_ok=True)
@@ -124,7 +126,7 @@ def _ready(options: Namespace, kit: Path) -> SpackInstallation:
 
 
 def lock(options: Namespace) -> int:
-    """Make the lock of an environment."""
+    """Write the lock of an environment."""
     kit, system = kit_folder(), _this_system(options)
     home = _ready(options, kit)
     make(kit, options.arch, system, home.spack, home.packages, home.python)
@@ -133,7 +135,7 @@ def lock(options: Namespace) -> int:
 
 
 def _order(options: Namespace, kit: Path, system: str) -> tuple[spack.Order, spack.Choice]:
-    """Return an order of the chosen packages, or of all of the lock."""
+    """Return the order of the chosen packages (default: all packages of the lock) and the lock."""
     order = spack.Order(kit, options.arch, {}, _prefixes(options, kit), _sources(options))
     choice = spack.choose_lock(order, system)
     names = options.package or sorted(choice.lock.roots)
@@ -142,11 +144,11 @@ def _order(options: Namespace, kit: Path, system: str) -> tuple[spack.Order, spa
 
 
 def bundle(options: Namespace) -> int:
-    """Pack Spack, its recipes, sources, wheels, the lock and, if told, a build cache."""
+    """Write a bundle: Spack, its recipes, sources, wheels, the lock and, as an option, a cache."""
     kit, system = kit_folder(), _this_system(options)
     order, choice = _order(options, kit, system)
     pins = spack.read_pins(kit)
-    # A cache to carry is not one to install from.
+    # The cache of --cache goes into the bundle. Nothing is installed from it.
     carried, order = order.sources.cache, _without_cache(order)
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
@@ -187,14 +189,16 @@ def _without_cache(order: spack.Order) -> spack.Order:
 
 
 def cache(options: Namespace) -> int:
-    """Push what is installed of an environment into a build cache, signed."""
+    """Push the installed packages of an environment to a signed build cache."""
     kit, system = kit_folder(), _this_system(options)
     order, choice = _order(options, kit, system)
     with spack.prepared(_without_cache(order), choice, say) as bench:
-        there = bench.home.installed()
+        installed = bench.home.installed()
         roots = {choice.lock.root(name).hash for name in order.programs}
-        if lacking := sorted(choice.lock.specs[each].label for each in roots - there.keys()):
-            raise bad_input("cache", "", f"{', '.join(lacking)} not installed", "what is installed")
+        if lacking := sorted(choice.lock.specs[each].label for each in roots - installed.keys()):
+            raise bad_input(
+                "cache", "", f"{', '.join(lacking)}: not installed", "installed packages"
+            )
         buildcache.push(bench.home, bench.environment, roots, options.target, options.key)
     print(f"{options.target}: {len(buildcache.cached(options.target))} specs")
     return 0

@@ -50,7 +50,7 @@ def test_control_what_was_signed_is_good(
     run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verified(run, keys / "signers") == 0
-    assert "as alice@example.org signed it" in capsys.readouterr().out
+    assert "as signed by alice@example.org" in capsys.readouterr().out
 
 
 @pytest.mark.fault("signed-run-changed")
