@@ -6,12 +6,13 @@ import csv
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.engine import read_output
-from proofmark.cli.checkout import kit_benchmarks
-from proofmark.cli.command import Command
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
+from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import bad_input
 
@@ -19,7 +20,7 @@ INVALID = 2
 
 
 def _cases_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--suite", help="only the cases of this suite")
+    suite_argument(parser, default=None)
     parser.add_argument("--check", action="store_true", help="check the files and print nothing")
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of a case file"
@@ -46,8 +47,12 @@ def cases(options: Namespace) -> int:
     return 0
 
 
+def _case_names() -> Iterable[str]:
+    return kit_benchmarks().cases
+
+
 def _read_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("case", metavar="CASE")
+    complete(parser.add_argument("case", metavar="CASE"), _case_names)
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from argparse import _ArgumentGroup as ArgumentGroup
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
+from proofmark.cli.command import complete
 from proofmark.common.errors import bad_input
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run, open_run
@@ -29,13 +31,23 @@ def kit_benchmarks() -> Benchmarks:
     return load_benchmarks(kit_folder() / "benchmarks")
 
 
+def suite_argument(parser: ArgumentParser | ArgumentGroup, default: str | None = "quick") -> None:
+    """Add ``--suite`` to `parser`."""
+    note = f"a suite (default: {default})" if default else "only the cases of this suite"
+    complete(parser.add_argument("--suite", default=default, help=note), _suites)
+
+
+def _suites() -> Iterable[str]:
+    return kit_benchmarks().suites
+
+
 def arguments(parser: ArgumentParser) -> None:
     """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
     parser.add_argument("folder", metavar="RUN", nargs="?", type=Path, help="the run's folder")
     planned = parser.add_argument_group("without RUN, a plan is made from")
     planned.add_argument("-i", "--inventory", action="append", default=[], help="the site")
     planned.add_argument("-l", "--limit", help="a partition, or hosts of one")
-    planned.add_argument("--suite", default="quick", help="which suite (default: quick)")
+    suite_argument(planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,11 @@ def runs_argument(parser: ArgumentParser) -> None:
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`."""
     parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+
+
+def complete(action: Action, words: Callable[[], Iterable[str]]) -> None:
+    """Let shells complete the argument of `action` with `words()` (argcomplete, "Completers")."""
+    action.completer = lambda **_: words()  # type: ignore[attr-defined]
 
 
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:

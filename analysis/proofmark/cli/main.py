@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """The command line: it parses the arguments, calls one function and returns the exit code.
 
 A command is a line of `COMMANDS` here, and an entry of the same name in `COMMANDS` of its module.
@@ -20,6 +21,8 @@ from proofmark.common.errors import BadInput, Stopped
 
 BAD_INPUT = 3
 STOPPED = 130
+COMPLETION = "_ARGCOMPLETE"
+"""Environment variable that a shell sets when it completes a command line (argcomplete)."""
 BROKEN_PIPE = 141
 """128 + SIGPIPE, as shells report it. 0 would mean PASS."""
 
@@ -82,13 +85,17 @@ class _CommandParser(_Parser):
         self._command = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.load()
+        return super().parse_known_args(args, namespace)
+
+    def load(self) -> None:
+        """Import the module of the command and add its arguments, once."""
         name, self._command = self._command, ""
         if name:
             command = _load(name)
             self.epilog = f"example: proofmark {command.example}"
             self.set_defaults(run=command.run)
             command.arguments(self)
-        return super().parse_known_args(args, namespace)
 
 
 def _load(name: str) -> Command:
@@ -108,14 +115,17 @@ def parser() -> argparse.ArgumentParser:
         help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
+    words = os.environ.get("COMP_LINE", "").split() if COMPLETION in os.environ else ()
     for name, (_, summary) in COMMANDS.items():
-        commands.add_parser(
+        command = commands.add_parser(
             name,
             command=name,
             help=summary,
             description=fill(f"{summary[0].upper()}{summary[1:]}.", 78),
             formatter_class=argparse.RawDescriptionHelpFormatter,  # keeps the lines of the example
         )
+        if name in words:  # argcomplete reads the arguments before it parses
+            command.load()
     return top
 
 
@@ -129,7 +139,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return BAD_INPUT
-    options = parser().parse_args(words)
+    top = parser()
+    if COMPLETION in os.environ:
+        from argcomplete import autocomplete
+
+        autocomplete(top)
+    options = top.parse_args(words)
     try:
         if options.verbose:
             from proofmark.cli.trace import start_trace

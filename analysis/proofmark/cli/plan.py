@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder
+from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
@@ -29,7 +29,7 @@ from proofmark.site.machines import machines_of
 def _plan_arguments(parser: ArgumentParser) -> None:
     site_argument(parser)
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
-    parser.add_argument("--suite", default="quick", help="which suite (default: quick)")
+    suite_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from proofmark.cli.checkout import kit_benchmarks
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.modes import credentials_of
 from proofmark.common.errors import bad_input
@@ -23,7 +23,7 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
-    parser.add_argument("--suite", default="quick", help="the suite of the plan (default: quick)")
+    suite_argument(parser)
     parser.add_argument("--credentials", metavar="FILE", help="see modes")
     parser.add_argument("--window-ends", metavar="TIME", help="end of the maintenance window")
 
