@@ -42,7 +42,7 @@ def kernels(run_data: RunData) -> dict[str, str]:
     return {**wanted_kernels(run_data.software), **reported}
 
 
-def block(run_data: RunData) -> list[Block]:
+def blocks(run_data: RunData) -> list[Block]:
     """Return the comparison of the BLAS kernels of a run; nothing if no step had a choice."""
     chosen = run_data.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
     compared = _compared(chosen)

@@ -30,7 +30,7 @@ def section(run_data: RunData) -> Section:
         *_stopped(run_data),
         *_other_modes(run_data),
         *_findings(run_data),
-        *blas_kernels.block(run_data),
+        *blas_kernels.blocks(run_data),
         *_counters(run_data),
         *_disturbances(run_data),
         *_no_provenance(run_data),

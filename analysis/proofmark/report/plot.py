@@ -21,16 +21,17 @@ class Context:
 
     Attributes:
         peak_gflops: Rpeak nominal of the only node in GFlop/s; None if it is unknown.
-        chosen: text for a choice of a variant, by variant and choice:
+        choice_labels: text for a choice of a variant, by variant and choice:
             ``("blas_kernel", "right")`` gives the name of the kernel.
         machine: a node of the run's system; None if it is unknown.
-        lacking: by case, the number of planned steps without a valid figure, and of all steps.
+        missing_steps: by case, the number of planned steps without a valid figure, and of planned
+            steps.
     """
 
     peak_gflops: float | None
-    chosen: Mapping[tuple[str, str], str]
+    choice_labels: Mapping[tuple[str, str], str]
     machine: Machine | None = None
-    lacking: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Plot(ABC):

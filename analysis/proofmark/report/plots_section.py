@@ -15,7 +15,7 @@ from proofmark.records.columns import Record
 from proofmark.report import blas_kernels, peak
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample, samples_of
-from proofmark.report.drawing.svg import inline, raster, standalone
+from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
 from proofmark.report.plot import Context, Plot, plots
 from proofmark.report.plots import p5_placements
@@ -35,9 +35,11 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     """Return the section of the plots, and the contents of their files by name."""
     context = Context(
         peak_gflops=peak.peak_of_run(run_data),
-        chosen={(BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()},
+        choice_labels={
+            (BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()
+        },
         machine=machine_of(run_data.run),
-        lacking=_lacking(run_data),
+        missing_steps=_missing_steps(run_data),
     )
     samples = samples_of(run_data.verdict.results, _is_plotted)
     folder = run_data.run.files.plots.name
@@ -71,19 +73,21 @@ def _drawings(plot: Plot, samples: list[Sample], context: Context) -> Iterator[D
 
 def _picture(drawing: Drawing, files: Files, folder: str) -> Picture:
     with matplotlib.rc_context(STYLE):
-        svg = standalone(drawing)
-        files[f"{drawing.name}.png"] = raster(drawing)
+        svg = svg_file(drawing)
+        files[f"{drawing.name}.png"] = png_file(drawing)
     files[f"{drawing.name}.svg"] = svg.encode()
-    files[f"{drawing.name}.csv"] = data(drawing).encode()
+    files[f"{drawing.name}.csv"] = csv_of(drawing).encode()
     links = tuple(
         Link(f"{folder}/{drawing.name}.{ending}", words)
         for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
-    return Picture(drawing.title, drawing.text, inline(drawing, svg), links, "wide" if wide else "")
+    return Picture(
+        drawing.title, drawing.text, svg_element(drawing, svg), links, "wide" if wide else ""
+    )
 
 
-def data(drawing: Drawing) -> str:
+def csv_of(drawing: Drawing) -> str:
     """Return the data of a plot as CSV, in the units that the programs printed."""
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -109,7 +113,7 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
         file = StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["origin", "collective", "statistic", *heads])
-        writer.writerows([origin, name, word, *values] for name, word, values in rows)
+        writer.writerows([origin, name, statistic, *values] for name, statistic, values in rows)
         files["p5-table-2.csv"] = files.get("p5-table-2.csv", b"") + file.getvalue().encode()
         title = "P5, table 2: relative difference of times between placements"
         columns: list[Column | str] = [
@@ -117,15 +121,18 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
             "Statistic",
             *(Column(head, "number") for head in heads),
         ]
-        cells = [(name, word, *(f"{value:.4f}" for value in values)) for name, word, values in rows]
+        cells = [
+            (name, statistic, *(f"{value:.4f}" for value in values))
+            for name, statistic, values in rows
+        ]
         link = Link(f"{folder}/p5-table-2.csv", "data as CSV")
         shown = table(f"{title}, {origin}", columns, cells, kind="dense")
         blocks.append(Block(titles=(title,), tables=(shown,), links=(link,)))
     return blocks
 
 
-def _lacking(run_data: RunData) -> dict[str, tuple[int, int]]:
-    """Return for each case the number of planned steps without a valid figure, and of all steps."""
+def _missing_steps(run_data: RunData) -> dict[str, tuple[int, int]]:
+    """Return for each case the number of planned steps without a valid figure, and of all."""
     valid = run_data.verdict.sound_steps()
     planned = [step for step in run_data.run.plan.steps() if step.repeat == 1]
     cases = dict.fromkeys(step.case for step in planned)

@@ -26,7 +26,7 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample
-from proofmark.report.drawing.svg import raster, standalone
+from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import Context, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.write import write_report
@@ -170,8 +170,8 @@ def test_table_2_has_the_relative_differences() -> None:
 def test_the_same_plot_gives_the_same_bytes() -> None:
     one, two = (drawn("p595", samples(data.collectives(P595)))["p5-differences"] for _ in range(2))
     with matplotlib.rc_context(STYLE):
-        assert standalone(one) == standalone(two)
-        assert raster(one) == raster(two)
+        assert svg_file(one) == svg_file(two)
+        assert png_file(one) == png_file(two)
 
 
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:

@@ -18,16 +18,16 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
 from proofmark.report.drawing.file_bytes import file_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings, parameter, samples_of
-from proofmark.report.drawing.svg import inline, standalone
+from proofmark.report.drawing.svg import svg_element, svg_file
 from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
 from proofmark.report.plot import Context, Plot, plots
 from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives
 from proofmark.report.plots.file_size import FileSize
 from proofmark.report.plots.point_to_point import PointToPoint
-from proofmark.report.plots_section import data
+from proofmark.report.plots_section import csv_of
 
-NOTHING = Context(peak_gflops=None, chosen={})
+NOTHING = Context(peak_gflops=None, choice_labels={})
 
 
 def record(metric: str, value: float, unit: str, **other: Any) -> Record:
@@ -79,7 +79,7 @@ def drawn(plot: Plot, samples: list[Sample], context: Context = NOTHING) -> list
 
 def svg_of(drawing: Drawing) -> str:
     with matplotlib.rc_context(STYLE):
-        return standalone(drawing)
+        return svg_file(drawing)
 
 
 def texts(svg: str) -> list[str]:
@@ -175,7 +175,7 @@ def test_lines_beyond_the_number_of_colours_are_counted() -> None:
     samples = [each for name in names for each in messages(name, [1, 2])]
     (drawing,) = drawn(Collectives(), samples)
     assert "3 more lines in the data only." in drawing.text
-    assert len(list(csv.reader(StringIO(data(drawing))))) == 1 + len(samples)
+    assert len(list(csv.reader(StringIO(csv_of(drawing))))) == 1 + len(samples)
 
 
 def test_lines_differ_in_more_than_colour() -> None:
@@ -200,7 +200,7 @@ def test_hpl_and_dgemm_have_a_bar_for_each_kernel() -> None:
         hpcc("hpl_rmax", "right", 148.6),
         hpcc("dgemm_star", "right", 96.0),
     ]
-    context = Context(peak_gflops=250.5, chosen={("blas_kernel", "right"): "SKYLAKEX"})
+    context = Context(peak_gflops=250.5, choice_labels={("blas_kernel", "right"): "SKYLAKEX"})
     (drawing,) = drawn(BlasKernels(), samples, context)
     labels = texts(svg_of(drawing))
     assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(labels)
@@ -243,7 +243,7 @@ def test_hostile_names_are_escaped() -> None:
     samples = [*messages(f"Bcast{HOSTILE}", [1, 2]), *messages("Reduce", [1, 2])]
     (drawing,) = drawn(Collectives(), samples)
     svg = svg_of(drawing)
-    page = inline(drawing, svg)
+    page = svg_element(drawing, svg)
     for text in (svg, page):
         root = ElementTree.fromstring(text)
         assert not [each for each in root.iter() if "script" in str(each.tag)]
@@ -255,7 +255,7 @@ def test_inline_plots_have_unique_ids_and_a_description() -> None:
     samples = [written(2**20, "shared", 1.0)]
     (one,) = drawn(FileSize(), samples)
     other = replace(one, name="other")
-    roots = [ElementTree.fromstring(inline(each, svg_of(each))) for each in (one, other)]
+    roots = [ElementTree.fromstring(svg_element(each, svg_of(each))) for each in (one, other)]
     ids = [[each.get("id") for each in root.iter() if each.get("id")] for root in roots]
     assert not set(ids[0]) & set(ids[1])
     for root, name in zip(roots, ("file-size-write", "other"), strict=True):

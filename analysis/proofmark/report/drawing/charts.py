@@ -83,7 +83,7 @@ def sheet() -> tuple[Figure, Axes]:
 
 
 @dataclass(frozen=True)
-class Words:
+class Labels:
     """The title of a plot, and quantity and unit of its axes."""
 
     title: str
@@ -91,8 +91,8 @@ class Words:
     y: str
 
 
-def over_bytes(
-    name: str, words: Words, lines: Sequence[Series], samples: Sequence[Sample]
+def draw_over_bytes(
+    name: str, labels: Labels, lines: Sequence[Series], samples: Sequence[Sample]
 ) -> list[Drawing]:
     """Draw `lines` over a number of bytes, both axes logarithmic; nothing without positive values.
 
@@ -116,13 +116,13 @@ def over_bytes(
     points = [point for line in drawn for point in line.points]
     _scale_bytes(axes, [point.x for point in points])
     _scale_log(axes, [bound for point in points for bound in (point.low, point.high)])
-    axes.set_xlabel(words.x)
-    axes.set_title(words.y, loc="left")
+    axes.set_xlabel(labels.x)
+    axes.set_title(labels.y, loc="left")
     if any(line.label for line in drawn):
         figure.legend(loc="outside upper left", ncols=2, frameon=False, borderaxespad=0.2)
     zeros = sum(len(line.points) for line in lines) - sum(len(line.points) for line in positive)
-    text = _described(drawn, words.y, len(drawable) - len(drawn), zeros)
-    return [Drawing(name, words.title, text, figure, samples)]
+    text = _described(drawn, labels.y, len(drawable) - len(drawn), zeros)
+    return [Drawing(name, labels.title, text, figure, samples)]
 
 
 def _positive(line: Series) -> tuple[PlotPoint, ...]:
@@ -176,7 +176,7 @@ class Bars:
     values: Sequence[float | None]
 
 
-def bars(
+def draw_bars(
     groups: Sequence[str], series: Sequence[Bars], y_label: str, level: tuple[str, float] | None
 ) -> Figure:
     """Return a figure of bars that begin at 0, each labelled with its value.

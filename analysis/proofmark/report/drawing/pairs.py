@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import is_bandwidth, message_bytes
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label, parameter
 from proofmark.report.plot import Context
 
@@ -70,6 +70,6 @@ def draw_pairs(
         ordered=ordered,
         cases=(case,),
     )
-    return panels(
+    return draw_panels(
         chart, [Panel("", lines_by_label(shown, label, message_bytes, _one))], samples, context
     )

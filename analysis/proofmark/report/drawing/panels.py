@@ -77,7 +77,7 @@ class Chart:
     cases: Sequence[str] = field(default_factory=tuple)
 
 
-def panels(
+def draw_panels(
     chart: Chart, content: Sequence[Panel], samples: Sequence[Sample], context: Context
 ) -> list[Drawing]:
     """Draw the panels that have a line of two points or more; nothing if there is none.
@@ -124,7 +124,7 @@ def panels(
     else:
         figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
     text = " ".join(
-        filter(None, (_ranges(chart, content), _gaps(content), _lacking(chart, context)))
+        filter(None, (_ranges(chart, content), _gaps(content), _incomplete(chart, context)))
     )
     return [Drawing(chart.name, chart.title, text, figure, samples)]
 
@@ -272,8 +272,12 @@ def _gaps(content: Sequence[Panel]) -> str:
     return f"Missing: {'; '.join(gaps)}." if gaps else ""
 
 
-def _lacking(chart: Chart, context: Context) -> str:
-    counts = [(case, *context.lacking[case]) for case in chart.cases if case in context.lacking]
+def _incomplete(chart: Chart, context: Context) -> str:
+    counts = [
+        (case, *context.missing_steps[case])
+        for case in chart.cases
+        if case in context.missing_steps
+    ]
     return " ".join(
         f"Incomplete: {missing} of {planned} planned steps of {case} have no valid figure."
         for case, missing, planned in counts

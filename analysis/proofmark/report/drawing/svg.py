@@ -15,7 +15,7 @@ DOTS = 200
 _NUMBERS = {"d", "points", "transform", "x", "y", "x1", "x2", "y1", "y2"}
 
 
-def standalone(drawing: Drawing) -> str:
+def svg_file(drawing: Drawing) -> str:
     """Return the plot as an SVG file; the same plot gives the same bytes."""
     no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     file = StringIO()
@@ -23,14 +23,14 @@ def standalone(drawing: Drawing) -> str:
     return file.getvalue()
 
 
-def raster(drawing: Drawing) -> bytes:
+def png_file(drawing: Drawing) -> bytes:
     """Return the plot as a PNG file; the same plot gives the same bytes."""
     file = BytesIO()
     drawing.figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
     return file.getvalue()
 
 
-def inline(drawing: Drawing, text: str) -> str:
+def svg_element(drawing: Drawing, text: str) -> str:
     """Return `text`, the SVG file of the plot, as an element of an HTML page.
 
     Ids begin with the name of the plot. Text and axes have the colour of the surrounding text, and

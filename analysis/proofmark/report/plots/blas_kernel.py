@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Bars, Drawing, bars
+from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
 from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Context, Plot
@@ -60,7 +60,7 @@ class BlasKernels(Plot):
         hpl = _rates([sample for sample in samples if sample.record.metric in HPL])
         dgemm = _rates([sample for sample in samples if sample.record.metric == DGEMM])
         choices = list(dict.fromkeys([*hpl, *dgemm]))
-        names = [context.chosen.get((VARIANT, choice), "") for choice in choices]
+        names = [context.choice_labels.get((VARIANT, choice), "") for choice in choices]
         groups = [
             f"{choice}\n{name}" if name else choice
             for choice, name in zip(choices, names, strict=True)
@@ -76,6 +76,6 @@ class BlasKernels(Plot):
             f"DGEMM × ranks {number(dgemm.get(choice))} GFlop/s"
             for group, choice in zip(groups, choices, strict=True)
         )
-        figure = bars(groups, series, "rate in GFlop/s", level)
+        figure = draw_bars(groups, series, "rate in GFlop/s", level)
         title = "HPL and DGEMM by the kernel of the BLAS"
         return [Drawing("blas-kernel", title, text, figure, samples)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofmark.judge.claims.p5 import PLACEMENTS
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Drawing, Words, over_bytes
+from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.labels import is_collective
 from proofmark.report.drawing.messages import is_time, message_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
@@ -33,5 +33,5 @@ class Collectives(Plot):
         """Draw one plot with a line for each collective operation and setting."""
         lines = lines_by_settings(samples, message_bytes, {"bytes"}, microseconds)
         title = "Collective operations: time over message size"
-        words = Words(title, "message size", "average time of one operation in µs")
-        return over_bytes("collectives-time", words, lines, samples)
+        labels = Labels(title, "message size", "average time of one operation in µs")
+        return draw_over_bytes("collectives-time", labels, lines, samples)

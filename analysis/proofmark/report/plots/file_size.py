@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Drawing, Words, over_bytes
+from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import megabytes_per_second
@@ -37,6 +37,6 @@ class FileSize(Plot):
             chosen = [sample for sample in samples if sample.record.metric == metric]
             lines = lines_by_settings(chosen, file_bytes, {"block_bytes"}, megabytes_per_second)
             title = f"{action} files: bandwidth over file size"
-            words = Words(title, "size of all files together", "bandwidth in MB/s")
-            drawings += over_bytes(f"file-size-{metric}", words, lines, chosen)
+            labels = Labels(title, "size of all files together", "bandwidth in MB/s")
+            drawings += draw_over_bytes(f"file-size-{metric}", labels, lines, chosen)
         return drawings

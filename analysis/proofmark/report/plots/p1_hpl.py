@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import mode_name, with_fit
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
 from proofmark.report.drawing.series import Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Context, Plot
@@ -69,4 +69,4 @@ class HplOverNodes(Plot):
             unit="",
             cases=("hpl",),
         )
-        return panels(chart, content, samples, context)
+        return draw_panels(chart, content, samples, context)

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
 from proofmark.report.drawing.labels import layout_name, memory_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Context, Plot
@@ -56,4 +56,4 @@ class IorOverFileSize(Plot):
             unit="MB/s",
             cases=("ior",),
         )
-        return panels(chart, content, samples, context)
+        return draw_panels(chart, content, samples, context)

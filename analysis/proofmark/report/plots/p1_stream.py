@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name, mode_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
@@ -56,4 +56,4 @@ class StreamOverThreads(Plot):
             unit="GB/s",
             cases=("stream",),
         )
-        return panels(chart, [Panel("", lines)], samples, context)
+        return draw_panels(chart, [Panel("", lines)], samples, context)

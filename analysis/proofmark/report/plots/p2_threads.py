@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
@@ -80,7 +80,7 @@ class PlacementOfThreads(Plot):
             level = (f"{tiles} tiles", tiles + 0.5) if tiles else None
             title = f"P2, figure {number}: STREAM {kernel.title()}, close compared with spread"
             chart = _chart(f"p2-{kernel}", title)
-            drawings += panels(
+            drawings += draw_panels(
                 chart, _panels(of_kernel, lambda r: r.placement, level), of_kernel, context
             )
         if cores and any((threads_of(sample.record) or 0) > cores for sample in close):
@@ -89,5 +89,5 @@ class PlacementOfThreads(Plot):
                 "p2-threads", "P2, figure 5: STREAM with up to two threads per core, close"
             )
             content = _panels(close, lambda r: r.metric.title(), level)
-            drawings += panels(chart, content, close, context)
+            drawings += draw_panels(chart, content, close, context)
         return drawings

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import block_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label, parameter
 from proofmark.report.plot import Context, Plot
 
@@ -62,5 +62,5 @@ class BtIo(Plot):
                 unit="s",
                 cases=("npb-btio",),
             )
-            drawings += panels(chart, content, of_class, context)
+            drawings += draw_panels(chart, content, of_class, context)
         return drawings

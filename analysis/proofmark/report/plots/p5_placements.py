@@ -11,7 +11,7 @@ from proofmark.judge.claims.p5 import RATIOS as RATIOS
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import message_bytes
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import microseconds
 from proofmark.report.plot import Context, Plot
@@ -50,7 +50,7 @@ def _figure_1(samples: Sequence[Sample], context: Context) -> list[Drawing]:
         ordered=True,
         cases=("imb-collectives",),
     )
-    return panels(chart, content, alltoall, context)
+    return draw_panels(chart, content, alltoall, context)
 
 
 def times_of(samples: Sequence[Sample], collective: str) -> Values:
@@ -89,7 +89,7 @@ def _figure_2(samples: Sequence[Sample], context: Context) -> list[Drawing]:
         signed=True,
         cases=("imb-collectives",),
     )
-    return panels(chart, content, compared, context)
+    return draw_panels(chart, content, compared, context)
 
 
 def _ratio_lines(times: Values) -> Iterator[Series]:

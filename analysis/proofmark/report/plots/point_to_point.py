@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Drawing, Words, over_bytes
+from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.labels import is_point_to_point
 from proofmark.report.drawing.messages import is_bandwidth, is_time, message_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
@@ -39,8 +39,8 @@ class PointToPoint(Plot):
         for name, y_label, is_quantity, factor in quantities:
             chosen = [sample for sample in samples if is_quantity(sample.record)]
             lines = lines_by_settings(chosen, message_bytes, {"bytes"}, factor)
-            words = Words(
+            labels = Labels(
                 f"Point-to-point messages: {name} over message size", "message size", y_label
             )
-            drawings += over_bytes(f"point-to-point-{name}", words, lines, chosen)
+            drawings += draw_over_bytes(f"point-to-point-{name}", labels, lines, chosen)
         return drawings
