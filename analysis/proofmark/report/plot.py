@@ -16,7 +16,7 @@ from proofmark.report.drawing.series import Sample
 
 
 @dataclass(frozen=True)
-class Context:
+class PlotContext:
     """Facts about a run besides its records.
 
     Attributes:
@@ -53,7 +53,7 @@ class Plot(ABC):
         """Return whether the plot shows `record`."""
 
     @abstractmethod
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Return the drawings of `samples`; nothing if the samples are too few.
 
         Args:

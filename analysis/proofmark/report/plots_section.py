@@ -17,7 +17,7 @@ from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
-from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count
@@ -33,7 +33,7 @@ Files = dict[str, bytes]
 
 def section(run_data: RunData) -> tuple[Section, Files]:
     """Return the section of the plots, and the contents of their files by name."""
-    context = Context(
+    context = PlotContext(
         peak_gflops=peak.peak_of_run(run_data),
         choice_labels={
             (BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()
@@ -63,7 +63,7 @@ def _is_plotted(record: Record) -> bool:
     return any(plot.wants(record) for plot in plots())
 
 
-def _drawings(plot: Plot, samples: list[Sample], context: Context) -> Iterator[Drawing]:
+def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterator[Drawing]:
     """Yield the drawings of `plot`, separately for measured, emulated and predicted records."""
     wanted = [sample for sample in samples if plot.wants(sample.record)]
     for origin in dict.fromkeys(sample.record.origin for sample in wanted):

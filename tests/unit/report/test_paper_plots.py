@@ -27,7 +27,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample
 from proofmark.report.drawing.svg import png_file, svg_file
-from proofmark.report.plot import Context, plots
+from proofmark.report.plot import PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
@@ -52,7 +52,7 @@ def samples(*sheets: Sheet) -> list[Sample]:
 
 def drawn(system: str, given: Sequence[Sample]) -> dict[str, Drawing]:
     """Return the drawings of the papers' figures, by name."""
-    context = Context(None, {}, PAPERS[system], {"stream": (4, 408)})
+    context = PlotContext(None, {}, PAPERS[system], {"stream": (4, 408)})
     drawings: list[Drawing] = []
     for plot in (plot for plot in plots() if plot.suite):
         wanted = [sample for sample in given if plot.wants(sample.record)]

@@ -20,14 +20,14 @@ from proofmark.report.drawing.file_bytes import file_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings, parameter, samples_of
 from proofmark.report.drawing.svg import svg_element, svg_file
 from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
-from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives
 from proofmark.report.plots.file_size import FileSize
 from proofmark.report.plots.point_to_point import PointToPoint
 from proofmark.report.plots_section import csv_of
 
-NOTHING = Context(peak_gflops=None, choice_labels={})
+NOTHING = PlotContext(peak_gflops=None, choice_labels={})
 
 
 def record(metric: str, value: float, unit: str, **other: Any) -> Record:
@@ -71,7 +71,7 @@ def messages(benchmark: str, sizes: list[int]) -> list[Sample]:
     ]
 
 
-def drawn(plot: Plot, samples: list[Sample], context: Context = NOTHING) -> list[Drawing]:
+def drawn(plot: Plot, samples: list[Sample], context: PlotContext = NOTHING) -> list[Drawing]:
     assert all(plot.wants(sample.record) for sample in samples)
     with matplotlib.rc_context(STYLE):
         return plot.draw(samples, context)
@@ -200,7 +200,7 @@ def test_hpl_and_dgemm_have_a_bar_for_each_kernel() -> None:
         hpcc("hpl_rmax", "right", 148.6),
         hpcc("dgemm_star", "right", 96.0),
     ]
-    context = Context(peak_gflops=250.5, choice_labels={("blas_kernel", "right"): "SKYLAKEX"})
+    context = PlotContext(peak_gflops=250.5, choice_labels={("blas_kernel", "right"): "SKYLAKEX"})
     (drawing,) = drawn(BlasKernels(), samples, context)
     labels = texts(svg_of(drawing))
     assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(labels)

@@ -9,7 +9,7 @@ from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import is_bandwidth, message_bytes
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label, parameter
-from proofmark.report.plot import Context
+from proofmark.report.plot import PlotContext
 
 DISTANCES = {
     "same-tile": "same tile",
@@ -41,7 +41,7 @@ def draw_pairs(
     title: str,
     label: Callable[[Record], str],
     samples: Sequence[Sample],
-    context: Context,
+    context: PlotContext,
     *,
     ordered: bool = False,
     y: str = "bandwidth in MB/s",

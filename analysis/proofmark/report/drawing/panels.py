@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
 from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
-from proofmark.report.plot import Context
+from proofmark.report.plot import PlotContext
 from proofmark.report.text import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]
@@ -78,7 +78,7 @@ class Chart:
 
 
 def draw_panels(
-    chart: Chart, content: Sequence[Panel], samples: Sequence[Sample], context: Context
+    chart: Chart, content: Sequence[Panel], samples: Sequence[Sample], context: PlotContext
 ) -> list[Drawing]:
     """Draw the panels that have a line of two points or more; nothing if there is none.
 
@@ -272,7 +272,7 @@ def _gaps(content: Sequence[Panel]) -> str:
     return f"Missing: {'; '.join(gaps)}." if gaps else ""
 
 
-def _incomplete(chart: Chart, context: Context) -> str:
+def _incomplete(chart: Chart, context: PlotContext) -> str:
     counts = [
         (case, *context.missing_steps[case])
         for case in chart.cases

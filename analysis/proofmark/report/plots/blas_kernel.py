@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
 from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
 from proofmark.report.drawing.ticks import gigaflops
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.text import number, sentence
 
 HPL = ("rmax", "hpl_rmax")
@@ -55,7 +55,7 @@ class BlasKernels(Plot):
             and gigaflops(record) is not None
         )
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw two bars for each kernel, and a line at Rpeak if it is known."""
         hpl = _rates([sample for sample in samples if sample.record.metric in HPL])
         dgemm = _rates([sample for sample in samples if sample.record.metric == DGEMM])

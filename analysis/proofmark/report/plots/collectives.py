@@ -11,7 +11,7 @@ from proofmark.report.drawing.labels import is_collective
 from proofmark.report.drawing.messages import is_time, message_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import microseconds
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class Collectives(Plot):
@@ -29,7 +29,7 @@ class Collectives(Plot):
         timed = is_time(record) and message_bytes(record) is not None
         return is_collective(record.benchmark) and timed and not of_p5
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw one plot with a line for each collective operation and setting."""
         lines = lines_by_settings(samples, message_bytes, {"bytes"}, microseconds)
         title = "Collective operations: time over message size"

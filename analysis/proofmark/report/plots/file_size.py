@@ -9,7 +9,7 @@ from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class FileSize(Plot):
@@ -30,7 +30,7 @@ class FileSize(Plot):
             and megabytes_per_second(record) is not None
         )
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot for writing and one for reading, each with a line for each layout."""
         drawings: list[Drawing] = []
         for metric, action in METRICS.items():

@@ -10,7 +10,7 @@ from proofmark.report.drawing.labels import mode_name, with_fit
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
 from proofmark.report.drawing.series import Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import gigaflops
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 def nodes_of(record: Record) -> float | None:
@@ -50,7 +50,7 @@ class HplOverNodes(Plot):
         known = nodes_of(record) is not None and gigaflops(record) is not None
         return record.case == "hpl" and record.metric == "rmax" and known
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a panel of Rmax, and one of Rmax ÷ Rpeak if Rpeak is known."""
         knl = any(sample.record.system == "knl" for sample in samples)
         best = _best(samples)

@@ -11,7 +11,7 @@ from proofmark.report.drawing.labels import layout_name, memory_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 def label(record: Record) -> str:
@@ -32,7 +32,7 @@ class IorOverFileSize(Plot):
         known = bool(file_bytes(record)) and megabytes_per_second(record) is not None
         return record.case == "ior" and record.metric in METRICS and as_paper and known
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a panel for each kind of memory that the processes were bound to."""
         knl = samples[0].record.system == "knl"
         memories = list(

@@ -11,7 +11,7 @@ from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, sca
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 KERNEL = "triad"
 
@@ -33,7 +33,7 @@ class StreamOverThreads(Plot):
         """Return whether `record` is the Triad bandwidth of STREAM on a known number of threads."""
         return is_stream(record) and record.metric == KERNEL
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw the bandwidth with spread threads, a line for each memory and mode.
 
         Nothing is drawn if every mode was also measured with close threads: these are the runs of

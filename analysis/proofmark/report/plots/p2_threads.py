@@ -11,7 +11,7 @@ from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, sca
 from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 KERNELS = ("copy", "scale", "add", "triad")
 PLACEMENTS = ("close", "spread")
@@ -56,7 +56,7 @@ class PlacementOfThreads(Plot):
         """Return whether `record` is a STREAM kernel with close or spread threads."""
         return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot for each kernel up to one thread per core, and one up to two per core.
 
         Only modes with close threads are drawn. The second plot has close threads only.

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import LEVELS, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 def _distance_label(record: Record) -> str:
@@ -27,7 +27,7 @@ class PairsBetween(Plot):
         """Return whether `record` is the bandwidth of one pair of ranks on two nodes."""
         return is_osu(record) and "apart" in record.parameters and pairs_of(record) is None
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance between the nodes in the network."""
         title = "P3, figure 4: bandwidth between two nodes"
         return draw_pairs("p3-between", title, _distance_label, samples, context)

@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.text import count
 
 
@@ -27,7 +27,7 @@ class SimultaneousPairs(Plot):
         """Return whether `record` is the bandwidth of simultaneous pairs between two nodes."""
         return is_osu(record) and pairs_of(record) is not None
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each number of pairs; the band shows the range over the pairs."""
         title = "P3, figure 5: bandwidth of each of several pairs between two nodes"
         samples = sorted(samples, key=lambda sample: pairs_of(sample.record) or 0)

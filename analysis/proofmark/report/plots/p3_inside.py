@@ -8,7 +8,7 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import DISTANCES, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class PairsInside(Plot):
@@ -22,7 +22,7 @@ class PairsInside(Plot):
         """Return whether `record` is the bandwidth of one pair of ranks on one node."""
         return is_osu(record) and record.placement in DISTANCES and pairs_of(record) is None
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance of the two ranks: same tile, same socket, other socket."""
         title = "P3, figure 3: bandwidth inside a node"
         samples = sorted(samples, key=lambda sample: list(DISTANCES).index(sample.record.placement))

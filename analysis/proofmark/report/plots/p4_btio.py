@@ -9,7 +9,7 @@ from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import block_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label, parameter
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 CLASSES = ("A", "B", "C")
 
@@ -36,7 +36,7 @@ class BtIo(Plot):
         timed = record.metric == "io_time" and record.unit == "s"
         return record.case == "npb-btio" and timed and known
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot for each class, a panel for each block size, a line for each placement."""
         drawings: list[Drawing] = []
         for number, problem in enumerate(CLASSES, start=1):

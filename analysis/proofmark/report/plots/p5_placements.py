@@ -14,7 +14,7 @@ from proofmark.report.drawing.messages import message_bytes
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import microseconds
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.text import count
 
 TIME = "t_avg"
@@ -26,7 +26,7 @@ def _label(record: Record) -> str:
     return count(round(parameter(record, "ranks") or 0), "process", "processes")
 
 
-def _figure_1(samples: Sequence[Sample], context: Context) -> list[Drawing]:
+def _figure_1(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
     alltoall = [s for s in samples if s.record.benchmark == FIGURE_1 and message_bytes(s.record)]
     alltoall.sort(key=lambda sample: parameter(sample.record, "ranks") or 0)
     content = [
@@ -69,7 +69,7 @@ def ratio_name(pair: tuple[str, str]) -> str:
     return f"({pair[0]}−{pair[1]})/{pair[1]}"
 
 
-def _figure_2(samples: Sequence[Sample], context: Context) -> list[Drawing]:
+def _figure_2(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
     compared = [sample for sample in samples if sample.record.benchmark in FIGURE_2]
     cores = context.machine.cores if context.machine else 0
     content = [
@@ -130,6 +130,6 @@ class CollectivesByPlacement(Plot):
         of_p5 = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
         return of_p5 and known and record.metric == TIME and microseconds(record) is not None
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw the time of Alltoall, and the relative differences of Bcast and Alltoall."""
         return [*_figure_1(samples, context), *_figure_2(samples, context)]

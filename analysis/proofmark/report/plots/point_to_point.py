@@ -10,7 +10,7 @@ from proofmark.report.drawing.labels import is_point_to_point
 from proofmark.report.drawing.messages import is_bandwidth, is_time, message_bytes
 from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class PointToPoint(Plot):
@@ -29,7 +29,7 @@ class PointToPoint(Plot):
         of_p3 = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
         return sized and not of_p3 and (is_time(record) or is_bandwidth(record))
 
-    def draw(self, samples: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot of time and one of bandwidth, a line for each benchmark and setting."""
         quantities = (
             ("time", "time in µs", is_time, microseconds),
