@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.emulators.bmc.crews import ATTRIBUTES
+from tests.emulators.bmc.rollouts import ATTRIBUTES
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.roles.kit import NAP, Kit, Played
 
@@ -55,7 +55,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "ca": str(emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "remote_shell": emulator.reach,
+            "remote_shell": emulator.remote_shell,
             "poll_s": 0.1,
             "reset_timeout_s": 2,
             "boot_timeout_s": 60,

@@ -125,8 +125,8 @@ def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> 
     nodes = waiting_nodes(opened, goal.mode)
 
     def verify(node: str) -> bool:
-        seen = rollout.transition.look(node)
-        goal.judge(seen)
+        seen = rollout.transition.observe(node)
+        goal.verify(seen)
         log = Journal(opened.folder, node)
         past = log.history()
         if past.mode != goal.mode or past.failed:
