@@ -7,7 +7,8 @@ points specification").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
@@ -29,12 +30,14 @@ class Plugins(Generic[Base]):
         package: the package of the kit that contains them; also the group of the entry points.
         file: where a user names a plug-in, for messages.
         key: the key there.
+        renamed: new names of plug-ins by their old names.
     """
 
     base: type[Base]
     package: str
     file: str
     key: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind."""
@@ -51,8 +54,11 @@ class Plugins(Generic[Base]):
             return self._of_module(name)
         points = self._entry_points()
         if name not in points:
-            hint = nearest(name, self.names())
-            raise bad_input(self.file, self.key, f"{name!r}{hint}", ", ".join(self.names()))
+            if name in self.renamed:
+                problem = f"{name!r}, an old name; its new name is {self.renamed[name]!r}"
+            else:
+                problem = f"{name!r}{nearest(name, self.names())}"
+            raise bad_input(self.file, self.key, problem, ", ".join(self.names()))
         point, accepted = points[name], f"a concrete subclass of {self.base.__qualname__}"
         try:
             plugin = point.load()

@@ -75,7 +75,7 @@ def preflight(
         user: the user who runs the steps.
     """
     firmware = site.partition.firmware
-    remote = firmware or Firmware(back_end="record", remote_shell=site.remote_shell)
+    remote = firmware or Firmware(back_end="manual", remote_shell=site.remote_shell)
     findings = _nodes(site, remote, user)
     findings += _programs(site, remote, plan_programs(plan))
     findings += _bmcs(site, firmware, credentials) if firmware else []

@@ -90,6 +90,11 @@ def test_a_plug_in_that_cannot_be_imported_is_refused(name: str, problem: str) -
         launcher(name)
 
 
+def test_an_old_name_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadInput, match="found 'record', an old name; its new name is 'manual'"):
+        BACK_ENDS.get("record")
+
+
 def test_without_the_package_there_is_no_such_launcher() -> None:
     """The control: the name comes from the entry points alone."""
     with pytest.raises(BadInput, match="'own'"):

@@ -62,7 +62,7 @@ def test_no_message_contains_the_password() -> None:
 
 
 def test_an_unknown_back_end_is_named() -> None:
-    assert BACK_ENDS.names() == ["knl_generic", "record", "redfish", "syscfg"]
+    assert BACK_ENDS.names() == ["knl_generic", "manual", "redfish", "syscfg"]
     with pytest.raises(BadInput, match="did you mean 'redfish'"):
         back_end_of("redfsh")
 
@@ -78,7 +78,7 @@ def test_a_mode_without_firmware_attributes_is_refused() -> None:
     }
     Partition.model_validate(facts)
     with pytest.raises(ValueError, match="mode a needs 'smt: off'"):
-        Partition.model_validate(facts | {"firmware": {"back_end": "record"}})
+        Partition.model_validate(facts | {"firmware": {"back_end": "manual"}})
 
 
 def test_syscfg_sets_a_value_by_the_number_of_the_node(
@@ -109,7 +109,7 @@ def test_several_settings_of_syscfg_are_read() -> None:
 
 
 def test_the_manual_back_end_refuses_each_change() -> None:
-    manual = back_end_of("record")
+    manual = back_end_of("manual")
     message = "no remote control of the firmware; set it by hand: smt=off"
     with pytest.raises(NodeError, match=message) as error:
         manual.stage(Host("n1", ""), FirmwareState({}), {"smt": "off"})

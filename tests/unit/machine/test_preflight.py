@@ -32,7 +32,7 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
 
 def site_with(kit: Kit, **firmware: Any) -> Site:
     site = kit.site(hosts=("n1", "n2"))
-    settings = Firmware.model_validate({"back_end": "record", **firmware})
+    settings = Firmware.model_validate({"back_end": "manual", **firmware})
     partition = site.partition.model_copy(update={"firmware": settings})
     return site.model_copy(update={"partition": partition})
 

@@ -73,7 +73,13 @@ class BackEnd(ABC):
         """Return the values in effect after the boot; None if the firmware cannot report them."""
 
 
-BACK_ENDS = Plugins(BackEnd, "proofmark.machine.bmc.backends", "partition", "firmware.back_end")
+BACK_ENDS = Plugins(
+    BackEnd,
+    "proofmark.machine.bmc.backends",
+    "partition",
+    "firmware.back_end",
+    renamed={"record": "manual"},
+)
 """All back ends; those of a site are entry points of this group."""
 
 
