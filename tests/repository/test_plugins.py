@@ -82,5 +82,5 @@ def test_provide_options_have_a_probe_per_package_and_the_prefixes_of_pip() -> N
 
 
 def test_bad_input_becomes_an_error_of_ansible() -> None:
-    with pytest.raises(AnsibleFilterError, match="nothing on the package 'hpc'"):
+    with pytest.raises(AnsibleFilterError, match="no package 'hpc'"):
         system_packages(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")

@@ -15,7 +15,7 @@ from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
-from proofmark.software.target import needs
+from proofmark.software.target import target_requirements
 
 SHELL = files("proofmark.jobs") / "shell"
 
@@ -215,7 +215,7 @@ def processor_needs(job: Job, software: Software) -> str:
         BadInput: a package was built for a target that archspec does not know.
     """
     targets = {_package(step, software).target for step in job.steps} - {""}
-    return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
+    return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
 
 
 def _describe(step: Step) -> str:
