@@ -58,9 +58,9 @@ def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
         return ChosenLock(lock, tuple(differences(read_lock(kit_lock), lock)))
     if not kit_lock.is_file():
         systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
-        accepted = f"a lock ({', '.join(systems) or 'none'} exist)"
-        make = f"make lock ARCH={request.arch} OS={system}, on this system"
-        raise bad_input(kit_lock, "", "no such file", f"{accepted}; else {make}")
+        accepted = f"an operating system with a lock ({', '.join(systems) or 'none'})"
+        make = f"`make lock ARCH={request.arch} OS={system}` on this system"
+        raise bad_input(kit_lock, "", "no such file", f"{accepted}, or {make}")
     if mistakes := check(request.kit, request.arch, system):
         raise BadInput(*mistakes)
     return ChosenLock(read_lock(kit_lock), ())
@@ -179,9 +179,8 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
     for name, programs in request.programs.items():
         root = chosen.lock.root(name)
         if root.hash not in prefixes:
-            raise bad_input(
-                "spack", name, "no installed spec", f"/{root.hash} of the lock, installed"
-            )
+            accepted = f"the installed spec /{root.hash} of the lock"
+            raise bad_input("spack", name, "no such spec", accepted)
         prefix = prefixes[root.hash]
         files = spelling[name].programs if name in spelling else {}
         findings = (
