@@ -7,33 +7,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
 from proofmark.common.errors import bad_input
-from proofmark.judge.intervals import CONFIDENCE, Range
+from proofmark.judge.intervals import Interval
+from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
-
-_DRAWS, _SEED = 2000, 50100
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of two runs: later ÷ first − 1 of the medians, with its 95 % interval."""
+    """The change of one figure between two runs.
+
+    Attributes:
+        first, later: the medians of the runs, in `unit`.
+        change: the ratio later / first, estimated from all pairs of values (`judge.shift`), minus
+            1. If a value is not positive: the ratio of the medians minus 1.
+        interval: of the change, with its confidence. None if a run has a single value, or a value
+            is not positive.
+        counts: the number of values of each run.
+    """
 
     key: Key
     first: float
     later: float
     unit: str
     change: float
-    interval: Range | None
+    interval: Interval | None
     counts: tuple[int, int]
 
     @property
     def clear(self) -> bool:
-        """Return whether the interval leaves out no change; never of single measurements."""
-        return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
+        """Whether the interval excludes 0; False for single measurements."""
+        return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
 
 @dataclass(frozen=True)
@@ -118,22 +124,14 @@ def _against(
 def _difference(key: Key, base: _Figure, own: _Figure) -> Difference:
     before, after = median(base.values), median(own.values)
     counts = (len(base.values), len(own.values))
-    return Difference(
-        key, before, after, base.unit, after / before - 1, _interval(base, own), counts
-    )
+    if min(*base.values, *own.values) > 0:
+        change, interval = ratio(base.values, own.values) - 1, _interval(base, own)
+    else:
+        change, interval = after / before - 1, None
+    return Difference(key, before, after, base.unit, change, interval, counts)
 
 
-def _interval(base: _Figure, own: _Figure) -> Range | None:
-    """Return the percentile-bootstrap interval of the change; both sides are drawn, with a seed."""
-    if min(len(base.values), len(own.values)) < 2:
-        return None
-    dice = np.random.default_rng(_SEED)
-    below, above = (
-        np.median(dice.choice(np.asarray(each.values), (_DRAWS, len(each.values))), axis=1)
-        for each in (base, own)
-    )
-    if (below == 0).any():
-        return None
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(above / below - 1, [tail, 1 - tail])
-    return float(low), float(high)
+def _interval(base: _Figure, own: _Figure) -> Interval | None:
+    """Return the interval of the change of positive values."""
+    ratios = ratio_interval(base.values, own.values)
+    return ratios and Interval(ratios.low - 1, ratios.high - 1, ratios.confidence)

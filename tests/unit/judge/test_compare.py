@@ -28,13 +28,32 @@ class TestLikeWithLike:
         ((found,),) = (each.differences for each in compare(runs))
         assert found.change == pytest.approx(-0.2)
         assert found.interval is not None
-        assert found.interval[0] <= -0.2 <= found.interval[1]
+        assert found.interval.low <= -0.2 <= found.interval.high
+        assert found.interval.confidence == pytest.approx(0.9)
         assert found.clear
 
     def test_the_same_again_is_no_clear_change(self) -> None:
         runs = {"old": [result(100, 101, 99)], "new": [result(99, 100, 101)]}
         ((found,),) = (each.differences for each in compare(runs))
         assert (found.change, found.clear) == (0, False)
+
+    @pytest.mark.parametrize(("least", "clear"), [(100.5, True), (100.0, False), (99.5, False)])
+    def test_a_change_is_clear_if_its_interval_does_not_contain_0(
+        self, least: float, clear: bool
+    ) -> None:
+        first, later = [99.0, 99.5, 99.8, 100.0], [least, 103.0, 104.0, 105.0]
+        for runs, sign in (((first, later), 1), ((later, first), -1)):
+            old, new = ([result(*values)] for values in runs)
+            ((found,),) = (each.differences for each in compare({"old": old, "new": new}))
+            assert found.interval is not None
+            assert found.interval.confidence == pytest.approx(1 - 2 / 70)
+            assert found.clear is clear
+            assert sign * found.change > 0
+
+    def test_values_that_are_not_positive_have_no_interval(self) -> None:
+        runs = {"old": [result(100, 101, 102)], "new": [result(0, 202, 202)]}
+        ((found,),) = (each.differences for each in compare(runs))
+        assert (found.change, found.interval, found.clear) == (1, None, False)
 
     def test_single_measurements_have_no_interval_and_are_never_clear(self) -> None:
         ((found,),) = (
@@ -100,6 +119,7 @@ def test_the_command_prints_changes_and_what_is_alone(
     assert main(["compare", str(old.folder), str(new.folder)]) == 0
     said = capsys.readouterr().out
     assert "-50.0 % *" in said
+    assert "97.1 %" in said
     assert "0 metrics only in" in said
     assert main(["compare", str(old.folder)]) == 3
     assert main(["compare", str(old.folder), str(old.folder)]) == 3
