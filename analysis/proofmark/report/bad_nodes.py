@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from proofmark.judge.diagnosis.bad_nodes import BadNode, Slow
+from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
@@ -78,7 +78,7 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
     return Cell(shown[0] if shown else "error counters", details=tuple(shown[1:]), links=links)
 
 
-def _figure(slow: Slow) -> str:
+def _figure(slow: SlowFigure) -> str:
     record = slow.result.record
     setting = pairs(record.parameters)
     value = f"{number(record.value)} {record.unit} ({_percent(slow.deviation)})"

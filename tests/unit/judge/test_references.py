@@ -194,7 +194,7 @@ class TestDerived:
         [
             ("rpeak_avx", {"cpu_model": "Xeon of tomorrow"}, "no table has the AVX frequency"),
             ("memory_bandwidth", {"cpu_model": "Xeon of tomorrow"}, "no table has the memory"),
-            ("memory_bandwidth", {"dimms": ()}, "modules are not told"),
+            ("memory_bandwidth", {"dimms": ()}, "modules are not known"),
             ("rpeak_avx", {"virtual": "kvm"}, "is virtual"),
             ("rpeak_nominal", {"base_hz": None}, "is not known"),
             ("link_bandwidth", {"ports": ()}, "no active port"),

@@ -19,7 +19,7 @@ def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
     tables: list[pl.DataFrame] = []
     machines: dict[str, Machine] = {}
     for run, verdict in runs:
-        tables.append(verdict.results.standing.table())
+        tables.append(verdict.results.aggregates.table())
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     return answers(pl.concat(tables), machines)
