@@ -48,17 +48,17 @@ def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str,
 def next_command(verdict: Verdict, code: int) -> str:
     """Return the next action after a verdict with this exit code, with its command."""
     run, coverage = f"runs/{verdict.run}", verdict.coverage
-    again = "the same ansible-playbook command again"
+    again = "run the same ansible-playbook command again"
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
-        return f"{again} measures what is missing"
+        return f"{again}: it measures the missing steps"
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)
     if code in (1, 2):
         return f"proofmark verdict {run}"
     if coverage.not_run:
-        return f"{again} with -e confirm_reboot=true measures the other modes"
+        return f"{again} with -e confirm_reboot=true: it measures the other modes"
     if code == 4:
         return f"add limits to the partition's facts, then proofmark report {run}"
     return f"proofmark sign {run} --key FILE"
@@ -93,7 +93,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     for line in coverage.stopped or coverage.missing:
         yield f"not measured: {_short(line)}"
     if coverage.duplicate:
-        yield f"figures that came twice from one step: {coverage.duplicate}"
+        yield f"duplicate figures of one step: {coverage.duplicate}"
 
 
 def _nothing_worse(verdict: Verdict) -> str:

@@ -101,7 +101,7 @@ def test_the_order_is_failed_then_invalid_then_missing() -> None:
         "FAIL fake rate 80 MB/s: 80.0 is not enough | INVALID fake rate no value: exit code 9 | "
         "not measured: 0004-fake: n2"
     )
-    assert command == "the same ansible-playbook command again measures what is missing"
+    assert command == "run the same ansible-playbook command again: it measures the missing steps"
 
 
 def test_a_missing_step_is_explained_by_its_stopped_job() -> None:
@@ -123,7 +123,7 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
 def test_duplicate_figures_are_counted() -> None:
     worst, command = lines(verdict(figure("PASS"), duplicate=2))
     assert (worst, command) == (
-        "figures that came twice from one step: 2",
+        "duplicate figures of one step: 2",
         "proofmark verdict runs/r",
     )
 

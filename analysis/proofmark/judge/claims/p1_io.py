@@ -50,7 +50,7 @@ def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) ->
         f"{operation} {layout} falls to {fall.ratio:.2f} between {fall.before / GB:.1f} and "
         f"{fall.after / GB:.1f} GB"
         if _sharp(fall)
-        else f"{operation} {layout} falls nowhere sharply"
+        else f"{operation} {layout} has no sharp fall"
         for (operation, layout), fall in falls.items()
     )
     numbers: dict[str, float] = {}
@@ -58,7 +58,7 @@ def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) ->
         key = f"{operation}_{layout}_{name}"
         numbers |= {f"{key}_from_gb": fall.before / GB, f"{key}_to_gb": fall.after / GB}
         numbers |= {f"{key}_ratio": fall.ratio}
-    expected = f"looked for between {span[0] / GB:g} and {span[1] / GB:g} GB"
+    expected = f"expected between {span[0] / GB:g} and {span[1] / GB:g} GB"
     return Decision(holds, f"{name}: {listed} ({expected})", numbers)
 
 

@@ -151,7 +151,7 @@ def _decide_c22(values: Values, machine: Machine) -> Decision:
     listed = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
     return Decision(
         dips and equal,
-        f"With spread, {_describe(falls)} (looked for: {machine.tiles + 1}); spread ÷ close ends "
+        f"With spread, {_describe(falls)} (expected: {machine.tiles + 1}); spread ÷ close ends "
         f"at {listed}",
         {**_fall_numbers(falls), **{f"{kernel}_end": end for kernel, end in ends.items()}},
     )
@@ -170,15 +170,15 @@ def _meeting(line: Line) -> float:
 
 def _decide_c23(values: Values, machine: Machine) -> Decision:
     falls, ratios = _falls(values, machine), _ratios(values, machine)
-    behind = {
+    above = {
         kernel: [(x, y) for x, y in line if x > machine.tiles] for kernel, line in ratios.items()
     }
     largest = all(falls["copy"].ratio < falls[kernel].ratio for kernel in KERNELS[1:])
-    meeting, wanted = _meeting(behind["copy"]), MEETS * machine.cores
+    meeting, wanted = _meeting(above["copy"]), MEETS * machine.cores
     meets = abs(meeting - wanted) <= NEAR * machine.cores
     scale = fmean(abs(ratio - 1) <= EQUAL for _, ratio in ratios["scale"])
     level = {
-        kernel: fmean(abs(ratio - 1) <= EQUAL for _, ratio in behind[kernel])
+        kernel: fmean(abs(ratio - 1) <= EQUAL for _, ratio in above[kernel])
         for kernel in ("add", "triad")
     }
     dips = all(_is_dip(falls[kernel], machine) for kernel in FALLING)
@@ -186,8 +186,8 @@ def _decide_c23(values: Values, machine: Machine) -> Decision:
     return Decision(
         holds and scale >= MOST and min(level.values()) >= MOST,
         f"With spread, {_describe(falls)}; Copy stays with close from {meeting:.0f} threads on "
-        f"(looked for: about {wanted:.0f}); Scale is about equal to close at {100 * scale:.0f} % "
-        f"of the counts, behind {machine.tiles} threads Add at {100 * level['add']:.0f} % and "
+        f"(expected: about {wanted:.0f}); Scale is about equal to close at {100 * scale:.0f} % "
+        f"of the counts; above {machine.tiles} threads Add at {100 * level['add']:.0f} % and "
         f"Triad at {100 * level['triad']:.0f} %",
         {**_fall_numbers(falls), "copy_meets_at": meeting, "scale_equal": scale}
         | {f"{kernel}_equal": part for kernel, part in level.items()},
@@ -217,10 +217,12 @@ def _decide_c24(values: Values, machine: Machine) -> Decision:
     below = all(SLIGHTLY <= end < 1 for end in ends.values())
     listed = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
     flat = [kernel for kernel, up in rises.items() if not up]
-    rising = f"{' and '.join(flat)} does not rise on both sides" if flat else "all rise before it"
+    rising = (
+        f"{' and '.join(flat)} does not rise on both sides" if flat else "all rise on both sides"
+    )
     return Decision(
         sharp and not flat and below,
-        f"With close, {_describe(falls)} (looked for: {at}); {rising}; twice the cores end at "
+        f"With close, {_describe(falls)} (expected: {at}); {rising}; twice the cores end at "
         f"{listed} × the value at {machine.cores} threads",
         {**_fall_numbers(falls), **{f"{kernel}_end": end for kernel, end in ends.items()}},
     )

@@ -84,7 +84,7 @@ def fleet_limit(
     array: Floats = np.asarray(values, dtype=np.float64)
     nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0
     if nodes < LEAST_NODES:
-        why = f"{nodes} like nodes: too few to tell which is the odd one ({LEAST_NODES} needed)"
+        why = f"{nodes} like nodes: too few for a comparison ({LEAST_NODES} needed)"
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, why)
     if centre <= 0:
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, "the median of the like nodes is 0")
