@@ -100,10 +100,10 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
 def _decide_c33(figures: Sequence[Values], machines: Machines) -> Decision:
     """Compare each pair with its share; `figures` are those of 1, 2, … pairs."""
     rates = [list(values.values()) for values in figures]
-    whole = max(sum(each) for each in rates)
-    missed = [max(abs(rate * len(each) / whole - 1) for rate in each) for each in rates]
+    whole = max(sum(of_pairs) for of_pairs in rates)
+    missed = [max(abs(rate * len(of_pairs) / whole - 1) for rate in of_pairs) for of_pairs in rates]
     fair = fmean(miss <= FAIR for miss in missed)
-    totals = [sum(each) / whole for each in rates]
+    totals = [sum(of_pairs) / whole for of_pairs in rates]
     return Decision(
         fair >= MOST,
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "

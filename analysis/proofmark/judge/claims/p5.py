@@ -49,8 +49,8 @@ def relative_differences(times: Values, first: str, second: str) -> dict[tuple[i
 def means_of(times: Mapping[str, Values]) -> Means:
     """Return the means of table 2 from the times of each collective."""
     return {
-        name: {pair: fmean(relative_differences(each, *pair).values()) for pair in RATIOS}
-        for name, each in times.items()
+        name: {pair: fmean(relative_differences(values, *pair).values()) for pair in RATIOS}
+        for name, values in times.items()
     }
 
 
@@ -74,17 +74,19 @@ def _named(pair: tuple[str, str]) -> str:
 def _numbers(means: Means) -> dict[str, float]:
     return {
         f"{name} {_named(pair)}": mean
-        for name, each in means.items()
-        for pair, mean in each.items()
+        for name, by_pair in means.items()
+        for pair, mean in by_pair.items()
     }
 
 
 def adjacent_is_better(means: Means) -> Decision:
     """Return the decision on C5.1 from the means of table 2."""
-    negative = {pair: [name for name, each in means.items() if each[pair] < 0] for pair in INSIDE}
+    negative = {
+        pair: [name for name, by_pair in means.items() if by_pair[pair] < 0] for pair in INSIDE
+    }
     listed = "; ".join(
-        f"mean {_named(pair)} is {min(each[pair] for each in means.values()):.4f} … "
-        f"{max(each[pair] for each in means.values()):.4f}"
+        f"mean {_named(pair)} is {min(by_pair[pair] for by_pair in means.values()):.4f} … "
+        f"{max(by_pair[pair] for by_pair in means.values()):.4f}"
         + (f", negative for {', '.join(negative[pair])}" if negative[pair] else "")
         for pair in INSIDE
     )
@@ -96,12 +98,12 @@ def nodes_matter_more(means: Means) -> Decision:
     """Return the decision on C5.2 from the means of table 2."""
     orders = ((("BA", "UA"), ("UD", "UA")), (("BD", "UD"), ("BD", "BA")))
     wrong = [
-        f"{name}: mean {_named(nodes)} {each[nodes]:.4f}, {_named(inside)} {each[inside]:.4f}"
-        for name, each in means.items()
+        f"{name}: mean {_named(nodes)} {by_pair[nodes]:.4f}, {_named(inside)} {by_pair[inside]:.4f}"
+        for name, by_pair in means.items()
         for nodes, inside in orders
-        if each[nodes] <= each[inside] or each[nodes] <= 0
+        if by_pair[nodes] <= by_pair[inside] or by_pair[nodes] <= 0
     ]
-    least = min(each[pair] for each in means.values() for pair in AMONG)
+    least = min(by_pair[pair] for by_pair in means.values() for pair in AMONG)
     sentence = (
         f"Not so for {'; '.join(wrong)}"
         if wrong
