@@ -104,10 +104,12 @@ def compare(options: Namespace) -> int:
                 confidence = f"{100 * each.interval.confidence:.1f} %"
             mark = " *" if each.clear else ""
             metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
-            change = f"{100 * each.change:+.1f} %{mark}"
+            change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             rows.append((*values, interval, confidence))
-        print(f"{found.later} compared with {found.first} (* the interval excludes 0 %)")
+        print(
+            f"{found.later} compared with {found.first} (* an interval of 95 % or more excludes 0 %)"
+        )
         headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
         print_table(headers, rows)
         for name, keys in found.alone.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from proofmark.common.errors import bad_input
-from proofmark.judge.intervals import Interval
+from proofmark.judge.intervals import CONFIDENCE, Interval
 from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
 
@@ -22,7 +22,8 @@ class Difference:
     Attributes:
         first, later: the medians of the runs, in `unit`.
         change: the ratio later / first, estimated from all pairs of values (`judge.shift`), minus
-            1. If a value is not positive: the ratio of the medians minus 1.
+            1. If a value is not positive: the ratio of the medians minus 1. None if the median of the
+            first run is 0.
         interval: of the change, with its confidence. None if a run has a single value, or a value
             is not positive.
         counts: the number of values of each run.
@@ -32,14 +33,16 @@ class Difference:
     first: float
     later: float
     unit: str
-    change: float
+    change: float | None
     interval: Interval | None
     counts: tuple[int, int]
 
     @property
     def clear(self) -> bool:
-        """Whether the interval excludes 0; False for single measurements."""
-        return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
+        """Whether an interval with a confidence of 95 % or more excludes 0."""
+        if self.interval is None or self.interval.confidence < CONFIDENCE:
+            return False
+        return not self.interval.low <= 0 <= self.interval.high
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,7 @@ def _compare_two(
     first: str, before: Mapping[Key, _Figure], later: str, after: Mapping[Key, _Figure]
 ) -> Comparison:
     differences = tuple(
-        _difference(key, before[key], after[key])
-        for key in sorted(before.keys() & after.keys())
-        if median(before[key].values)
+        _difference(key, before[key], after[key]) for key in sorted(before.keys() & after.keys())
     )
     alone = {
         first: tuple(sorted(before.keys() - after.keys())),
@@ -123,11 +124,12 @@ def _compare_two(
 def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:
     first, later = median(before.values), median(after.values)
     counts = (len(before.values), len(after.values))
+    change: float | None
     if min(*before.values, *after.values) > 0:
         change = ratio(before.values, after.values) - 1
         interval = _interval(before, after)
     else:
-        change, interval = later / first - 1, None
+        change, interval = later / first - 1 if first else None, None
     return Difference(key, first, later, before.unit, change, interval, counts)
 
 

@@ -117,7 +117,7 @@ MOST_NAMED = 12
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
     """Return the names of the bad nodes, the worst first; nothing for a run on a single node."""
-    if bad.asked < 2:
+    if bad.measured < 2:
         return ()
     if not bad.nodes:
         return (("Bad nodes", f"none of {grouped(bad.measured)}"),)

@@ -31,12 +31,24 @@ def difference(first: Sequence[float], later: Sequence[float]) -> Difference:
 
 class TestLikeFigures:
     def test_a_change_has_an_interval_with_its_confidence(self) -> None:
-        slower = difference((100, 101, 99), (80, 81, 79))
+        slower = difference((100, 101, 99, 100), (80, 81, 79, 80))
         assert slower.change == pytest.approx(-0.2)
         assert slower.interval is not None
         assert slower.interval.low <= -0.2 <= slower.interval.high
-        assert slower.interval.confidence == pytest.approx(0.9)
+        assert slower.interval.confidence == pytest.approx(1 - 2 / 70)
         assert slower.clear
+
+    def test_a_change_of_three_repeats_is_not_clear(self) -> None:
+        """No interval of three and three values has a confidence above 90 %."""
+        slower = difference((100, 101, 99), (80, 81, 79))
+        assert slower.interval is not None
+        assert slower.interval.high < 0
+        assert slower.interval.confidence == pytest.approx(0.9)
+        assert not slower.clear
+
+    def test_a_figure_whose_first_median_is_0_has_no_change(self) -> None:
+        grown = difference((0, 0, 0), (1, 2, 3))
+        assert (grown.later, grown.change, grown.interval) == (2, None, None)
 
     def test_equal_runs_have_no_clear_change(self) -> None:
         equal = difference((100, 101, 99), (99, 100, 101))
@@ -51,7 +63,10 @@ class TestLikeFigures:
             assert change.interval is not None
             assert change.interval.confidence == pytest.approx(1 - 2 / 70)
             assert change.clear is clear
-        assert difference(first, later).change > 0 > difference(later, first).change
+        up, down = difference(first, later).change, difference(later, first).change
+        assert up is not None
+        assert down is not None
+        assert up > 0 > down
 
     def test_values_that_are_not_positive_have_no_interval(self) -> None:
         change = difference((100, 101, 102), (0, 202, 202))
@@ -114,6 +129,6 @@ def test_the_command_prints_changes_and_figures_without_a_partner(
     printed = capsys.readouterr().out
     assert "-50.0 % *" in printed
     assert "97.1 %" in printed
-    assert "0 figures only in" in printed
+    assert "0 metrics only in" in printed
     assert main(["compare", str(old.folder)]) == 3
     assert main(["compare", str(old.folder), str(old.folder)]) == 3
