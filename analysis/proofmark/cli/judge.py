@@ -107,9 +107,8 @@ def compare(options: Namespace) -> int:
             change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             rows.append((*values, interval, confidence))
-        print(
-            f"{found.later} compared with {found.first} (* an interval of 95 % or more excludes 0 %)"
-        )
+        note = "* an interval with 95 % confidence excludes 0 %"
+        print(f"{found.later} compared with {found.first} ({note})")
         headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
         print_table(headers, rows)
         for name, keys in found.alone.items():
