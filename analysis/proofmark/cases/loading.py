@@ -8,6 +8,7 @@ from typing import Any
 
 from proofmark.cases.models import (
     AXES,
+    RENAMED_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
     UNIT_OF,
@@ -64,7 +65,7 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Check what one model alone cannot see: names that refer to each other."""
-    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()})
+    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()} - RENAMED_AXES.keys())
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
     for suite, uses in case.suites.items():
@@ -135,8 +136,12 @@ def _unknown(
     file: Path, key: str, word: str, words: Iterable[str], what: str
 ) -> Iterator[InputError]:
     names = sorted(words)
-    if word not in names:
-        yield InputError(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
+    if word in names:
+        return
+    found = f"{what} {word!r}{nearest(word, names)}"
+    if RENAMED_AXES.get(word) in names:
+        found = f"an axis that is called {RENAMED_AXES[word]} now"
+    yield InputError(str(file), key, found, ", ".join(names))
 
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:

@@ -10,20 +10,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use without mentioning them in a template."""
-MEMORY, APART, FILE_SYSTEM = "memory", "apart", "file_system"
-RESOLVED_AXES = (MEMORY, APART, FILE_SYSTEM)
-"""Such axes too, but parameters of the step: the plan turns a kind of memory into NUMA nodes, a
-switch level into nodes so far apart, a file system's name into its scratch directory."""
+MEMORY, DISTANCE, FILE_SYSTEM = "memory", "distance", "file_system"
+RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
+"""Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of
+memory by NUMA nodes, a switch level by two nodes at this distance, and the name of a file system by
+its scratch directory."""
+RENAMED_AXES = {"apart": DISTANCE}
+"""New names of sweep axes by old names."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
@@ -40,6 +43,19 @@ Text = Annotated[str, Field(min_length=1)]
 Scalar = str | int | float
 Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
+
+
+def _new_axis_names(given: Any, info: ValidationInfo) -> Any:
+    if isinstance(given, dict) and info.context == OLD_KEYS:
+        return {RENAMED_AXES.get(key, key): value for key, value in given.items()}
+    return given
+
+
+RenamedAxes = BeforeValidator(_new_axis_names)
+"""Reads the old names of axes in the context `OLD_KEYS`: that of a run of an older format."""
+Sweep = Annotated[dict[Name, Axis], RenamedAxes]
+Parameters = Annotated[dict[str, Scalar], RenamedAxes]
+"""Values by the name of an axis or of another parameter."""
 Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth"]
 
 
@@ -65,7 +81,7 @@ class Against(StrictModel):
 
     metric: Name
     case: Slug | None = None
-    where: dict[str, Scalar] = {}
+    where: Parameters = {}
     times: float | Braces = 1.0
 
 
@@ -81,7 +97,7 @@ class Reference(StrictModel):
     metric: Name
     kind: Literal["contract", "published", "derived", "expected"]
     source: Text
-    where: dict[str, Scalar] = {}
+    where: Parameters = {}
     system: str | None = None
     mode: Slug | None = None
     value: float | None = Field(default=None, gt=0)
@@ -155,7 +171,7 @@ class SuiteUse(StrictModel):
     steps run, one after the other, in each repeat of the suite.
     """
 
-    sweep: dict[Name, Axis] = {}
+    sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     when: str | None = None
     where: str | None = None
@@ -200,7 +216,7 @@ class Case(RenamedKeys):
     inputs: dict[FileName, str] = {}
     environment: dict[Variable, Scalar] = {}
     output: FileName = "stdout"
-    sweep: dict[Name, Axis] = {}
+    sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     where: str | None = None

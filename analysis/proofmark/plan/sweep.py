@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import APART, AXES, FILE_SYSTEM, MEMORY, Case, SuiteUse
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEMORY, Case, SuiteUse
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.layout import Layouts
@@ -76,7 +76,7 @@ class Sweep:
             try:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
             except PlacementError as refused:
-                if not (several or refused.mistakes[0].key.startswith((MEMORY, APART))):
+                if not (several or refused.mistakes[0].key.startswith((MEMORY, DISTANCE))):
                     raise
                 wrong = refused.mistakes[0]
                 why = f"{wrong.key}: {wrong.found}; there is: {wrong.accepted}"
@@ -119,10 +119,10 @@ class Sweep:
             if not self._asked(question, point, "constraints"):
                 found = ", ".join(f"{axis} {point[axis]}" for axis in axes)
                 raise bad_input(self.file, "constraints", found, accepted)
-        if APART in point and not self.site.pair_apart(level := str(point[APART])):
+        if DISTANCE in point and not self.site.pair_at(level := str(point[DISTANCE])):
             names = ", ".join(self.site.partition.fabric.names)
-            found = f"no two hosts of {self.site.limit} are so"
-            raise PlacementError(InputError(self.file, f"apart {level}", found, names))
+            found = f"no two hosts of {self.site.limit} have this distance"
+            raise PlacementError(InputError(self.file, f"{DISTANCE} {level}", found, names))
         if placement is None:
             placement = self._placed(point)
         own = tuple(letter for letter in lets if letter not in AXES)

@@ -75,7 +75,7 @@ class Fabric(StrictModel):
             groups["rack"] = f"rack-{index // self.rack + 1:03d}"
         return {name: group for name, group in groups.items() if group}
 
-    def apart(self, one: tuple[int, str], other: tuple[int, str]) -> str:
+    def distance(self, one: tuple[int, str], other: tuple[int, str]) -> str:
         """Return the nearest level that two hosts, each by number and name, share."""
         for level in self.levels:
             group = level.group(*one)

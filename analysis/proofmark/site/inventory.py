@@ -55,7 +55,7 @@ class Site(RenamedKeys):
         """Return the switch of each level, and the rack, of `host`."""
         return self.partition.fabric.location(self._numbers[host], host)
 
-    def pair_apart(self, level: str) -> list[str]:
+    def pair_at(self, level: str) -> list[str]:
         """Return the first two hosts whose nearest common switch level is `level`, or nothing."""
         fabric, numbers = self.partition.fabric, self._numbers
         wanted = next((each for each in fabric.levels if each.name == level), None)
@@ -63,7 +63,7 @@ class Site(RenamedKeys):
         for host in self.hosts:
             here = (numbers[host], host)
             other = first.setdefault(wanted.group(*here) if wanted else None, host)
-            if other != host and fabric.apart((numbers[other], other), here) == level:
+            if other != host and fabric.distance((numbers[other], other), here) == level:
                 return [other, host]
         return []
 

@@ -176,7 +176,7 @@ DROPPED: Mapping[str, Mapping[str, Any]] = {
     "C3.1": {"placement": "2-hop", "bytes": 4096},
     "C3.2": {"system": "tachyon2", "placement": "same-socket", "bytes": 1},
     "C3.3": {"pairs": 3, "pair": 2},
-    "C3.4": {"apart": "line-card", "bytes": 1048576},
+    "C3.4": {"distance": "line-card", "bytes": 1048576},
     "C4.1": {"class": "B", "placement": "BAL-DIST", "ranks": 64},
     "C4.2": {"class": "C", "ranks": 576},
     "C4.3": {"class": "A", "placement": "UNBAL-ACC", "ranks": 16},

@@ -198,9 +198,9 @@ def test_contention_gives_every_copy_a_pair_of_the_two_nodes() -> None:
 def test_switch_levels_choose_nodes_that_are_so_far_apart() -> None:
     chosen = site("tachyon", "tachyon1")
     pairs = {
-        str(about["apart"]): step.nodes
+        str(about["distance"]): step.nodes
         for step, about in told(of("p3", "tachyon1"))
-        if step.case == "osu-bw" and "apart" in about
+        if step.case == "osu-bw" and "distance" in about
     }
     shared = {
         level: {key for key in ("chip", "line-card") if places[0][key] == places[1][key]}

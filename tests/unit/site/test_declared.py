@@ -95,7 +95,7 @@ def test_no_two_hosts_meet_nearer_than_their_switch() -> None:
         {"name": "card", "hosts_per_switch": 4},
     ]
     fabric = Fabric.model_validate({"levels": levels, "top": "switch", "rack": 8})
-    met = [fabric.apart((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
+    met = [fabric.distance((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
     assert met == ["chip", "card", "card", "switch"]
     assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
     levels[1]["hosts_per_switch"] = 3

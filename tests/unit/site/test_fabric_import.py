@@ -115,7 +115,7 @@ def test_what_the_command_prints_are_facts(
     fabric = Fabric.model_validate(yaml.safe_load(capsys.readouterr().out)["fabric"])
     assert fabric.names == ["chip", "line-card", "switch"]
     hosts = list(enumerate(["n1", "n2", "n3", "n10", "stray"]))
-    assert [fabric.apart(hosts[0], host) for host in hosts[1:]] == [
+    assert [fabric.distance(hosts[0], host) for host in hosts[1:]] == [
         "chip", "line-card", "switch", "switch"
     ]  # fmt: skip
     assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}

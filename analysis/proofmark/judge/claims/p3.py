@@ -40,7 +40,7 @@ def _inside(system: str) -> Need:
 
 def _between(system: str) -> Need:
     fixed = {**_BANDWIDTH, "placement": "other-node"}
-    return Need(system, "osu-bw", "MB/s", fixed, {"apart": LEVELS[system], "bytes": SIZES})
+    return Need(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
 
 
 def _best(values: Values, *places: str) -> float:
