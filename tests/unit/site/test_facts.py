@@ -8,11 +8,12 @@ import archspec.cpu
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.folders import PROBES
+from tests.folders import HWLOC, PROBES
 
 from proofmark.common.errors import BadInput
+from proofmark.site.machine import Machine
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
-from proofmark.site.node.facts import NodeFacts, parse_probe, symbols
+from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import size
 
 LIVE = "live-kvm-zen3"
@@ -25,6 +26,11 @@ def recorded(name: str) -> str:
 
 def node(name: str) -> NodeFacts:
     return parse_probe(recorded(name), name)
+
+
+def with_topology(facts: NodeFacts) -> NodeFacts:
+    """Return `facts` with a topology: most of the probes were made without lstopo."""
+    return facts.model_copy(update={"topology_xml": (HWLOC / "skl.xml").read_text()})
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -87,9 +93,11 @@ def test_processor_of_each_node(name: str, known: dict[str, object]) -> None:
         ("power9-ppc64le", 32, 2, 2, 4, 16 * 10 << 20),
     ],
 )
-def test_symbols(name: str, cores: int, sockets: int, numa: int, threads: int, llc: int) -> None:
-    facts = node(name)
-    assert symbols(facts, nodes=3) == {
+def test_the_machine_has_the_symbols_of_the_facts(
+    name: str, cores: int, sockets: int, numa: int, threads: int, llc: int
+) -> None:
+    facts = with_topology(node(name))
+    assert Machine.from_facts(facts, nodes=3).symbols == {
         "cores": cores,
         "sockets": sockets,
         "numa": numa,
@@ -100,9 +108,10 @@ def test_symbols(name: str, cores: int, sockets: int, numa: int, threads: int, l
     }
 
 
-def test_a_symbol_that_is_not_known_is_left_out() -> None:
+def test_a_symbol_of_unknown_value_is_left_out() -> None:
     text = "\n".join(line for line in recorded("spr-vm").split("\n") if not line.startswith("| L"))
-    assert "llc_bytes" not in symbols(parse_probe(text, "spr-vm"), nodes=1)
+    facts = with_topology(parse_probe(text, "spr-vm"))
+    assert "llc_bytes" not in Machine.from_facts(facts, nodes=1).symbols
 
 
 def test_memory_domains_of_a_knl_in_flat_mode() -> None:

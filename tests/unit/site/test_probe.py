@@ -12,9 +12,9 @@ import pytest
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.site.discovery import machine_of
+from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
-from proofmark.site.node.facts import parse_probe, symbols
+from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.probe_text import Stream, read_stream
 
 PROBE = PACKAGE / "site/node/probe.sh"
@@ -90,7 +90,7 @@ def test_every_shell_tells_the_same_of_this_machine(shell: list[str]) -> None:
 def test_cores_are_those_that_python_may_use() -> None:
     facts = parse_probe(probe(), "live")
     assert set(facts.cpus) == os.sched_getaffinity(0)
-    assert 1 <= symbols(facts, nodes=1)["cores"] <= len(os.sched_getaffinity(0))
+    assert 1 <= facts.cores <= len(os.sched_getaffinity(0))
 
 
 def test_a_binding_of_the_probe_binds_its_cores() -> None:
@@ -293,14 +293,14 @@ def test_why_there_is_no_topology(
     node = make_node(tmp_path, SMALL_NODE, {name: text.format(XML) for name, text in tools.items()})
     facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="1"), "probe")
     with pytest.raises(BadInput) as error:
-        machine_of(facts, 1)
+        Machine.from_facts(facts, 1)
     assert str(error.value).startswith(f"probe.sh: topology: found {why}; accepted: the XML that")
 
 
 def test_a_slow_tool_is_waited_for(tmp_path: Path) -> None:
     """The control: the same slow lstopo, within the limit that holds where none is set."""
     node = make_node(tmp_path, SMALL_NODE, {"lstopo-no-graphics": SLOW.format(XML)})
-    machine = machine_of(parse_probe(probe(root=node), "probe"), 1)
+    machine = Machine.from_facts(parse_probe(probe(root=node), "probe"), 1)
     assert len(machine.topology.cores) == 68
 
 

@@ -102,24 +102,6 @@ def parse_probe(text: str, source: str) -> NodeFacts:
         raise stream.wrong("", found, "what probe.sh prints") from error
 
 
-def symbols(facts: NodeFacts, nodes: int) -> dict[str, int | float]:
-    """Return what a symbolic sweep may name; `numa` counts the domains that hold usable cores.
-
-    A fact that the node does not tell (``llc_bytes`` in some virtual machines) is left out.
-    """
-    usable = set(facts.cpus)
-    known = {
-        "cores": facts.cores,
-        "sockets": facts.sockets,
-        "numa": sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa),
-        "threads_per_core": facts.threads_per_core,
-        "memory_bytes": facts.memory_bytes,
-        "llc_bytes": facts.last_level_bytes,
-        "nodes": nodes,
-    }
-    return {name: value for name, value in known.items() if value is not None}
-
-
 def _facts(stream: Stream) -> NodeFacts:
     host, system, smt = stream.pairs("host"), stream.pairs("system"), stream.pairs("smt")
     frequency, settings = stream.pairs("frequency"), stream.pairs("settings")
