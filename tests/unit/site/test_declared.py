@@ -99,7 +99,7 @@ def test_no_two_hosts_meet_nearer_than_their_switch() -> None:
     assert met == ["chip", "card", "card", "switch"]
     assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
     levels[1]["hosts_per_switch"] = 3
-    with pytest.raises(ValidationError, match="each one holds whole ones"):
+    with pytest.raises(ValidationError, match="must contain whole switches"):
         Fabric.model_validate({"levels": levels})
 
 

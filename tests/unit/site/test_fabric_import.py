@@ -78,9 +78,9 @@ def test_infiniband_is_measured_in_switches_on_the_way() -> None:
         ("", "no switch and no adapter"),
         ("SwitchName=a Nodes=n1 Switches=b", "f:1: found SwitchName=a Nodes=n1 Switches=b"),
         ("SwitchName=a Switches=b", "Switches: found b; accepted: switches that have a line"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several tops: a, b"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several top switches: a, b"),
         (IBNET[: IBNET.index('Ca\t2 "H-0002c90000000101"')], "no switch and no adapter"),
-        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no way to"),
+        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no path to"),
     ],
 )
 def test_what_is_not_whole_is_refused(text: str, expected: str) -> None:
@@ -97,7 +97,9 @@ def test_a_ring_has_no_levels() -> None:
         text += f'Switch\t4 "{name}"\t# "{name}" port 0\n[1]\t"H{at}"[1]\n'
         text += "".join(f'[{port}]\t"{end}"[3]\n' for port, end in enumerate(ends, start=2))
         text += f'Ca\t1 "H{at}"\t# "n{at} HCA-1"\n[1](0) \t"{name}"[1]\n'
-    with pytest.raises(BadInput, match="near to one of two, but not to the other"):
+    with pytest.raises(
+        BadInput, match="two leaf switches at this distance whose neighbours differ"
+    ):
         fabric_levels(text, "f")
 
 

@@ -229,7 +229,7 @@ def test_ranges_of_processors() -> None:
 
 @pytest.mark.parametrize("text", ["5-3", "1-", "-1", "0-2 5", "0x3", "a"])
 def test_what_is_no_list_of_processors_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no list of processors"):
+    with pytest.raises(ValueError, match="is not a list of processors"):
         cpu_list(text)
 
 

@@ -83,7 +83,7 @@ def test_a_counter_that_went_back_or_away_is_told_but_not_judged() -> None:
     after = reading(values={"edac/mc0/ue_count": "2"})
     back, away = counter_differences(before, after)
     assert (back.invalid, back.difference) == (False, None)
-    assert "set back" in back.meaning
+    assert "was reset" in back.meaning
     assert (away.after, away.invalid) == ("absent", False)
 
 

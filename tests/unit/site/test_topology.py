@@ -227,7 +227,7 @@ def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
         ("<topology version='2.0'/>", "accepted: the XML of hwloc 2"),
         (
             "<topology version='2.0'><object type='Machine' cpuset='0xzz'/></topology>",
-            "a bad number: .*0xzz",
+            "a number that cannot be read: .*0xzz",
         ),
         (
             "<topology version='2.0'><object type='Machine' cpuset='0x1' nodeset='0x1'>"
