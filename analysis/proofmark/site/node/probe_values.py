@@ -23,7 +23,10 @@ def quota(limits: Mapping[str, str]) -> float | None:
 
 
 def memory_limits(limits: Mapping[str, str]) -> list[int]:
-    """Return the memory limits of the control groups in bytes; of version 1, no limit is a huge one."""
+    """Return the memory limits of the control groups in bytes.
+
+    Version 1 reports a huge number if there is no limit.
+    """
     kinds = ("memory.max", "memory.limit_in_bytes")
     values = [value for name, value in limits.items() if name.endswith(kinds) and value != "max"]
     return [int(value) for value in values]
