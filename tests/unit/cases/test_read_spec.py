@@ -52,8 +52,8 @@ def table(**changes: Any) -> dict[str, Any]:
     ("given", "message"),
     [
         (block(find="x"), "Extra inputs"),
-        ({"finds": "row"}, "neither text nor json"),
-        (block({"rows": []}), "neither tables nor rows nor keys"),
+        ({"finds": "row"}, "text, json or both are required"),
+        (block({"rows": []}), "at least one of tables, rows and keys"),
         (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
         (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
         (block({"facts": [r"(?P<nn>\d+)"]}), "'nn' is not a parameter of this block, did you mean"),
@@ -62,8 +62,8 @@ def table(**changes: Any) -> dict[str, Any]:
         (block({"needs": ["n", "q"]}), "'q' is not a parameter"),
         (block({"rows": [{**ROW, "metrics": {"tme": "s"}}]}), "'tme' is not a group of match"),
         (block({"rows": [{**ROW, "count": "(?P<count>x)"}]}), r"no group (?P<count>\d+)"),
-        (block({"reject": ["(?i)error"]}), "the patterns do not go together"),
-        (block(table(columns={"Size": {}})), "none holds a metric"),
+        (block({"reject": ["(?i)error"]}), "the patterns cannot be joined to one"),
+        (block(table(columns={"Size": {}})), "none has a metric"),
         (block(table(columns={"Size": {"metric": "time"}})), "a column with metric"),
         (block(table(columns={"S": {"parameter": "n", "accept": "x"}})), "accept, parameter"),
         (

@@ -167,7 +167,7 @@ def test_a_foreign_line_in_a_table_is_quoted_and_the_rows_stay() -> None:
     assert [r for r in readings if r.valid] == read(case, text)
     [reading] = [r for r in readings if not r.valid]
     assert "[n7:1] 1 more process" in reading.reason
-    assert "(and 1 lines more)" in reading.reason
+    assert "(and 1 more lines)" in reading.reason
 
 
 def test_a_row_that_lost_or_gained_a_word_is_not_read() -> None:

@@ -200,7 +200,7 @@ def test_osu_without_its_title_is_nobodys() -> None:
     assert (reading.value, reading.valid, reading.reason) == (
         0.3,
         False,
-        "no line says its benchmark",
+        "no line has its benchmark",
     )
 
 
@@ -257,7 +257,9 @@ def test_ior_of_version_3_0() -> None:
 def test_ior_rounded_size_is_not_taken_for_bytes() -> None:
     readings = read("ior", IOR_3_0.replace("262144 bytes", "45.91 KiB"))
     assert not any(reading.valid for reading in readings)
-    assert all("'45.91 KiB' is no whole number of bytes" in reading.reason for reading in readings)
+    assert all(
+        "'45.91 KiB' is not a whole number of bytes" in reading.reason for reading in readings
+    )
 
 
 @pytest.mark.parametrize(
@@ -358,14 +360,12 @@ def test_hpl_without_residual_check_is_invalid() -> None:
 def test_hpl_that_counted_more_tests_than_it_printed_is_invalid() -> None:
     readings = read("hpl", HPL.replace("Finished      1 tests", "Finished      2 tests"))
     assert not any(reading.valid for reading in readings)
-    assert "1 rows, but the program counted 2" in readings[0].reason
+    assert "1 rows, but the program reports 2" in readings[0].reason
 
 
 def test_hpl_without_its_count_is_invalid() -> None:
     readings = read("hpl", HPL.replace("Finished      1 tests", "Finished"))
-    assert {reading.reason for reading in readings} == {
-        "no line says how many rows there should be"
-    }
+    assert {reading.reason for reading in readings} == {"no line has the number of rows"}
 
 
 def test_hpl_row_that_a_warning_broke_is_quoted() -> None:
