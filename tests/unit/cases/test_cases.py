@@ -1,4 +1,4 @@
-"""Case files and suites: what is refused, what refers to what, and that one file is a benchmark."""
+"""Case files and suites: refused files, names that refer to others, and one file as a benchmark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal(kit: Kit) -> str:
     return str(error.value)
 
 
-def test_the_kits_own_cases_are_right() -> None:
+def test_the_kits_cases_are_valid() -> None:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     assert {"hpcc", "imb-pingpong", "imb-collectives", "fio-cache"} <= set(
         benchmarks.members("quick")
@@ -38,7 +38,7 @@ def test_the_kits_own_cases_are_right() -> None:
     assert {"quick", "rehearsal"} <= set(benchmarks.suites)
 
 
-def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
+def test_btio_runs_the_programs_that_the_recipe_builds() -> None:
     recipe = ROOT / "spack-repo/spack_repo/proofmark/packages/npb/package.py"
     (built,) = (
         ast.literal_eval(line.value)
@@ -48,8 +48,8 @@ def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
     case = load_benchmarks(ROOT / "benchmarks").case("npb-btio")
     for subtype, end in built.items():
         names = {"class_": "A", "subtype": subtype}
-        asked = render(case.program, names, file="npb-btio.yml", key="program")
-        assert asked == f"bt.A.x.{end}"
+        program = render(case.program, names, file="npb-btio.yml", key="program")
+        assert program == f"bt.A.x.{end}"
 
 
 def test_a_case_joins_its_suites_and_its_id_is_its_file(kit: Kit) -> None:
@@ -83,12 +83,12 @@ def test_an_unknown_key_is_refused_with_file_line_and_the_nearest(kit: Kit) -> N
 def test_mistakes_of_several_files_are_named_together(kit: Kit) -> None:
     kit.case("one", lanch="mpi")
     kit.case("two", drop=["title"])
-    said = refusal(kit)
-    assert "one.yml" in said
-    assert "two.yml" in said
+    message = refusal(kit)
+    assert "one.yml" in message
+    assert "two.yml" in message
 
 
-def test_a_file_that_cannot_be_read_makes_no_others_mistaken(kit: Kit) -> None:
+def test_an_unreadable_file_causes_no_mistakes_in_other_files(kit: Kit) -> None:
     kit.case("borrower", read={"same_as": "fake"})
     kit.case("fake", lanch="mpi")
     assert "borrower.yml" not in refusal(kit)
@@ -175,13 +175,15 @@ def test_a_reference_that_could_never_judge_is_refused(
         {"against": {"metric": "rate", "case": "other"}},
     ],
 )
-def test_a_reference_by_what_figures_carry_is_accepted(kit: Kit, reference: dict[str, Any]) -> None:
+def test_a_reference_by_parameters_of_results_is_accepted(
+    kit: Kit, reference: dict[str, Any]
+) -> None:
     kit.case("other", read={"same_as": "fake"})
     kit.case(references=[{**SOURCE, **reference}])
     assert kit.benchmarks().case("fake").references
 
 
-def test_a_borrowed_reader_is_the_lenders(kit: Kit) -> None:
+def test_same_as_uses_the_reader_of_the_other_case(kit: Kit) -> None:
     kit.case("other", read={"same_as": "fake"})
     benchmarks = kit.benchmarks()
     assert benchmarks.case("other").reader() == benchmarks.case("fake").reader()
@@ -197,6 +199,6 @@ def test_copying_a_file_makes_a_new_benchmark(tmp_path: Path, source: str) -> No
     assert "brand-new" in benchmarks.members("quick")
 
 
-def test_the_fake_case_is_what_yaml_makes_of_it(kit: Kit) -> None:
+def test_the_fake_case_is_unchanged_by_yaml(kit: Kit) -> None:
     text = (kit.cases / "fake.yml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == FAKE

@@ -1,4 +1,4 @@
-"""The models of a `read:` block refuse what cannot work, and say what they would accept."""
+"""The models of a `read:` block: refused blocks, and what the message accepts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROW = {"begins": "T .*", "match": r"T (?P<n>\S+) (?P<time>\S+)", "metrics": {"ti
 
 
 def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Return a block that is right but for the changes."""
-    right = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
-    return {**right, **changes}
+    """Return a valid block with the changes."""
+    valid = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
+    return {**valid, **changes}
 
 
 def refusal(given: object) -> str:
@@ -28,7 +28,7 @@ def refusal(given: object) -> str:
     return "\n".join(f"{error['loc']} {error['msg']}" for error in caught.value.errors())
 
 
-def test_a_right_block_is_taken() -> None:
+def test_a_valid_block_is_accepted() -> None:
     spec = ADAPTER.validate_python(block())
     assert isinstance(spec, ReadSpec)
     assert spec.metrics == {"time": "s"}
@@ -36,16 +36,16 @@ def test_a_right_block_is_taken() -> None:
     assert (reading.benchmark, reading.value, reading.parameters) == ("mine", 0.5, {"n": 3})
 
 
-def test_same_as_is_its_own_model_and_takes_nothing_else() -> None:
+def test_same_as_is_a_separate_model_without_other_keys() -> None:
     assert ADAPTER.validate_python({"same_as": "hpl"}) == SameAs(same_as="hpl")
     assert "finds" in refusal({"same_as": "hpl", "finds": "row"})
-    # A mistake in one is not reported as a mistake in both.
+    # A mistake is reported for one model only.
     assert "same_as" not in refusal(block(find="row"))
 
 
 def table(**changes: Any) -> dict[str, Any]:
-    right = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
-    return {"tables": [{**right, **changes}]}
+    valid = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
+    return {"tables": [{**valid, **changes}]}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_wrong_block_is_refused(given: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("case", sorted(load_benchmarks(BENCHMARKS).cases))
-def test_a_block_survives_being_written_and_read_again(case: str) -> None:
+def test_a_block_is_unchanged_after_writing_and_reading(case: str) -> None:
     spec = load_benchmarks(BENCHMARKS).case(case).reader()
     written = spec.model_dump_json(by_alias=True, exclude_unset=True)
     again = ReadSpec.model_validate_json(written)

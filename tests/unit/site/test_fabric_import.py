@@ -1,4 +1,4 @@
-"""Switch levels, from texts in the form of topology.conf and of ibnetdiscover."""
+"""Switch levels from topology.conf and from the output of ibnetdiscover."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_tree_of_slurm_has_a_level_for_each_row_of_switches() -> None:
     assert list(fabric_levels(SLURM, "f")) == ["switches-1", "switches-3", "switches-5"]
 
 
-def test_infiniband_is_measured_in_switches_on_the_way() -> None:
+def test_infiniband_levels_are_switches_on_the_path() -> None:
     assert fabric_levels(IBNET, "ibnet") == {
         "switches-1": {"S-0002c90000000010": "n[1-2]", "S-0002c90000000020": "n3"},
         "switches-3": {"S-0002c90000000010": "n[1-3]"},
@@ -83,7 +83,7 @@ def test_infiniband_is_measured_in_switches_on_the_way() -> None:
         (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no path to"),
     ],
 )
-def test_what_is_not_whole_is_refused(text: str, expected: str) -> None:
+def test_an_incomplete_file_is_refused(text: str, expected: str) -> None:
     with pytest.raises(BadInput) as error:
         fabric_levels(text, "f")
     assert expected in str(error.value)
@@ -103,12 +103,12 @@ def test_a_ring_has_no_levels() -> None:
         fabric_levels(text, "f")
 
 
-def test_the_names_are_as_many_as_the_levels() -> None:
+def test_the_number_of_names_is_that_of_the_levels() -> None:
     with pytest.raises(BadInput, match="2 names for 3 levels; accepted: for 1, 3, 5 switches"):
         fabric_levels(SLURM, "f", ["chip", "switch"])
 
 
-def test_what_the_command_prints_are_facts(
+def test_the_output_of_the_command_can_be_used_as_facts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "topology.conf"

@@ -1,4 +1,4 @@
-"""Keys that were renamed: refused with the new name, and read in runs of the first format."""
+"""Renamed keys and axes: refused with the new name, and read in runs of format 1."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EVERY = sorted(renamed(), key=lambda each: (each[0].__name__, each[1]))
 
 
 @pytest.mark.parametrize(("model", "old", "new"), EVERY)
-def test_a_new_name_is_a_key_and_the_old_one_is_none(
+def test_the_new_name_is_a_key_and_the_old_one_is_not(
     model: type[RenamedKeys], old: str, new: str
 ) -> None:
     keys = {field.alias or name for name, field in model.model_fields.items()}
@@ -48,7 +48,7 @@ def test_a_new_name_is_a_key_and_the_old_one_is_none(
     assert old not in keys
 
 
-def test_the_names_of_the_inventory_and_of_cases_are_among_them() -> None:
+def test_renamed_keys_of_inventories_and_cases_are_found() -> None:
     assert {"jobs_at_once", "reach", "stand_ins", "together", "each"} <= {
         old for _, old, _ in EVERY
     }
@@ -115,7 +115,7 @@ def test_an_old_axis_of_a_case_is_refused_with_its_new_name(
         kit.benchmarks()
 
 
-def test_an_unknown_key_has_the_nearest_one_as_a_hint(tmp_path: Path) -> None:
+def test_an_unknown_key_has_the_nearest_key_as_a_hint(tmp_path: Path) -> None:
     """The control: only a key that was renamed has a new name."""
     path = tmp_path / "queue.yml"
     path.write_text("max_job: 2\n")
@@ -130,7 +130,7 @@ def test_the_new_name_of_a_key_of_another_model_is_no_hint(tmp_path: Path) -> No
         load(path, Queue)
 
 
-def test_old_keys_are_read_in_their_context_alone() -> None:
+def test_old_keys_are_read_only_in_their_context() -> None:
     old = {"jobs_at_once": 3, "wait_s": 60.0}
     assert Queue.model_validate(old, context=OLD_KEYS) == Queue(max_jobs=3, queue_timeout_s=60)
     with pytest.raises(ValueError, match="jobs_at_once"):
