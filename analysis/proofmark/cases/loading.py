@@ -147,7 +147,7 @@ def _unknown(
         return
     found = f"{problem} {word!r}{nearest(word, names)}"
     if RENAMED_AXES.get(word) in names:
-        found = f"an axis that is called {RENAMED_AXES[word]} now"
+        found = f"an old axis; its new name is {RENAMED_AXES[word]}"
     yield InputError(str(file), key, found, ", ".join(names))
 
 

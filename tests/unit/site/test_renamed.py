@@ -110,7 +110,7 @@ def test_an_old_axis_of_a_case_is_refused_with_its_new_name(
 ) -> None:
     kit = make_kit(tmp_path)
     kit.case(**changes)
-    where = rf"fake\.yml: {place}: found an axis that is called distance now; accepted: .*distance"
+    where = rf"fake\.yml: {place}: found an old axis; its new name is distance; accepted: .*distance"
     with pytest.raises(BadInput, match=where):
         kit.benchmarks()
 
@@ -174,7 +174,7 @@ def test_a_run_of_the_first_format_is_read_with_its_old_axis(tmp_path: Path) -> 
     case["sweep"]["apart"] = "chip"
     case["references"] = [LIMIT]
     path.write_text(yaml.safe_dump(case))
-    with pytest.raises(BadInput, match="an axis that is called distance now"):
+    with pytest.raises(BadInput, match="an old axis; its new name is distance"):
         benchmarks_of(run)
     run.files.identity.unlink()
     read = benchmarks_of(run).cases["fake"]

@@ -16,8 +16,8 @@ from proofmark.report.plot import Plot, PlotContext
 class PointToPoint(Plot):
     """Time and bandwidth of point-to-point messages over message size.
 
-    Records of osu cases with the parameter ``pairs`` or ``apart`` are excluded: `PairsBetween` and
-    `SimultaneousPairs` draw them (P3, figures 4 and 5).
+    Records of osu cases with the parameter ``pairs`` or ``distance`` are excluded: `PairsBetween`
+    and `SimultaneousPairs` draw them (P3, figures 4 and 5).
     """
 
     title = "Point-to-point messages: time and bandwidth over message size"
