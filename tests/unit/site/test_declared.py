@@ -76,7 +76,7 @@ def test_each_mode_of_a_xeon_phi_has_its_domains(
 def test_the_plan_shows_all_assumed_facts(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["-i", str(ROOT / "inventory" / "p595"), "-l", "p595", "--suite", "p5"]
     assert main(["plan", *arguments]) == 0
-    assert "assumed: memory: no paper tells the memory" in capsys.readouterr().out
+    assert "assumed: memory: no paper states the memory" in capsys.readouterr().out
 
 
 def test_each_partition_has_its_own_plan(capsys: pytest.CaptureFixture[str]) -> None:

