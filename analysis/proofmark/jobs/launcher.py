@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, LaunchSettings
-
-CpuList = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Launch:
         arguments: its arguments.
         environment: variables of the package, the variant and the case, in that order.
         hosts: the nodes, one name each.
-        cpus: per rank its node's index in `hosts` and its ordered CPUs (operating system numbers,
-            one per thread); empty where the program places its own processes.
+        cpus: the CPUs of each rank, on a node of `hosts`; empty if the program binds its own
+            processes.
         prefix: where the package's MPI lives.
         membind: the NUMA nodes that memory may come from; any, if empty.
         mpi: the family of its MPI (``intel``, ``mpich``, ``mvapich``, ``openmpi``); may be empty.
@@ -39,7 +38,7 @@ class Launch:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     hosts: Sequence[str]
-    cpus: Sequence[tuple[int, CpuList]]
+    cpus: Sequence[RankCpus]
     prefix: str
     membind: Sequence[int] = ()
     mpi: str = ""
@@ -48,19 +47,19 @@ class Launch:
     one_machine: bool = False
 
     @cached_property
-    def by_host(self) -> list[tuple[str, list[CpuList]]]:
+    def by_host(self) -> list[tuple[str, list[tuple[int, ...]]]]:
         """The hosts in the order of the ranks, each with the CPUs of its ranks."""
-        parts = groupby(self.cpus, lambda rank: rank[0])
-        return [(self.hosts[node], [cpus for _, cpus in ranks]) for node, ranks in parts]
+        parts = groupby(self.cpus, lambda rank: rank.node)
+        return [(self.hosts[node], [rank.cpus for rank in ranks]) for node, ranks in parts]
 
     @property
     def shared(self) -> bool:
         """Whether a CPU of a node has more than one rank or thread."""
-        seats = [(node, cpu) for node, cpus in self.cpus for cpu in cpus]
-        return len(set(seats)) < len(seats)
+        cpus = [(rank.node, cpu) for rank in self.cpus for cpu in rank.cpus]
+        return len(set(cpus)) < len(cpus)
 
     @cached_property
-    def local(self) -> list[CpuList]:
+    def local(self) -> list[tuple[int, ...]]:
         """The CPUs of a node's first, second, … rank, where all nodes agree on them; else none.
 
         Most launchers take one such list for all the nodes. It is empty, too, where the site
@@ -82,7 +81,7 @@ class Launch:
 
         Spinning turns microseconds into time slices, and IMB into its own time-outs.
         """
-        used = [cpu for _, cpus in self.cpus for cpu in cpus]
+        used = [cpu for rank in self.cpus for cpu in rank.cpus]
         if not (self.shared or (self.one_machine and len(set(used)) < len(used))):
             return {}
         return {
@@ -113,7 +112,7 @@ class Launch:
         return "cat >hostfile <<'END'\n" + "".join(f"{line}\n" for line in lines) + "END"
 
 
-def mask(cpus: CpuList) -> str:
+def mask(cpus: Iterable[int]) -> str:
     """Return `cpus` as a hexadecimal mask. Intel MPI and Slurm read it as one only with 0x."""
     return f"0x{sum(1 << cpu for cpu in set(cpus)):x}"
 

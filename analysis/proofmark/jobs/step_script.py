@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.jobs.launcher import CpuList, Launch, Launcher, launcher
+from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
@@ -130,37 +131,42 @@ def step_script(
         "launch() {",
         *lines,
         "}",
-        *_seats([rank for _, rank in cpus], host_cpus),
+        *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
     return "\n".join(head) + (SHELL / "step.sh").read_text()
 
 
-def _seats(ranks: Sequence[CpuList], host_cpus: HostCpuMap | None) -> list[str]:
-    """Return the sh function that knows the CPUs of each rank, in the order of its threads.
+def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:
+    """Return the sh function that sets CPUS to the CPUs of a rank, in the order of its threads.
 
-    Like nodes follow each other, so the number of a rank on its node is often enough.
+    Where all nodes are bound alike, the number of a rank on its node is enough.
     """
-    seats = [tuple(cpus) for cpus in ranks]
-    count = len(seats)
-    period = next((n for n in range(1, count) if count % n == 0 and _repeats(seats, n)), count)
+    cpus_of_ranks = [rank.cpus for rank in ranks]
+    count = len(cpus_of_ranks)
+    period = next(
+        (n for n in range(1, count) if count % n == 0 and _repeats(cpus_of_ranks, n)), count
+    )
     by_cpus: dict[tuple[int, ...], list[str]] = {}
-    for rank, cpus in enumerate(seats[:period]):
-        by_cpus.setdefault(cpus, []).append(str(rank))
-    told = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
+    for number, cpus in enumerate(cpus_of_ranks[:period]):
+        by_cpus.setdefault(cpus, []).append(str(number))
+    comment = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
     return [
-        *told,
+        *comment,
         "seat() { # the CPUs of a rank",
         f"case $(($1 % {period or 1})) in",
-        *(f"{'|'.join(own)}) CPUS={','.join(map(str, cpus))} ;;" for cpus, own in by_cpus.items()),
+        *(
+            f"{'|'.join(numbers)}) CPUS={','.join(map(str, cpus))} ;;"
+            for cpus, numbers in by_cpus.items()
+        ),
         "*) CPUS= ;;",
         "esac",
         "}",
     ]
 
 
-def _repeats(seats: Sequence[CpuList], period: int) -> bool:
-    return seats[period:] == seats[:-period]
+def _repeats(cpus_of_ranks: Sequence[tuple[int, ...]], period: int) -> bool:
+    return cpus_of_ranks[period:] == cpus_of_ranks[:-period]
 
 
 def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proofmark.plan.layout import RankCpus
 from proofmark.plan.plan import Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import HostCpuMap
 
 
@@ -12,7 +12,8 @@ def host_rank_cpus(step: Step, host_cpus: HostCpuMap | None) -> list[RankCpus]:
     if host_cpus is None:
         return list(step.cpus)
     return [
-        (node, tuple(host_cpus.cpu(virtual, node) for virtual in cpus)) for node, cpus in step.cpus
+        RankCpus(node, tuple(host_cpus.cpu(virtual, node) for virtual in cpus))
+        for node, cpus in step.cpus
     ]
 
 

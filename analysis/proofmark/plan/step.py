@@ -11,7 +11,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.layout import RankCpusList, ranks_of
+from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
 
@@ -143,7 +143,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
-        cpus=ranks_of(point.placement) if point.placement else [],
+        cpus=point.placement.ranks if point.placement else [],
         seconds=seconds,
         timeout=int(timeout),
         bytes=whole(case.cost.bytes, "cost.bytes"),

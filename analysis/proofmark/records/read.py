@@ -123,7 +123,7 @@ class _StepReader:
         except FileNotFoundError:
             content = b""
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
-        there = hosts or sorted({bound.host for bound in attempt.ranks})
+        there = hosts or sorted(attempt.binding_report.hosts)
         trouble = self._trouble(hosts, there, attempt)
         if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
@@ -151,7 +151,7 @@ class _StepReader:
         nodes = dict.fromkeys([attempt.host, *there])
         return (
             end_invalid_reason(self._step, attempt)
-            or self._binding_check.trouble(hosts or self._step.nodes, attempt.binding)
+            or self._binding_check.invalid_reason(hosts or self._step.nodes, attempt.binding)
             or conditions.trouble(self._step, self._mode, nodes, *when)
             or _misplaced(hosts, attempt)
         )
@@ -206,7 +206,7 @@ def _reason(reading: Reading, trouble: str, elsewhere: str, attempt: Attempt) ->
         return trouble or elsewhere
     if not reading.node or reading.node == attempt.host:
         return None
-    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
+    hosts = {*attempt.binding_report.hosts, attempt.host}
     if reading.node in hosts:
         return None
     return f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"

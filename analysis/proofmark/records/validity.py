@@ -23,7 +23,7 @@ def invalid_reason(
     the nodes of an instance, if the step has such.
     """
     binding_check = BindingCheck(step, host_cpus)
-    return end_invalid_reason(step, attempt) or binding_check.trouble(
+    return end_invalid_reason(step, attempt) or binding_check.invalid_reason(
         hosts or step.nodes, attempt.binding
     )
 

@@ -14,11 +14,13 @@ import pytest
 from tests.emulators.vcluster.cluster import SAFE_PATH
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.launcher import LAUNCHERS, CpuList, Launch, mask
+from proofmark.jobs.launcher import LAUNCHERS, Launch, mask
 from proofmark.jobs.launcher import launcher as launcher_called
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import LaunchSettings
 
-Ranks = Sequence[tuple[int, CpuList]]
+Ranks = Sequence[tuple[int, tuple[int, ...]]]
+"""The node and the CPUs of each rank."""
 
 ALIKE: Ranks = [(0, (0,)), (0, (4,)), (1, (0,)), (1, (4,)), (2, (0,)), (2, (4,))]
 """Three nodes with two ranks each on the same CPUs."""
@@ -42,7 +44,7 @@ def launch(
         arguments=["x y"],
         environment={"NAME": "it's"},
         hosts=hosts[:nodes],
-        cpus=cpus,
+        cpus=[RankCpus(node, numbers) for node, numbers in cpus],
         prefix="/opt/my mpi",
         mpi=mpi,
         settings=starting or LaunchSettings(),

@@ -168,10 +168,8 @@ def test_what_spans_the_domains_is_unfitted_and_the_rest_is_not() -> None:
     machines, _ = machines_of(chosen)
     for step, about in told(of("p1", "knl")):
         if step.case == "hpl":
-            home = {
-                pu: core.numa for core in machines(about["mode"]).topology.cores for pu in core.pus
-            }
-            spans = any(len({home[pu] for pu in cpus}) > 1 for _, cpus in step.cpus)
+            core_of = machines(about["mode"]).topology.core_of
+            spans = any(len({core_of[cpu].numa for cpu in rank.cpus}) > 1 for rank in step.cpus)
             assert spans == (step.placement == "unfitted")
 
 

@@ -141,7 +141,7 @@ def test_libgomp_reports_this_machine_so(program: Path, bind: str) -> None:
         settings = {"OMP_PLACES": "cores", "OMP_PROC_BIND": bind, "OMP_NUM_THREADS": str(threads)}
         theirs = reported(program, **settings)
         placed = place(topology, bind, 1, threads=threads, oversubscribe=True).ranks[0]
-        ours = dict(enumerate(frozenset(core.pus) for core in placed.cores))
+        ours = dict(enumerate(frozenset(topology.core_of[cpu].pus) for cpu in placed.cpus))
         assert Counter(theirs.values()) == Counter(ours.values())
         if threads <= cores or threads % cores == 0:
             assert theirs == ours
@@ -151,7 +151,7 @@ def test_libgomp_reports_this_machine_so(program: Path, bind: str) -> None:
 def test_one_place_a_thread_binds_each_as_computed(program: Path, threads: int) -> None:
     """A rank's hardware threads given as OMP_PLACES: the numbering is ours in any runtime."""
     topology = Topology.from_lstopo()
-    pus = place(topology, "close", 1, threads=threads, oversubscribe=True).ranks[0].pus
+    pus = place(topology, "close", 1, threads=threads, oversubscribe=True).ranks[0].cpus
     places = ",".join(f"{{{pu}}}" for pu in pus)
     settings = {"OMP_PLACES": places, "OMP_PROC_BIND": "close", "OMP_NUM_THREADS": str(threads)}
     assert reported(program, **settings) == {n: frozenset([pu]) for n, pu in enumerate(pus)}

@@ -23,9 +23,10 @@ from proofmark.jobs.execute import execute
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Plan
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.binding import binding_error
 from proofmark.records.read import Record, read_run
-from proofmark.runs.binding_file import Bound, Thread, read_binding
+from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.machine import Machine
 from proofmark.site.partition import Partition
@@ -147,21 +148,32 @@ def test_a_number_of_ranks_that_is_no_square(injected: bool) -> None:
     assert any(row.valid for row in read_output(reader, "npb-btio", text)) is not injected
 
 
+def reported(
+    ranks: Sequence[tuple[str, str]], memory: str, threads: Sequence[tuple[int, str]] = ()
+) -> BindingReport:
+    """Return the report of ranks, each with its host and CPUs, and of threads of the host n1."""
+    entries = [
+        {"rank": rank, "host": host, "cpus": cpus, "memory": memory}
+        for rank, (host, cpus) in enumerate(ranks)
+    ]
+    entries += [{"thread": thread, "host": "n1", "cpus": cpus} for thread, cpus in threads]
+    return read_binding(entries)
+
+
 class TestJudgement:
     def step(self, launch: str = "mpi", **changes: Any) -> Any:
         (step,) = make_plan_of(launch).steps()
-        cpus = [(node, (int(cpu),)) for node, cpu in RANKS]
+        cpus = [RankCpus(node, (int(cpu),)) for node, cpu in RANKS]
         return step.model_copy(update={"nodes": list(NODES), "cpus": cpus, **changes})
 
     def trouble(
         self,
         where: Sequence[tuple[str, str]],
-        threads: Sequence[Thread] = (),
+        threads: Sequence[tuple[int, str]] = (),
         memory: str = "default",
         **changes: Any,
     ) -> str:
-        ranks = [Bound(rank, host, cpus, memory) for rank, (host, cpus) in enumerate(where)]
-        return binding_error(self.step(**changes), NODES, ranks, threads)
+        return binding_error(self.step(**changes), NODES, reported(where, memory, threads))
 
     RIGHT = (("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1"))
 
@@ -212,19 +224,18 @@ class TestJudgement:
         ],
     )
     def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
-        step = self.step("threads", cpus=[(0, (4, 6))])
-        threads = [Thread(number, "n1", cpus) for number, cpus in told]
-        assert binding_error(step, NODES, [Bound(0, "n1", "4,6")], threads) == reason
+        step = self.step("threads", cpus=[RankCpus(0, (4, 6))])
+        assert binding_error(step, NODES, reported([("n1", "4,6")], "default", told)) == reason
 
     def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
         table = HostCpuMap(cpus=[0, 0, 1])
-        step = self.step(cpus=[(0, (0, 1)), (1, (4,))], membind=[3])
+        step = self.step(cpus=[RankCpus(0, (0, 1)), RankCpus(1, (4,))], membind=[3])
         assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
         assert host_numa_domains(step, table) == [0]
-        ranks = [Bound(0, "n1", "0", "bind:0"), Bound(1, "n2", "1", "bind:0")]
-        assert binding_error(step, NODES, ranks, [], table) == ""
-        wrong = [ranks[0], Bound(1, "n2", "0", "bind:0")]
-        assert binding_error(step, NODES, wrong, [], table) == "rank 1 ran on CPUs 0, asked for 1"
+        right = reported([("n1", "0"), ("n2", "1")], "bind:0")
+        assert binding_error(step, NODES, right, table) == ""
+        wrong = reported([("n1", "0"), ("n2", "0")], "bind:0")
+        assert binding_error(step, NODES, wrong, table) == "rank 1 ran on CPUs 0, asked for 1"
 
 
 def make_plan_of(launch: str) -> Plan:
@@ -235,8 +246,8 @@ def make_plan_of(launch: str) -> Plan:
 
 
 def test_a_binding_without_memory_is_read_as_before() -> None:
-    ranks, threads = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
-    assert (ranks, threads) == ([Bound(0, "n", "0-1", "")], [])
+    report = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
+    assert report == BindingReport(["n"], [RankReport(0, RankCpus(0, (0, 1)), "")], [])
 
 
 def test_stand_ins_are_for_virtual_nodes_only() -> None:

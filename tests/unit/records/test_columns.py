@@ -20,6 +20,7 @@ from proofmark.judge.files import _testcase, write_junit, write_verdict
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
 from proofmark.plan.plan import Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck, binding_error
 from proofmark.records.columns import Record, Records
@@ -147,7 +148,7 @@ entries = st.fixed_dictionaries(
 def two_ranks() -> Step:
     """Return a step of a rank on CPU 0 of the first node, and one on CPU 1 of the second."""
     (step,) = make_plan_of("mpi").steps()
-    return step.model_copy(update={"cpus": [(0, (0,)), (1, (1,))]})
+    return step.model_copy(update={"cpus": [RankCpus(0, (0,)), RankCpus(1, (1,))]})
 
 
 @given(st.lists(st.tuples(st.lists(entries, max_size=3), st.booleans()), min_size=1, max_size=8))
@@ -161,8 +162,8 @@ def test_what_was_right_once_is_right_again_and_nothing_else(
         hosts = [HOSTS[number % 3], HOSTS[(number + 1) % 3]]
         body = "\n,".join(json.dumps(line) for line in lines)
         text = f"[\n{body}\n]\n" if plain else json.dumps(lines)
-        fresh = binding_error(step, hosts, *read_binding(json.loads(text)), None)
-        assert seating.trouble(hosts, text.encode()) == fresh
+        fresh = binding_error(step, hosts, read_binding(json.loads(text)))
+        assert seating.invalid_reason(hosts, text.encode()) == fresh
 
 
 def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
@@ -174,4 +175,4 @@ def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
         (f"[\n{good[0]}\n,{good[1]}\n", False),
         (f"[\n{good[0]}\n{good[1]}\n]\n", False),
     ):
-        assert (seating.trouble(["n1", "n2"], text.encode()) == "") is right
+        assert (seating.invalid_reason(["n1", "n2"], text.encode()) == "") is right

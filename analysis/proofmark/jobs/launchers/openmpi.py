@@ -26,8 +26,8 @@ class OpenMpi(Launcher):
             settings: dict[str, str] = {}
         else:
             ranks = [
-                f"rank {rank}={launch.hosts[node]} slot={','.join(map(str, cpus))}\n"
-                for rank, (node, cpus) in enumerate(launch.cpus)
+                f"rank {number}={launch.hosts[rank.node]} slot={','.join(map(str, rank.cpus))}\n"
+                for number, rank in enumerate(launch.cpus)
             ]
             before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
             options = ["--rankfile", "rankfile"]

@@ -17,7 +17,7 @@ class Plain(Launcher):
         """
         if not launch.cpus:
             return [*launch.exports(), f"exec {launch.ranked(bind=False)}"]
-        _, cpus = launch.cpus[0]
+        cpus = launch.cpus[0].cpus
         openmp = {
             "OMP_NUM_THREADS": str(len(cpus)),
             "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cpus),

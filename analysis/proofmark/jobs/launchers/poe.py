@@ -22,7 +22,7 @@ class Poe(Launcher):
         binds each rank to its own.
         """
         names = [host for host, ranks in launch.by_host for _ in ranks]
-        threads = max((len(cpus) for _, cpus in launch.cpus), default=1)
+        threads = max((len(rank.cpus) for rank in launch.cpus), default=1)
         settings = {
             "MP_PROCS": str(len(launch.cpus)),
             "MP_NODES": str(len(launch.by_host)),

@@ -4,8 +4,8 @@
 """
 
 from proofmark.plan.placement.engine import place
-from proofmark.plan.placement.model import Placement, RankPlace
+from proofmark.plan.placement.model import Placement
 from proofmark.plan.placement.request import PlacementError
 from proofmark.plan.placement.rules import RULES
 
-__all__ = ["RULES", "Placement", "PlacementError", "RankPlace", "place"]
+__all__ = ["RULES", "Placement", "PlacementError", "place"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.plan.placement.model import CpuSlot, NodeRange, Placement
+from proofmark.plan.placement.model import NodeRange, Placement
 from proofmark.plan.placement.request import PlacementRequest, counted
 from proofmark.plan.placement.rules import RULES, Rule
 from proofmark.site.node.topology import Topology
@@ -52,10 +52,10 @@ def place(
     ask = PlacementRequest(
         topology, placement, ranks, nodes, threads, pus_per_core, oversubscribe, asked_in=asked_in
     )
-    stretches = (
-        NodeRange(count, _seats(ask, rule, each)) for count, each in rule.over(ask) if count
+    node_ranges = (
+        NodeRange(count, _cpus(ask, rule, each)) for count, each in rule.over(ask) if count
     )
-    return Placement(placement, threads, tuple(stretches))
+    return Placement(placement, threads, tuple(node_ranges))
 
 
 def _rule(name: str, asked_in: str) -> Rule:
@@ -65,12 +65,12 @@ def _rule(name: str, asked_in: str) -> Rule:
     return RULES[name]
 
 
-def _seats(ask: PlacementRequest, rule: Rule, ranks: int) -> tuple[CpuSlot, ...]:
+def _cpus(ask: PlacementRequest, rule: Rule, ranks: int) -> tuple[tuple[int, ...], ...]:
     """Hand out the hardware threads of each core in the order in which it is asked for."""
     if not ranks:
         return ()
     taken: Counter[int] = Counter()
-    seats = []
+    cpus_of_ranks = []
     for cores in rule.within(ask, ranks):
         pus = []
         for core in cores:
@@ -79,5 +79,5 @@ def _seats(ask: PlacementRequest, rule: Rule, ranks: int) -> tuple[CpuSlot, ...]
                 raise ask.refuse(asked, counted(ask.pus_per_core, "thread"))
             pus.append(core.pus[taken[core.index] % ask.pus_per_core])
             taken[core.index] += 1
-        seats.append(CpuSlot(tuple(pus), cores))
-    return tuple(seats)
+        cpus_of_ranks.append(tuple(pus))
+    return tuple(cpus_of_ranks)

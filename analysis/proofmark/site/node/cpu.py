@@ -171,6 +171,11 @@ def cpu_list(text: str) -> frozenset[int]:
     return cpus
 
 
+def cpu_list_text(cpus: Iterable[int]) -> str:
+    """Return `cpus` as a kernel's list of processors (``0-3,8``)."""
+    return str(RangeSet.fromlist(map(str, cpus)))
+
+
 def cpu_mask(text: str) -> frozenset[int]:
     """Expand a kernel's mask of processors (``00000000,0000ffff``), as old kernels print it.
 

@@ -131,6 +131,11 @@ class Topology:
         """Hardware threads that every core has: the fewest, where cores differ."""
         return min(len(core.pus) for core in self.cores)
 
+    @cached_property
+    def core_of(self) -> Mapping[int, Core]:
+        """The core of each hardware thread, by os index."""
+        return {pu: core for core in self.cores for pu in core.pus}
+
     @property
     def memory_bytes(self) -> int:
         """All the memory of the node, whatever its kind."""
