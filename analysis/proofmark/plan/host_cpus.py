@@ -1,4 +1,4 @@
-"""The CPUs of the host on which virtual nodes run a step."""
+"""Maps the planned CPUs of virtual nodes to those of the machine below them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from proofmark.site.execution import HostCpuMap
 
 
 def host_rank_cpus(step: Step, host_cpus: HostCpuMap | None) -> list[RankCpus]:
-    """Return each rank's node and CPUs of the machine; they are the plan's on real nodes."""
+    """Return the CPUs of each rank on the machine: on real nodes the planned ones."""
     if host_cpus is None:
         return list(step.cpus)
     return [
@@ -18,7 +18,7 @@ def host_rank_cpus(step: Step, host_cpus: HostCpuMap | None) -> list[RankCpus]:
 
 
 def host_numa_domains(step: Step, host_cpus: HostCpuMap | None) -> list[int]:
-    """Return the NUMA nodes of the machine from which memory is to come; empty: any."""
+    """Return the NUMA domains of the machine that memory must come from; empty: any."""
     if host_cpus is None:
         return step.membind
     return sorted({host_cpus.domain(virtual) for virtual in step.membind})

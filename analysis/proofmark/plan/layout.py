@@ -1,4 +1,4 @@
-"""Where the ranks of a point go on one partition's nodes, and which memory they are bound to."""
+"""Computes the placement and the memory of the points of a sweep."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from proofmark.site.node.topology import NumaDomain, Topology
 
 
 class Layouts:
-    """The layouts of one topology; each is computed once, however many points share it."""
+    """The placements on one topology; points with the same request share one computation."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._known: dict[tuple[object, ...], Placement | PlacementError] = {}
+        self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
 
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
-        """Lay the ranks of `point`; `counts` are its nodes, ranks and threads.
+        """Return the placement of `point`.
+
+        Args:
+            point: the values of the axes.
+            counts: its numbers of nodes, ranks and threads.
+            file: the file of the case, for messages.
 
         Raises:
-            BadInput: no such placement or senseless counts; `PlacementError`: not on these nodes.
+            BadInput: there is no such placement, or a count is not possible.
+            PlacementError: the nodes cannot hold the ranks.
         """
         key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), file)
-        if key not in self._known:
+        if key not in self._placements:
             try:
-                self._known[key] = place(
+                self._placements[key] = place(
                     self.topology,
                     str(point["placement"]),
                     counts["ranks"],
@@ -35,32 +41,32 @@ class Layouts:
                     pus_per_core=int(point.get("pus_per_core", 1)),
                     asked_in=file,
                 )
-            except PlacementError as refused:
-                self._known[key] = refused
-        found = self._known[key]
-        if isinstance(found, PlacementError):
-            raise found
-        return found
+            except PlacementError as error:
+                self._placements[key] = error
+        placement = self._placements[key]
+        if isinstance(placement, PlacementError):
+            raise placement
+        return placement
 
     def memory(self, kind: str, placement: Placement | None, file: str) -> list[NumaDomain]:
-        """Return the domains of memory of `kind` next to the cores of `placement`.
+        """Return the NUMA domains with memory of `kind` next to the cores of `placement`.
 
-        Memory that is next to no core of it counts only where none of that kind is. Without a
-        placement all domains of the kind are meant.
+        All domains of the kind are returned if none of them is next to these cores, or if
+        `placement` is None.
 
         Raises:
             PlacementError: the node has no such memory.
         """
-        there = [domain for domain in self.topology.numa_domains if domain.kind == kind]
-        if not there:
+        domains = [domain for domain in self.topology.numa_domains if domain.kind == kind]
+        if not domains:
             kinds = ", ".join(sorted({domain.kind for domain in self.topology.numa_domains}))
             raise PlacementError(InputError(file, f"memory {kind}", "none in the node", kinds))
         if placement is None:
-            return there
+            return domains
         used = {
             self.topology.core_of[cpu].index
             for nodes in placement.node_ranges
             for cpus in nodes.cpus
             for cpu in cpus
         }
-        return [domain for domain in there if not used.isdisjoint(domain.near)] or there
+        return [domain for domain in domains if not used.isdisjoint(domain.near)] or domains

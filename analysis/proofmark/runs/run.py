@@ -51,7 +51,7 @@ def open_run(folder: Path) -> Run:
         raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
     format_of(resolved)
     plan = read_json(files.plan, Plan)
-    known = {"entered": _entered(files), "not_needed": _not_needed(files)}
+    known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))
 
 

@@ -321,15 +321,15 @@ class TestTheOpenTable:
     def test_a_placement_is_added_by_a_function_and_a_line(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def reverse(ask: PlacementRequest, ranks: int) -> Layout:
-            return [tuple(reversed(own)) for own in reversed(within_node.close(ask, ranks))]
+        def reverse(request: PlacementRequest, ranks: int) -> Layout:
+            return [tuple(reversed(own)) for own in reversed(within_node.close(request, ranks))]
 
         monkeypatch.setitem(RULES, "reverse", Rule(across_nodes.balanced, reverse))
         assert firsts(SQUARE, place(SQUARE, "reverse", 3)) == [2, 1, 0]
 
     def test_one_that_shares_unasked_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def heap(ask: PlacementRequest, ranks: int) -> Layout:
-            return [ask.topology.cores[:1]] * ranks
+        def heap(request: PlacementRequest, ranks: int) -> Layout:
+            return [request.topology.cores[:1]] * ranks
 
         monkeypatch.setitem(RULES, "heap", Rule(across_nodes.balanced, heap))
         assert pus(place(SNC2, "heap", 2, pus_per_core=2)) == [(0,), (40,)]

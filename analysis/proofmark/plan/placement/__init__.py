@@ -1,6 +1,6 @@
-"""Placements: named ways to lay ranks and threads on nodes, computed from the topology.
+"""Placements: named rules for the CPUs of ranks and threads, computed from the topology.
 
-``docs/placement.md`` shows each of them.
+``docs/placement.md`` draws each of them.
 """
 
 from proofmark.plan.placement.engine import place
