@@ -94,7 +94,7 @@ def binding_error(
     if not step.cpus:
         return ""
     if len(report.ranks) != len(step.cpus):
-        return f"{len(report.ranks)} of {len(step.cpus)} ranks said where they ran"
+        return f"{len(report.ranks)} of {len(step.cpus)} ranks reported their binding"
     planned_ranks = host_rank_cpus(step, host_cpus)
     domains = set(host_numa_domains(step, host_cpus))
     nodes = _NodeNumbers(hosts)
@@ -106,12 +106,12 @@ def binding_error(
         if reported != planned.as_reported():
             if reported.cpus != planned.as_reported().cpus:
                 found = cpu_list_text(reported.cpus)
-                return f"rank {rank} ran on CPUs {found}, asked for {_listed(planned.cpus)}"
-            return f"rank {rank} ran on {host}, asked for {nodes.name(planned.node)}"
+                return f"rank {rank} ran on CPUs {found}, planned on {_listed(planned.cpus)}"
+            return f"rank {rank} ran on {host}, planned on {nodes.name(planned.node)}"
         policy, _, reported_domains = memory.partition(":")
         if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
-            found = memory or "an unknown policy"
-            return f"rank {rank} had memory by {found}, asked for bind:{_listed(domains)}"
+            found = memory or "unknown"
+            return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
     return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
 
 
@@ -148,14 +148,14 @@ def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
     reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
     for entry in threads:
         if entry.thread >= len(cpus):
-            return f"thread {entry.thread} of {len(cpus)} was not asked for"
+            return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
         reported[entry.thread].add(entry.cpus)
     if missing := [number for number, texts in reported.items() if not texts]:
-        return f"{len(cpus) - len(missing)} of {len(cpus)} threads said where they ran"
+        return f"{len(cpus) - len(missing)} of {len(cpus)} threads reported their CPU"
     for number, texts in reported.items():
         for text in sorted(texts):
             if cpu_list(text) != {cpus[number]}:
-                return f"thread {number} ran on CPUs {text}, asked for {cpus[number]}"
+                return f"thread {number} ran on CPUs {text}, planned on {cpus[number]}"
     return ""
 
 

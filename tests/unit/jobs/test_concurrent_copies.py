@@ -127,8 +127,8 @@ def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) 
     ("text", "reason"),
     [
         ("", "missing or damaged"),
-        ("[]", "0 of 2 copies said when they ran"),
-        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies said when they ran"),
+        ("[]", "0 of 2 copies reported when they ran"),
+        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies reported when they ran"),
     ],
 )
 def test_copies_that_do_not_say_when_they_ran(kit: Kit, text: str, reason: str) -> None:

@@ -86,7 +86,7 @@ def test_a_rank_that_was_not_bound(
     (record,) = carried_out(kit)
     assert record.valid is not injected
     assert injected == record.reason.startswith("rank 0 ran on CPUs 0-")
-    assert injected == record.reason.endswith(", asked for 0")
+    assert injected == record.reason.endswith(", planned on 0")
 
 
 @pytest.mark.fault("thread-elsewhere")
@@ -103,7 +103,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
         (folder / "run.sh").write_text(swapped)
     execute(run, "none", lambda line: None)
     (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
-    assert record.reason == ("thread 0 ran on CPUs 1, asked for 0" if injected else "")
+    assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
     bound = json.loads((folder / "binding.json").read_text())
     assert [entry["cpus"] for entry in bound if "rank" in entry] == ["0-1"]
@@ -119,7 +119,7 @@ def test_memory_that_was_not_bound(
     if injected:
         without("numactl", kit.folder, monkeypatch)
     (record,) = carried_out(kit)
-    expected = "rank 0 had memory by default, asked for bind:0" if injected else ""
+    expected = "rank 0 had the memory policy default, planned bind:0" if injected else ""
     assert (record.reason, record.valid) == (expected, not injected)
 
 
@@ -184,11 +184,11 @@ class TestJudgement:
     @pytest.mark.parametrize(
         ("where", "reason"),
         [
-            (("2:0", "2:1", "1:0", "1:1"), "rank 0 ran on n2, asked for n1"),
-            (("1:0", "2:1", "2:0", "1:1"), "rank 1 ran on n2, asked for n1"),
-            (("1:0", "1:1", "1:0", "1:1"), "rank 2 ran on n1, asked for n2"),
-            (("1:0", "1:0", "2:0", "2:1"), "rank 1 ran on CPUs 0, asked for 1"),
-            (("1:0", "1:1", "2:0"), "3 of 4 ranks said where they ran"),
+            (("2:0", "2:1", "1:0", "1:1"), "rank 0 ran on n2, planned on n1"),
+            (("1:0", "2:1", "2:0", "1:1"), "rank 1 ran on n2, planned on n1"),
+            (("1:0", "1:1", "1:0", "1:1"), "rank 2 ran on n1, planned on n2"),
+            (("1:0", "1:0", "2:0", "2:1"), "rank 1 ran on CPUs 0, planned on 1"),
+            (("1:0", "1:1", "2:0"), "3 of 4 ranks reported their binding"),
         ],
     )
     def test_the_first_rank_that_was_elsewhere_is_named(
@@ -200,9 +200,9 @@ class TestJudgement:
     def test_a_node_may_have_another_name_but_only_one(self) -> None:
         alias = [("localhost", "0"), ("localhost", "1"), ("other", "0"), ("other", "1")]
         assert self.trouble(alias) == ""
-        assert self.trouble([*alias[:3], ("third", "1")]) == "rank 3 ran on third, asked for n2"
+        assert self.trouble([*alias[:3], ("third", "1")]) == "rank 3 ran on third, planned on n2"
         one = [("localhost", cpu) for _, cpu in RANKS]
-        assert self.trouble(one) == "rank 2 ran on localhost, asked for n2"
+        assert self.trouble(one) == "rank 2 ran on localhost, planned on n2"
 
     @pytest.mark.parametrize(
         ("memory", "right"),
@@ -216,11 +216,11 @@ class TestJudgement:
         ("told", "reason"),
         [
             ([(0, "4"), (1, "6"), (0, "4")], ""),
-            ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, asked for 6"),
-            ([(0, "4-6"), (1, "6")], "thread 0 ran on CPUs 4-6, asked for 4"),
-            ([(0, "4")], "1 of 2 threads said where they ran"),
-            ([], "0 of 2 threads said where they ran"),
-            ([(0, "4"), (1, "6"), (2, "4")], "thread 2 of 2 was not asked for"),
+            ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, planned on 6"),
+            ([(0, "4-6"), (1, "6")], "thread 0 ran on CPUs 4-6, planned on 4"),
+            ([(0, "4")], "1 of 2 threads reported their CPU"),
+            ([], "0 of 2 threads reported their CPU"),
+            ([(0, "4"), (1, "6"), (2, "4")], "thread 2 is not one of the 2 planned threads"),
         ],
     )
     def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
@@ -235,7 +235,7 @@ class TestJudgement:
         right = reported([("n1", "0"), ("n2", "1")], "bind:0")
         assert binding_error(step, NODES, right, table) == ""
         wrong = reported([("n1", "0"), ("n2", "0")], "bind:0")
-        assert binding_error(step, NODES, wrong, table) == "rank 1 ran on CPUs 0, asked for 1"
+        assert binding_error(step, NODES, wrong, table) == "rank 1 ran on CPUs 0, planned on 1"
 
 
 def make_plan_of(launch: str) -> Plan:

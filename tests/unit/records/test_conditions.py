@@ -43,8 +43,8 @@ def test_a_node_with_other_domains_than_its_mode_has(tmp_path: Path, injected: b
     changes = {"n03": {"node1 meminfo: ": "node1 meminfo: 9"}} if injected else {}
     found = reasons(run_of(tmp_path, declared(94), changes=changes))
     assert list(found) == (["n03"] if injected else [])
-    assert not injected or "n03 shows" in found["n03"]
-    assert not injected or found["n03"].endswith("in mode flat it is 2 × 94 GiB with cpus")
+    assert not injected or "n03 reported" in found["n03"]
+    assert not injected or found["n03"].endswith("mode flat has 2 × 94 GiB with cpus")
 
 
 @pytest.mark.fault("another-mode-meanwhile")

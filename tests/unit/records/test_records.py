@@ -123,7 +123,7 @@ class TestFaults:
 
     def test_an_output_for_another_question(self, kit: Kit) -> None:
         first, _ = after(kit, 'echo "size 7"; echo "rate 100"; echo END')
-        assert (first.valid, first.reason) == (False, "asked for size 1, the output says 7")
+        assert (first.valid, first.reason) == (False, "planned size 1, the output has 7")
 
 
 class TestAttempts:
@@ -181,11 +181,11 @@ class TestBinding:
         ("bound", "reason"),
         [
             (["0", "1"], ""),
-            (["0-1", "1"], "rank 0 ran on CPUs 0-1, asked for 0"),
-            (["0", "0"], "rank 1 ran on CPUs 0, asked for 1"),
-            (["0"], "1 of 2 ranks said where they ran"),
-            ([], "0 of 2 ranks said where they ran"),
-            (["0", "1", "1"], "3 of 2 ranks said where they ran"),
+            (["0-1", "1"], "rank 0 ran on CPUs 0-1, planned on 0"),
+            (["0", "0"], "rank 1 ran on CPUs 0, planned on 1"),
+            (["0"], "1 of 2 ranks reported their binding"),
+            ([], "0 of 2 ranks reported their binding"),
+            (["0", "1", "1"], "3 of 2 ranks reported their binding"),
         ],
     )
     def test_ranks_that_ran_elsewhere_measured_something_else(
