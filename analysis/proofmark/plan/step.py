@@ -168,7 +168,7 @@ def _words(value: Any) -> list[Any]:
 
 
 def _nodes(site: Site, point: Point, file: str) -> list[str]:
-    """Return the nodes of a point: the first ones, or the first pair at the requested distance."""
+    """Choose the nodes of a point: the first ones, or the first two so far apart as asked."""
     nodes = point.count("nodes")
     if nodes > len(site.hosts):
         found = f"{nodes} nodes"
@@ -176,7 +176,7 @@ def _nodes(site: Site, point: Point, file: str) -> list[str]:
     if (level := point.values.get(APART)) is None:
         return list(site.hosts[:nodes])
     if nodes != 2:
-        raise bad_input(file, f"sweep.{APART}", f"{nodes} nodes", "2: a distance is that of a pair")
+        raise bad_input(file, f"sweep.{APART}", f"{nodes} nodes", "2: a pair is so far apart")
     return site.pair_apart(str(level))
 
 

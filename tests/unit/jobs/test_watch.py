@@ -87,7 +87,7 @@ def watch(
     run = run or kit.run()
     scheduler.run = run
     monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.job_script.scheduler_called", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
     said: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     poll_until_done(
@@ -146,7 +146,7 @@ def test_a_job_that_got_further_goes_on_by_itself(
     _, said = watch(kit, scheduler, monkeypatch, run)
     # The second attempt gets no further: that is the end.
     assert len(scheduler.submitted) == (2 if further else 1)
-    assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
+    assert (f"job 00-0001: {word.value}: XX; submitted again" in said) == further
     assert "XX; " in judge_run(run).coverage.stopped[0]
 
 
@@ -156,7 +156,7 @@ def test_a_job_that_the_scheduler_no_longer_knows_is_named(
 ) -> None:
     run, _ = watch(kit, Scripted(JobStatus(State.RUNNING), None), monkeypatch)
     (line,) = judge_run(run).coverage.stopped
-    assert line.startswith("job 00-0001: vanished: the scheduler no longer knows it, given up")
+    assert line.startswith("job 00-0001: vanished: the scheduler no longer lists it, given up")
 
 
 def test_a_job_that_was_forgotten_after_its_end_is_whole(

@@ -163,7 +163,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; ", False),
         ("pbs", pbs_job("F", substate=93), "stopped at its time limit: F", False),
         ("pbs", pbs_job("F", Exit_status=0), "over, and its results are not there yet: F", True),
-        ("pbs", None, "vanished: the scheduler no longer knows it, given up after 0 s", True),
+        ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", True),
         pytest.param(
             "loadleveler",
             {"state": "S"},
@@ -177,7 +177,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("loadleveler", {"state": "V"}, "lost a node: V", False),
         ("loadleveler", {"state": "X"}, "refused: X", False),
         ("loadleveler", {"state": "ZZ"}, "in a state that is not known here: ZZ", True),
-        ("loadleveler", None, "vanished: the scheduler no longer knows it", True),
+        ("loadleveler", None, "vanished: the scheduler no longer lists it", True),
     ],
 )
 def test_what_hangs_other_harnesses_ends_in_a_name_within_the_bound(
