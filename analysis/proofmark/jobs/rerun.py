@@ -91,7 +91,7 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
                 accepted = f"nodes whose mode is proven to be {group.mode}"
                 raise bad_input(together[0].folder, "", format_reasons(missing), accepted)
             folder = JobFolder(run, job)
-            if folder.ticket():
+            if folder.submission():
                 found = f"{job.id}: may still be in the queue"
                 raise bad_input("RUN", "", found, "a run without a submitted job")
             earlier = [len(each.attempts(run)) for each in together]

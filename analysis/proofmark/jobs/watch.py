@@ -90,7 +90,7 @@ class JobMonitor:
         self._failed: tuple[Job, str] | None = None
         self._changed = time.monotonic()
         for job in jobs:
-            submission = JobFolder(run, job).ticket()
+            submission = JobFolder(run, job).submission()
             if submission and submission.scheduler == scheduler_name:
                 self._active.append(self._active_job(job, submission, resumed=True))
             else:
