@@ -1,4 +1,4 @@
-"""Placements against hwloc-distrib and hwloc-calc on the same topologies."""
+"""Placements compared with hwloc-distrib and hwloc-calc on the same topologies."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_distributed_takes_the_objects_that_hwloc_distrib_takes(name: str, level
 
 
 def test_uneven_domains_get_a_rank_each_where_hwloc_distrib_misses_one() -> None:
-    """hwloc-distrib weighs domains and rounds: of 18, 18, 16 and 16 cores the last gets none."""
+    """hwloc-distrib rounds: of domains with 18, 18, 16 and 16 cores the last gets no rank."""
     name = "knl_snc4_flat_uneven"
     heads = [calc(name, "--intersect", "core", f"numanode:{node}")[0] for node in (0, 2, 4, 6)]
     assert heads == firsts(name, "BD", 4)
@@ -92,7 +92,7 @@ def test_distributed_is_as_even_as_hwloc_distrib(name: str) -> None:
             assert ours == theirs, (ranks, level)
 
 
-def test_ranks_that_are_fitted_see_one_memory() -> None:
+def test_fitted_ranks_are_next_to_one_memory() -> None:
     name = "knl_snc4_flat_uneven"
     seen = []
     for rank in place(NODES[name], "fitted", 4, threads=16).ranks:

@@ -1,4 +1,4 @@
-"""What every placement promises, on any node: hypothesis makes up the nodes and the requests."""
+"""Properties of every placement, on nodes and requests that hypothesis generates."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def on_nodes(placement: Placement) -> dict[int, list[RankCpus]]:
 
 @pytest.mark.parametrize("name", GENERAL)
 @given(request_=requests())
-def test_every_rank_is_placed_once_and_nothing_is_shared_unasked(
+def test_every_rank_is_placed_once_and_shares_nothing_by_default(
     name: str, request_: Request
 ) -> None:
     placement = request_.placed_if_it_fits(name)
@@ -170,7 +170,7 @@ def test_balance_over_nodes(name: str, request_: Request) -> None:
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
 @given(request_=requests())
-def test_only_what_does_not_fit_is_refused(name: str, request_: Request) -> None:
+def test_only_ranks_that_do_not_fit_are_refused(name: str, request_: Request) -> None:
     cores = len(request_.node.cores)
     each = -(-request_.ranks // request_.nodes)
     own_cores = each * -(-request_.threads // request_.pus_per_core) <= cores
@@ -195,7 +195,7 @@ def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request,
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
 @given(request_=requests(), factor=st.integers(1, 5))
-def test_sharing_that_is_asked_for_is_even(name: str, request_: Request, factor: int) -> None:
+def test_oversubscription_is_even(name: str, request_: Request, factor: int) -> None:
     request_.threads, request_.nodes = 1, 1
     request_.ranks *= factor
     placement = request_.placed(name, oversubscribe=True)
@@ -314,7 +314,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
 
 
 @given(node=topologies(), pairs=st.integers(1, 40))
-def test_pairs_between_nodes_sit_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
+def test_pairs_between_nodes_are_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))
     ranks = place(node, "other-node", 2 * pairs, nodes=2).ranks
     for pair in range(pairs):

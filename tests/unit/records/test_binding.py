@@ -1,4 +1,4 @@
-"""Seats: ranks, threads and memory that were elsewhere than asked measured something else."""
+"""Ranks, threads and memory with another binding than planned make a measurement INVALID."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def carried_out(kit: Kit) -> Sequence[Record]:
 
 
 def openmp_program(kit: Kit) -> None:
-    """Replace the kit's program by one of two threads, as any compiler's OpenMP runs them."""
+    """Replace the program of the kit by an OpenMP program of two threads."""
     source = kit.folder / "fake.c"
     source.write_text(OPENMP)
     program = kit.folder / "programs" / "fake"
@@ -66,7 +66,7 @@ def openmp_program(kit: Kit) -> None:
 
 
 def without(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a `command` in front that says it did what it was asked for, and did not."""
+    """Replace `command` in PATH by a program that exits 0 and binds nothing."""
     fake = folder / "bin" / command
     fake.parent.mkdir()
     does = {"taskset": "exit 0", "numactl": 'shift; exec "$@"'}[command]
@@ -160,13 +160,13 @@ def reported(
     return read_binding(entries)
 
 
-class TestJudgement:
+class TestBindingError:
     def step(self, launch: str = "mpi", **changes: Any) -> Any:
         (step,) = make_plan_of(launch).steps()
         cpus = [RankCpus(node, (int(cpu),)) for node, cpu in RANKS]
         return step.model_copy(update={"nodes": list(NODES), "cpus": cpus, **changes})
 
-    def trouble(
+    def error(
         self,
         where: Sequence[tuple[str, str]],
         threads: Sequence[tuple[int, str]] = (),
@@ -177,9 +177,9 @@ class TestJudgement:
 
     RIGHT = (("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1"))
 
-    def test_where_asked_is_right(self) -> None:
-        assert self.trouble(self.RIGHT) == ""
-        assert self.trouble([(f"{host}.site.org", cpus) for host, cpus in self.RIGHT]) == ""
+    def test_the_planned_binding_is_valid(self) -> None:
+        assert self.error(self.RIGHT) == ""
+        assert self.error([(f"{host}.site.org", cpus) for host, cpus in self.RIGHT]) == ""
 
     @pytest.mark.parametrize(
         ("where", "reason"),
@@ -191,29 +191,29 @@ class TestJudgement:
             (("1:0", "1:1", "2:0"), "3 of 4 ranks reported their binding"),
         ],
     )
-    def test_the_first_rank_that_was_elsewhere_is_named(
+    def test_the_first_rank_with_another_binding_is_reported(
         self, where: Sequence[str], reason: str
     ) -> None:
-        seats = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
-        assert self.trouble(seats) == reason
+        ranks = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
+        assert self.error(ranks) == reason
 
     def test_a_node_may_have_another_name_but_only_one(self) -> None:
         alias = [("localhost", "0"), ("localhost", "1"), ("other", "0"), ("other", "1")]
-        assert self.trouble(alias) == ""
-        assert self.trouble([*alias[:3], ("third", "1")]) == "rank 3 ran on third, planned on n2"
+        assert self.error(alias) == ""
+        assert self.error([*alias[:3], ("third", "1")]) == "rank 3 ran on third, planned on n2"
         one = [("localhost", cpu) for _, cpu in RANKS]
-        assert self.trouble(one) == "rank 2 ran on localhost, planned on n2"
+        assert self.error(one) == "rank 2 ran on localhost, planned on n2"
 
     @pytest.mark.parametrize(
         ("memory", "right"),
         [("bind:1", True), ("bind:0-1", False), ("prefer:1", False), ("", False)],
     )
-    def test_memory_comes_from_the_domains_asked_for(self, memory: str, right: bool) -> None:
-        assert (self.trouble(self.RIGHT, memory=memory, membind=[1]) == "") is right
-        assert self.trouble(self.RIGHT, memory=memory) == ""  # where none is asked for
+    def test_memory_must_come_from_the_planned_domains(self, memory: str, right: bool) -> None:
+        assert (self.error(self.RIGHT, memory=memory, membind=[1]) == "") is right
+        assert self.error(self.RIGHT, memory=memory) == ""  # without planned domains
 
     @pytest.mark.parametrize(
-        ("told", "reason"),
+        ("reports", "reason"),
         [
             ([(0, "4"), (1, "6"), (0, "4")], ""),
             ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, planned on 6"),
@@ -223,11 +223,13 @@ class TestJudgement:
             ([(0, "4"), (1, "6"), (2, "4")], "thread 2 is not one of the 2 planned threads"),
         ],
     )
-    def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
+    def test_each_thread_must_be_on_its_planned_cpu(
+        self, reports: list[tuple[int, str]], reason: str
+    ) -> None:
         step = self.step("threads", cpus=[RankCpus(0, (4, 6))])
-        assert binding_error(step, NODES, reported([("n1", "4,6")], "default", told)) == reason
+        assert binding_error(step, NODES, reported([("n1", "4,6")], "default", reports)) == reason
 
-    def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
+    def test_virtual_nodes_are_compared_with_the_host_cpu_map(self) -> None:
         table = HostCpuMap(cpus=[0, 0, 1])
         step = self.step(cpus=[RankCpus(0, (0, 1)), RankCpus(1, (4,))], membind=[3])
         assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
@@ -245,12 +247,12 @@ def make_plan_of(launch: str) -> Plan:
         return kit.plan()
 
 
-def test_a_binding_without_memory_is_read_as_before() -> None:
+def test_a_binding_without_a_memory_policy_is_read() -> None:
     report = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
     assert report == BindingReport(["n"], [RankReport(0, RankCpus(0, (0, 1)), "")], [])
 
 
-def test_stand_ins_are_for_virtual_nodes_only() -> None:
+def test_host_cpus_are_for_virtual_nodes_only() -> None:
     facts: dict[str, Any] = {
         "hardware": "discovered",
         "environment": "local",
