@@ -82,7 +82,7 @@ class JobFiles:
 
     @property
     def ticket(self) -> Path:
-        """The submission of the job; the file is removed when the job has ended."""
+        """The job as it was submitted; it is gone when the job has ended."""
         return self.folder / "ticket.json"
 
     @property
