@@ -16,7 +16,7 @@ from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
-from proofmark.software.target import needs
+from proofmark.software.target import target_requirements
 
 SHELL = files("proofmark.jobs") / "shell"
 
@@ -228,7 +228,7 @@ def processor_needs(job: Job, software: Software) -> str:
         BadInput: archspec has no target of this name.
     """
     targets = {_package(step, software).target for step in job.steps} - {""}
-    return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
+    return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
 
 
 def _describe(step: Step) -> str:

@@ -148,7 +148,7 @@ class TestInterrupted:
             process.send_signal(number)
             _, messages = process.communicate(timeout=300)
         assert process.returncode == 130
-        assert f"stopped by {number.name}; the same command goes on" in messages
+        assert f"stopped by {number.name}; the same command continues" in messages
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
         assert ends(run) == ["0", None, None]
         (kit.folder / "go").touch()

@@ -105,12 +105,12 @@ def watch(
         (State.SUSPENDED, "suspended: XX, given up after 0 s"),
         pytest.param(
             State.UNKNOWN,
-            "in a state that is not known here: XX, given up after 0 s",
+            "in an unknown state: XX, given up after 0 s",
             marks=pytest.mark.fault("job-state-unknown"),
         ),
-        (State.ENDED_UNKNOWN, "over, and its results are not there yet: XX, given up after 0 s"),
+        (State.ENDED_UNKNOWN, "ended, and its results are still missing: XX, given up after 0 s"),
         (State.KILLED, "killed: XX"),
-        (State.CANCELLED, "cancelled by somebody else: XX"),
+        (State.CANCELLED, "cancelled by another user: XX"),
         (State.TIME_LIMIT, "stopped at its time limit: XX"),
         (State.NODE_FAILED, "lost a node: XX"),
         (State.PREEMPTED, "preempted: XX"),
@@ -186,7 +186,7 @@ def test_a_job_that_is_requeued_again_and_again_is_given_up(
     scheduler = Scripted(*turns)
     run, _ = watch(kit, scheduler, monkeypatch)
     (line,) = judge_run(run).coverage.stopped
-    assert "requeued again and again: 4 times" in line
+    assert "requeued too often: 4 times" in line
     assert scheduler.cancelled == ["1"]
 
 

@@ -100,6 +100,6 @@ def test_the_command_prints_changes_and_what_is_alone(
     assert main(["compare", str(old.folder), str(new.folder)]) == 0
     said = capsys.readouterr().out
     assert "-50.0 % *" in said
-    assert "0 figures only in" in said
+    assert "0 metrics only in" in said
     assert main(["compare", str(old.folder)]) == 3
     assert main(["compare", str(old.folder), str(old.folder)]) == 3

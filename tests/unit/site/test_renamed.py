@@ -73,7 +73,7 @@ def test_an_old_key_of_an_inventory_is_refused_with_its_new_name(
     document = yaml.safe_load(facts.read_text())
     document["partition"][key] = value
     facts.write_text(yaml.safe_dump(document))
-    with pytest.raises(BadInput, match=f"found a key that is called {new} now"):
+    with pytest.raises(BadInput, match=f"found an old key; its new name is {new}"):
         load_site(tmp_path / "inventory", "local")
 
 
@@ -84,7 +84,7 @@ def test_an_old_key_of_a_case_is_refused_with_its_new_name(
     kit = make_kit(tmp_path)
     path = kit.case()
     path.write_text(f"{path.read_text()}{old}: {{}}\n")
-    where = rf"fake\.yml:\d+: {old}: found a key that is called {new} now"
+    where = rf"fake\.yml:\d+: {old}: found an old key; its new name is {new}"
     with pytest.raises(BadInput, match=where):
         load_benchmarks(kit.cases)
 
