@@ -38,7 +38,7 @@ from proofmark.software.software import Software
 
 SLICE = 1000
 """The number of measurements of a step that one process reads at a time."""
-ALONE = 2000
+ONE_PROCESS = 2000
 """One process reads a run with at most this number of measurements: a second costs more time."""
 
 Instances = Sequence[tuple[str, Sequence[str]]]
@@ -61,7 +61,7 @@ def read_run(
     """
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
-    large = sum(len(instances) for _, _, instances in tasks) > ALONE
+    large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
     records = Records.joined(run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, benchmarks.cases)
 

@@ -120,9 +120,9 @@ def test_several_processes_read_and_hash_the_same(
 ) -> None:
     run, alone, _ = judged(tmp_path)
     one = checksums.checksums_of(run.folder)
-    monkeypatch.setattr(records, "ALONE", 0)
+    monkeypatch.setattr(records, "ONE_PROCESS", 0)
     monkeypatch.setattr(records, "SLICE", 7)
-    monkeypatch.setattr(checksums, "_ALONE", 0)
+    monkeypatch.setattr(checksums, "_ONE_PROCESS", 0)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
     assert checksums.checksums_of(run.folder) == one
