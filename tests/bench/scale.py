@@ -217,13 +217,13 @@ def lap(what):
     print(f"  {what}: {now - last:.1f} s wall, {cpu - spent:.1f} s processor; peak {peak:.0f} MiB")
     last, spent = now, cpu
 
-from proofmark.judge.judging import keep, read_and_judge
+from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.report.write import write_report
 lap("start")
 run = open_run(Path(sys.argv[1]))
 records, verdict = read_and_judge(run)
 lap("parse and verdict")
-keep(run, records, verdict)
+write_results(run, records, verdict)
 lap("records.parquet, verdict.json, junit.xml, rma.csv")
 write_report(run, verdict)
 lap("report.html")

@@ -98,14 +98,19 @@ def compare(options: Namespace) -> int:
     for found in compare_runs(results, nodes=options.nodes):
         rows = []
         for each in found.differences:
-            low, high = each.interval or (None, None)
-            shown = "–" if low is None else f"{100 * low:+.1f} … {100 * (high or 0.0):+.1f} %"
+            interval = confidence = "–"
+            if each.interval:
+                interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
+                confidence = f"{100 * each.interval.confidence:.1f} %"
             mark = " *" if each.clear else ""
             metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
-            change = f"{100 * each.change:+.1f} %{mark}"
-            rows.append((metric, f"{each.first:g}", f"{each.later:g}", each.unit, change, shown))
-        print(f"{found.later} against {found.first} (* the interval leaves out no change)")
-        print_table(("metric", "first", "later", "unit", "change", "95 % interval"), rows)
+            change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
+            values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
+            rows.append((*values, interval, confidence))
+        note = "* an interval with 95 % confidence excludes 0 %"
+        print(f"{found.later} compared with {found.first} ({note})")
+        headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
+        print_table(headers, rows)
         for name, keys in found.alone.items():
             print(f"{len(keys)} metrics only in {name}")
             for key in keys:

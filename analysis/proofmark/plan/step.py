@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from proofmark.cases.models import APART, AXES, FILE_SYSTEM, Scope
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, Parameters, Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
@@ -48,7 +48,7 @@ class Step(StrictModel):
     ranks: int
     threads: int
     placement: str
-    parameters: dict[str, Scalar]
+    parameters: Parameters
     derived: dict[str, Scalar]
     package: str
     program: str
@@ -168,16 +168,18 @@ def _words(value: Any) -> list[Any]:
 
 
 def _nodes(site: Site, point: Point, file: str) -> list[str]:
-    """Choose the nodes of a point: the first ones, or the first two so far apart as asked."""
+    """Return the nodes of a point: the first ones, or the first two at the requested distance."""
     nodes = point.count("nodes")
     if nodes > len(site.hosts):
         found = f"{nodes} nodes"
         raise bad_input(file, "sweep.nodes", found, f"at most {len(site.hosts)} of -l")
-    if (level := point.values.get(APART)) is None:
+    if (level := point.values.get(DISTANCE)) is None:
         return list(site.hosts[:nodes])
     if nodes != 2:
-        raise bad_input(file, f"sweep.{APART}", f"{nodes} nodes", "2: a pair is so far apart")
-    return site.pair_apart(str(level))
+        raise bad_input(
+            file, f"sweep.{DISTANCE}", f"{nodes} nodes", "2 nodes: a pair has a distance"
+        )
+    return site.pair_at(str(level))
 
 
 def labelled(name: str, points: Sequence[Point], steps: Sequence[Step]) -> list[Step]:

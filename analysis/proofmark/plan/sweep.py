@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import APART, AXES, FILE_SYSTEM, MEMORY, Case, SuiteUse
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEMORY, Case, SuiteUse
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.layout import Layouts
@@ -77,7 +77,7 @@ class Sweep:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
             except PlacementError as error:
                 mistake = error.mistakes[0]
-                if not (several or mistake.key.startswith((MEMORY, APART))):
+                if not (several or mistake.key.startswith((MEMORY, DISTANCE))):
                     raise
                 reason = f"{mistake.key}: {mistake.found}; there is: {mistake.accepted}"
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
@@ -121,10 +121,10 @@ class Sweep:
             if not self._holds(condition, point, "constraints"):
                 found = ", ".join(f"{axis} {point[axis]}" for axis in axes)
                 raise bad_input(self.file, "constraints", found, accepted)
-        if APART in point and not self.site.pair_apart(level := str(point[APART])):
+        if DISTANCE in point and not self.site.pair_at(level := str(point[DISTANCE])):
             names = ", ".join(self.site.partition.fabric.names)
-            found = f"no two hosts of {self.site.limit} are so"
-            raise PlacementError(InputError(self.file, f"apart {level}", found, names))
+            found = f"no two hosts of {self.site.limit} have this distance"
+            raise PlacementError(InputError(self.file, f"{DISTANCE} {level}", found, names))
         if placement is None:
             placement = self._placed(point)
         derived = tuple(letter for letter in lets if letter not in AXES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from proofmark.judge.diagnosis.bad_nodes import BadNode, Slow
+from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
@@ -18,7 +18,7 @@ REST = "The complete list is in verdict.json."
 def sections(run_data: RunData) -> tuple[Section, ...]:
     """Return the section; nothing for a run on a single node."""
     bad = run_data.verdict.bad
-    if bad.asked < 2:
+    if bad.measured < 2:
         return ()
     blocks = (
         *_nodes(run_data),
@@ -33,7 +33,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
 def _nodes(run_data: RunData) -> Iterator[Block]:
     bad = run_data.verdict.bad
     if not bad.nodes:
-        none = f"None of {count(bad.asked, 'node')} deviates by more than chance explains."
+        none = f"None of {count(bad.measured, 'node')} deviates by more than chance explains."
         yield Block(paragraphs=(none,))
         return
     rows = [
@@ -47,7 +47,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
         for node in bad.nodes
     ]
     columns = ("Node", Column("Deviation", "number"), "Likely cause", "Evidence", "Action")
-    caption = f"{count(len(bad.nodes), 'bad node')} of {bad.asked}"
+    caption = f"{count(len(bad.nodes), 'bad node')} of {bad.measured}"
     yield Block(
         titles=(caption,),
         tables=(table(caption, columns, rows, kind=TITLED, rest=REST),),
@@ -78,7 +78,7 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
     return Cell(shown[0] if shown else "error counters", details=tuple(shown[1:]), links=links)
 
 
-def _figure(slow: Slow) -> str:
+def _figure(slow: SlowFigure) -> str:
     record = slow.result.record
     setting = pairs(record.parameters)
     value = f"{number(record.value)} {record.unit} ({_percent(slow.deviation)})"

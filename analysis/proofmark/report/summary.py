@@ -117,14 +117,14 @@ MOST_NAMED = 12
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
     """Return the names of the bad nodes, the worst first; nothing for a run on a single node."""
-    if bad.asked < 2:
+    if bad.measured < 2:
         return ()
     if not bad.nodes:
-        return (("Bad nodes", f"none of {grouped(bad.asked)}"),)
+        return (("Bad nodes", f"none of {grouped(bad.measured)}"),)
     named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
     more = len(bad.nodes) - MOST_NAMED
     rest = f" and {grouped(more)} more" if more > 0 else ""
-    of = f"{grouped(len(bad.nodes))} of {grouped(bad.asked)}"
+    of = f"{grouped(len(bad.nodes))} of {grouped(bad.measured)}"
     return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
 
 

@@ -49,8 +49,7 @@ def open_run(folder: Path) -> Run:
     if not files.plan.is_file():
         newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
-    format_of(resolved)
-    plan = read_json(files.plan, Plan)
+    plan = read_json(files.plan, Plan, _context(resolved))
     known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))
 
@@ -94,14 +93,14 @@ def _entered(files: RunFiles) -> list[str]:
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases of `run`, as they were at its start."""
-    return load_benchmarks(run.files.benchmarks, _context(run))
+    return load_benchmarks(run.files.benchmarks, _context(run.folder))
 
 
 def site_of(run: Run) -> Site:
     """Return the site of `run`, as it was at its start."""
-    return read_json(run.files.site, Site, _context(run))
+    return read_json(run.files.site, Site, _context(run.folder))
 
 
-def _context(run: Run) -> dict[str, bool] | None:
-    """Return the context in which the files of `run` are read."""
-    return OLD_KEYS if format_of(run.folder) == 1 else None
+def _context(folder: Path) -> dict[str, bool] | None:
+    """Return the context in which the files of the run in `folder` are read."""
+    return OLD_KEYS if format_of(folder) == 1 else None

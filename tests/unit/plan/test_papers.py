@@ -195,12 +195,12 @@ def test_contention_gives_every_copy_a_pair_of_the_two_nodes() -> None:
                 assert first == second
 
 
-def test_switch_levels_choose_nodes_that_are_so_far_apart() -> None:
+def test_each_distance_chooses_a_pair_of_nodes_at_this_distance() -> None:
     chosen = site("tachyon", "tachyon1")
     pairs = {
-        str(about["apart"]): step.nodes
+        str(about["distance"]): step.nodes
         for step, about in with_parameters(of("p3", "tachyon1"))
-        if step.case == "osu-bw" and "apart" in about
+        if step.case == "osu-bw" and "distance" in about
     }
     shared = {
         level: {key for key in ("chip", "line-card") if places[0][key] == places[1][key]}

@@ -250,8 +250,8 @@ def test_hostile_names_of_a_site_are_escaped(tmp_path: Path) -> None:
     sheet = on("tachyon1", data.pairs_of_processes(OLD))
     for row in sheet.rows:
         parameters = json.loads(row["parameters"])
-        if "apart" in parameters:
-            parameters["apart"] += HOSTILE
+        if "distance" in parameters:
+            parameters["distance"] += HOSTILE
         row |= {"parameters": json.dumps(parameters), "system": HOSTILE, "node": HOSTILE}
     _, page = paper_run(tmp_path, sheet)
     assert "<script" not in page

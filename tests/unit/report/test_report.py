@@ -207,7 +207,7 @@ def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
 def test_only_changed_error_counters_are_shown(
     good: tuple[Run, Verdict, str], troubled: tuple[Run, Verdict, str]
 ) -> None:
-    changed = "information processes were killed for want of memory vm vmstat/oom_kill – 0 2"
+    changed = "information processes were killed because memory ran out vm vmstat/oom_kill – 0 2"
     assert changed in section(troubled[2], "attention")
     assert "Error counters that changed" not in section(good[2], "attention")
 

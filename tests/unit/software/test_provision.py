@@ -15,8 +15,8 @@ from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run
 from proofmark.runs.start import start_or_continue
-from proofmark.site.discovery import machine_of
 from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import Partition
 from proofmark.site.storage import Scratch
@@ -197,7 +197,7 @@ def run(tmp_path: Path) -> Run:
         hosts=("localhost",),
         connection="local",
     )
-    machine = machine_of(parse_probe(FACTS, "facts"), 1)
+    machine = Machine.from_facts(parse_probe(FACTS, "facts"), 1)
     plan = make_plan(cases, "quick", site, machine)
     return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
 

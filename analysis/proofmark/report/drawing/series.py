@@ -54,7 +54,7 @@ MANY = 64
 
 def samples_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Sample]:
     """Return a sample of each valid result whose record is `wanted`; INVALID is not drawn."""
-    return list(_samples(results.standing, wanted))
+    return list(_samples(results.aggregates, wanted))
 
 
 def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator[Sample]:

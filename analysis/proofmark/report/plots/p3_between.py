@@ -12,7 +12,7 @@ from proofmark.report.plot import Plot, PlotContext
 
 
 def _distance_label(record: Record) -> str:
-    level = str(record.parameters["apart"])
+    level = str(record.parameters["distance"])
     return LEVELS.get(level, level)
 
 
@@ -25,7 +25,7 @@ class PairsBetween(Plot):
 
     def wants(self, record: Record) -> bool:
         """Return whether `record` is the bandwidth of one pair of ranks on two nodes."""
-        return is_osu(record) and "apart" in record.parameters and pairs_of(record) is None
+        return is_osu(record) and "distance" in record.parameters and pairs_of(record) is None
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance between the nodes in the network."""

@@ -26,7 +26,7 @@ class PointToPoint(Plot):
     def wants(self, record: Record) -> bool:
         """Return whether `record` is a time or bandwidth of point-to-point messages."""
         sized = is_point_to_point(record.benchmark) and message_bytes(record) is not None
-        of_p3 = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
+        of_p3 = {"pairs", "distance"} & record.parameters.keys() and record.case.startswith("osu")
         return sized and not of_p3 and (is_time(record) or is_bandwidth(record))
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
