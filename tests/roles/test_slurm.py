@@ -282,7 +282,7 @@ def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
         site.go.touch()
         code, said = finish(process)
     assert code == 0
-    assert "stopped at its time limit: TIMEOUT TimeLimit; goes on" in said
+    assert "stopped at its time limit: TIMEOUT TimeLimit; submitted again" in said
     assert ends(run) == ["0", "0", "0"]
     assert states(run).count("TIME_LIMIT") == 1
     assert judge_run(run).coverage.stopped == ()

@@ -50,7 +50,7 @@ def open_run(folder: Path) -> Run:
         newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
     plan = read_json(files.plan, Plan, _context(resolved))
-    known = {"entered": _entered(files), "not_needed": _not_needed(files)}
+    known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))
 
 

@@ -163,7 +163,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         ("pbs", pbs_job("F", Exit_status=-3), "lost a node: F exit status -3; ", False),
         ("pbs", pbs_job("F", substate=93), "stopped at its time limit: F", False),
         ("pbs", pbs_job("F", Exit_status=0), "ended, and its results are still missing: F", True),
-        ("pbs", None, "vanished: the scheduler no longer knows it, given up after 0 s", True),
+        ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", True),
         pytest.param(
             "loadleveler",
             {"state": "S"},
@@ -172,7 +172,7 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("loadleveler", {"state": "X"}, "refused: X", False),
-        ("loadleveler", None, "vanished: the scheduler no longer knows it", True),
+        ("loadleveler", None, "vanished: the scheduler no longer lists it", True),
     ],
 )
 def test_a_job_that_cannot_continue_stops_with_its_state(

@@ -174,6 +174,11 @@ def cpu_list(text: str) -> frozenset[int]:
     return cpus
 
 
+def cpu_list_text(cpus: Iterable[int]) -> str:
+    """Return `cpus` as a kernel's list of processors (``0-3,8``)."""
+    return str(RangeSet.fromlist(map(str, cpus)))
+
+
 def cpu_mask(text: str) -> frozenset[int]:
     """Return the processors in a mask that old kernels print (``00000000,0000ffff``).
 

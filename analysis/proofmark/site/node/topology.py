@@ -131,6 +131,11 @@ class Topology:
         """The number of hardware threads of a core: the smallest, if cores differ."""
         return min(len(core.pus) for core in self.cores)
 
+    @cached_property
+    def core_of(self) -> Mapping[int, Core]:
+        """The core of each hardware thread, by os index."""
+        return {pu: core for core in self.cores for pu in core.pus}
+
     @property
     def memory_bytes(self) -> int:
         """The memory of the node, of all kinds together."""
