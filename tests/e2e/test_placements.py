@@ -106,8 +106,10 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
         assert (folder / "stdout").read_text().count("Bcast") == step.ranks
         (attempt,) = attempts(folder)
         assert invalid_reason(step, attempt, host_cpus=site.partition.host_cpus) == ""
-        where = [rank.host for rank in sorted(attempt.ranks, key=lambda rank: rank.rank)]
-        assert where == [step.nodes[node] for node, _ in step.cpus]
+        report = attempt.binding_report
+        by_rank = sorted(report.ranks, key=lambda entry: entry.rank)
+        reported_hosts = [report.hosts[entry.cpus.node] for entry in by_rank]
+        assert reported_hosts == [step.nodes[rank.node] for rank in step.cpus]
 
 
 def start(cluster: Cluster, folder: Path, how: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.emulators.bmc.crews import ATTRIBUTES
+from tests.emulators.bmc.rollouts import ATTRIBUTES
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.roles.kit import NAP, Kit, Played
 
@@ -55,7 +55,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "ca": str(emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "remote_shell": emulator.reach,
+            "remote_shell": emulator.remote_shell,
             "poll_s": 0.1,
             "reset_timeout_s": 2,
             "boot_timeout_s": 60,
@@ -139,7 +139,7 @@ def test_check_mode_of_a_new_run_shows_each_node_and_how_long_and_changes_nothin
     assert played.says("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
     assert played.says("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
     assert played.says("quadrant-cache: about 20 min 00 s")
-    assert played.says("1 h 00 min for resets, the last one back"), played.output
+    assert played.says("1 h 00 min for resets and the restore"), played.output
     assert played.says(f"localhost: would mount: tmpfs (none) on {point}")
     assert kit.files() == before
     assert not point.exists()

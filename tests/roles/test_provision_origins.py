@@ -157,7 +157,7 @@ def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> N
     failed = build(spack)
     assert failed.code == 2
     assert failed.says("ProcessError: shell does not compile")
-    assert failed.says("the same command goes on")
+    assert failed.says("run the same command again to continue")
     assert not (spack.run() / "software.json").exists()
     tell(spack, "fails", "")
 

@@ -6,14 +6,14 @@ import errno
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from proofmark.common.files import read_bytes
-from proofmark.runs.binding_file import UNREADABLE, Bound, Thread, read_binding
+from proofmark.runs.binding_file import UNREADABLE, BindingReport, read_binding
 from proofmark.runs.files import StepFiles
 
 
@@ -52,22 +52,13 @@ class Attempt:
         """Return its files."""
         return StepFiles(Path(self.path))
 
-    @property
-    def ranks(self) -> Sequence[Bound]:
-        """Return where each rank ran, as it noted itself; nothing if that is damaged."""
-        return self._seats[0] if self._seats else []
-
-    @property
-    def threads(self) -> Sequence[Thread]:
-        """Return where each thread ran, as OpenMP told; nothing if that is damaged."""
-        return self._seats[1] if self._seats else []
-
     @cached_property
-    def _seats(self) -> tuple[list[Bound], list[Thread]] | None:
+    def binding_report(self) -> BindingReport:
+        """Return the binding that ranks and threads reported; empty if the file is damaged."""
         try:
             return read_binding(json.loads(self.binding))
         except UNREADABLE:
-            return None
+            return BindingReport([], [], [])
 
 
 def attempts(folder: Path | str) -> list[Attempt]:

@@ -84,7 +84,7 @@ def test_an_unknown_type_is_refused() -> None:
     [
         ({"type": None}, "needs type and source"),
         ({"source": None}, "needs type and source"),
-        ({"path": "/PFSX/acceptance"}, "does not lie under the mount point"),
+        ({"path": "/PFSX/acceptance"}, "is not below the mount point"),
     ],
 )
 def test_a_mount_that_is_not_unique_is_refused(changes: dict[str, Any], says: str) -> None:

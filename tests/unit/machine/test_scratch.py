@@ -93,7 +93,7 @@ class World:
         changes = {
             "scheduler": "slurm",
             "scratch": Scratch.model_validate(demand),
-            "firmware": Firmware(back_end="record", max_failures=max_failures),
+            "firmware": Firmware(back_end="manual", max_failures=max_failures),
             **facts,
         }
         partition = site.partition.model_copy(update=changes)
