@@ -59,7 +59,7 @@ def fan_out(
 
 
 def _stopped() -> NodeError:
-    return NodeError(Outcome.STOPPED, "told to stop before this node's turn")
+    return NodeError(Outcome.STOPPED, "stopped before this node")
 
 
 def split(

@@ -130,9 +130,9 @@ class TestLimits:
         scripts = {**hangs, **sound}
         began = time.monotonic()
         results = run_all(
-            {node: ["sh", "-c", text] for node, text in scripts.items()}, timeout_s=1, at_once=4
+            {node: ["sh", "-c", text] for node, text in scripts.items()}, timeout_s=2, at_once=4
         )
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20
         assert [type(results[node]) for node in hangs] == [subprocess.TimeoutExpired] * 3
         assert {finished(results[node]).stdout for node in sound} == {"ok\n"}
 
@@ -374,7 +374,7 @@ def inventory(folder: Path, hosts: Mapping[str, Mapping[str, Any]], options: str
 def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
     tmp_path: Path, sshd: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 3.0)
+    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 6.0)
     loopback = {"ansible_host": "127.0.0.1"}
     with socket.create_server(("127.0.0.1", 0)) as silent:
         ports = {"refuses": free_port(), "hangs": silent.getsockname()[1], "answers": sshd}
@@ -384,7 +384,7 @@ def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
     assert outputs == {"answers": "! no such program: /no such/program;\n"}
     assert failed["refuses"].outcome is Outcome.UNREACHABLE
     assert "Connection refused" in failed["refuses"].text
-    assert str(failed["hangs"]) == "NO_ANSWER: hangs: ssh did not answer within 3 s"
+    assert str(failed["hangs"]) == "NO_ANSWER: hangs: ssh did not answer within 6 s"
 
 
 @pytest.mark.root

@@ -228,19 +228,19 @@ def refuse_scratch(
         mistakes.append(
             InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
         )
-    for found, nodes in _nodes_by(
+    for value, nodes in _nodes_by(
         (node for node in facts if node.shared != token),
         lambda node: _without_token(node.shared or "nothing", token),
     ).items():
         accepted = "the text that another node of the run wrote: one file system on all nodes"
-        mistakes.append(InputError(demand.path, f"on {nodes}", found, accepted))
-    for found, nodes in _nodes_by(
+        mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
+    for value, nodes in _nodes_by(
         (node for node in facts if block_bytes and node.layout),
         lambda node: " / ".join(node.layout),
     ).items():
-        if f"{block_bytes}" not in found.split():
+        if f"{block_bytes}" not in value.split():
             accepted = f"a block size of {block_bytes}, which the plan requires"
-            mistakes.append(InputError(demand.path, f"on {nodes}", found, accepted))
+            mistakes.append(InputError(demand.path, f"on {nodes}", value, accepted))
     if mistakes:
         raise BadInput(*mistakes)
 

@@ -35,11 +35,11 @@ remove_note() { # and the directory that was made for the mount, if it is empty
     rm -f "$note"
 }
 
-found=$(mounted)
+current=$(mounted)
 case $verb in
 look | mount)
-    if [ "$found" = "$type $source" ]; then report there; exit 0; fi
-    [ -z "$found" ] || fail "found $found; accepted: $type $source, or nothing mounted"
+    if [ "$current" = "$type $source" ]; then report there; exit 0; fi
+    [ -z "$current" ] || fail "found $current; accepted: $type $source, or nothing mounted"
     if [ "$verb" = look ]; then report 'would mount'; exit 0; fi
     mkdir -p "$notes" || fail "cannot note in $notes what is mounted"
     # Before the mount: if the node dies between the two, its reset removes this note, too.
@@ -55,21 +55,21 @@ look | mount)
     }
     # A mount in the background is in the table a moment later.
     waited=0
-    while found=$(mounted); [ -z "$found" ] && [ "$waited" -lt "$wait_s" ]; do
+    while current=$(mounted); [ -z "$current" ] && [ "$waited" -lt "$wait_s" ]; do
         sleep 1
         waited=$((waited + 1))
     done
-    [ -n "$found" ] || {
+    [ -n "$current" ] || {
         remove_note
         fail "the exit code of the mount command is 0, but nothing is mounted after $wait_s s"
     }
-    [ "$found" = "$type $source" ] || fail "mounted $found; accepted: $type $source"
+    [ "$current" = "$type $source" ] || fail "mounted $current; accepted: $type $source"
     report mounted
     ;;
 unmount)
     if [ ! -e "$note" ]; then
         printf '| left: not mounted by this kit\n'
-    elif [ -z "$found" ]; then
+    elif [ -z "$current" ]; then
         remove_note
     else
         why=$(sh -c "$command" 2>&1 </dev/null) || fail "$(printf '%s' "$why" | tr '\n' ' ')"

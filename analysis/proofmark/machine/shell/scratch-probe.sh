@@ -41,7 +41,7 @@ write_text='
     file=$path/.proofmark-$(uname -n)-$$
     text="written by $(id -un) on $(uname -n)"
     trap "rm -f \"$file\" 2>/dev/null" EXIT
-    said=$(echo "$text" | dd of="$file" conv=fsync 2>&1) || { echo "$said"; exit 1; }
+    output=$(echo "$text" | dd of="$file" conv=fsync 2>&1) || { echo "$output"; exit 1; }
     read=$(cat "$file") || exit 1
     [ "$read" = "$text" ] || { echo "read \"$read\" where \"$text\" was written"; exit 1; }
     rm "$file"
@@ -91,15 +91,15 @@ mount_of() { # DIRECTORY
 
 set_layout() {
     before=$(as_user "${get:-:}")
-    if said=$(as_user "$set"); then
+    if output=$(as_user "$set"); then
         if [ -z "$get" ] || [ "$(as_user "$get")" != "$before" ]; then fact set "$set"; fi
-    else absent layout.set "$(printf '%s' "$said" | one_line)"; fi
+    else absent layout.set "$(printf '%s' "$output" | one_line)"; fi
 }
 
 report() { # SECTION SH-TEXT: a section with its output, or why it failed
     section "$1"
-    if said=$(as_user "$2"); then printf '%s\n' "$said" | sed 's/^/| /'
-    else absent "$1" "$(printf '%s' "${said:-failed without a message}" | one_line)"; fi
+    if output=$(as_user "$2"); then printf '%s\n' "$output" | sed 's/^/| /'
+    else absent "$1" "$(printf '%s' "${output:-failed without a message}" | one_line)"; fi
 }
 
 try_to_write() {
