@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from ClusterShell.RangeSet import RangeSet
+from tests.fixtures.finished import write_software
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -49,7 +50,7 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     plan = make_plan(benchmarks, "node", site, machines_of(site)[0])
     run, _ = start_or_continue(folder, plan, benchmarks, site, "", run_id=f"scale-{nodes}")
     packages = {step.package: _package() for step in plan.steps()}
-    (run.folder / "software.json").write_text(Software(packages=packages).model_dump_json())
+    write_software(run, Software(packages=packages))
     numbers = np.random.default_rng(nodes)
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
     factors[:: max(1, nodes // 20)] *= BAD
