@@ -1,4 +1,4 @@
-"""What the Ansible plugins do by themselves; the rest is seen in tests/roles."""
+"""The Ansible plugins without a play; tests/roles tests them in plays."""
 
 from __future__ import annotations
 
