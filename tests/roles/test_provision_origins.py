@@ -1,6 +1,6 @@
-"""The role provision with Spack, EasyBuild and the site's own programs; the builders are stand-ins.
+"""The role provision with emulated Spack and EasyBuild, and with the programs of the site.
 
-`tests/spack` has the same with a real Spack.
+`tests/spack` has the same tests with a real Spack.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def repository(folder: Path, tag: str) -> dict[str, str]:
-    """Make a git repository of what is in `folder`; return how a pin names it."""
+    """Make a git repository of the files in `folder`; return its pin."""
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message=x")
@@ -67,9 +67,9 @@ def spec(name: str, key: str, *needs: str) -> dict[str, Any]:
 
 @pytest.fixture
 def spack(kit: Kit) -> Kit:
-    """Give the kit an environment with a lock, and pins of a Spack that is a stand-in."""
+    """Return a kit that has an environment with a lock, and pins of an emulated Spack."""
     top = kit.folder.parent
-    for name in ("upstream", "recipes", "told"):
+    for name in ("upstream", "recipes", "orders"):
         (top / name).mkdir()
     (top / "upstream/bin").mkdir()
     shutil.copy(FAKE, top / "upstream/bin/spack")
@@ -102,15 +102,16 @@ def spack(kit: Kit) -> Kit:
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
         "optarch: {local: GENERIC}}\n",
-        kit.folder / "requirements/spack.txt": "# nothing: the stand-in has no solver\n",
+        kit.folder / "requirements/spack.txt": "# nothing: the emulated Spack has no solver\n",
     }.items():
         path.write_text(text)
     kit.partition(provision_from="spack")
-    return dataclasses.replace(kit, environment={"PROOFMARK_FAKE": str(top / "told")})
+    return dataclasses.replace(kit, environment={"PROOFMARK_FAKE": str(top / "orders")})
 
 
-def tell(kit: Kit, what: str, package: str) -> None:
-    (kit.folder.parent / "told" / what).write_text(package)
+def order(kit: Kit, what: str, package: str) -> None:
+    """Make the emulated Spack fail or hang (`what`) at a package."""
+    (kit.folder.parent / "orders" / what).write_text(package)
 
 
 def build(kit: Kit, *arguments: str) -> Played:
@@ -150,30 +151,30 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
 
 @pytest.mark.fault("build-fails")
 @pytest.mark.fault("interrupt-sigterm")
-def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> None:
-    """With a lock of the site, which is taken and labelled."""
+def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -> None:
+    """The lock is that of the site. It is used, and labelled."""
     site_lock(spack)
-    tell(spack, "fails", "shell")
+    order(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
     assert failed.says("ProcessError: shell does not compile")
     assert failed.says("the same command goes on")
     assert not (spack.run() / "software.json").exists()
-    tell(spack, "fails", "")
+    order(spack, "fails", "")
 
-    tell(spack, "hangs", "shell")
+    order(spack, "hangs", "shell")
     process = spack.start("playbooks/build.yml")
     until(lambda: builders(spack) != [] or process.poll() is not None, 120)
     os.kill(process.pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode != 0
     until(lambda: builders(spack) == [])
-    tell(spack, "hangs", "")
+    order(spack, "hangs", "")
 
-    went_on = build(spack)
-    assert went_on.code == 0, went_on.output
-    assert went_on.says("1 of 1: shell@1.0")
-    assert not went_on.says("lib-one@2.0, for")
+    continued = build(spack)
+    assert continued.code == 0, continued.output
+    assert continued.says("1 of 1: shell@1.0")
+    assert not continued.says("lib-one@2.0, for")
     package = software(spack)
     assert package["hash"] == SHELL
     (finding,) = package["findings"]
@@ -182,7 +183,7 @@ def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> N
 
 
 def site_lock(kit: Kit) -> None:
-    """Give the site a lock of its own, with another version of the library."""
+    """Write a lock of the site, with another version of the library."""
     ours = kit.folder / "environments/local" / this_system()
     site = kit.folder / "inventory/local/locks/local" / this_system()
     shutil.copytree(ours, site)
@@ -192,12 +193,12 @@ def site_lock(kit: Kit) -> None:
 
 
 def builders(kit: Kit) -> list[str]:
-    """Return the command lines of the Spack that runs."""
+    """Return the command lines of running Spack processes."""
     return [line for line in processes_of(kit.folder) if "--only-concrete" in line]
 
 
 @pytest.mark.fault("stale-lock")
-def test_stale_lock_and_moved_tag_are_refused_before_anything_is_made(spack: Kit) -> None:
+def test_stale_lock_and_moved_tag_are_refused_before_anything_is_installed(spack: Kit) -> None:
     recipes = spack.folder / "spack-repo/spack_repo/proofmark/repo.yaml"
     text = recipes.read_text()
     recipes.write_text(text + "# edited\n")
@@ -218,16 +219,16 @@ def test_stale_lock_and_moved_tag_are_refused_before_anything_is_made(spack: Kit
 
 
 def preinstalled(kit: Kit, **facts: Any) -> Path:
-    """Let the site have a package; return where its program is to be."""
+    """Name a package in the inventory; return the path of its program, which does not exist yet."""
     prefix = kit.folder.parent / "site/shell"
     (prefix / "bin").mkdir(parents=True)
-    named = {"prefix": str(prefix), "version": "7.1", "programs": {"sh": "bin/own-sh"}, **facts}
-    kit.partition(provision_from="preinstalled", preinstalled={"shell": named})
+    package = {"prefix": str(prefix), "version": "7.1", "programs": {"sh": "bin/own-sh"}, **facts}
+    kit.partition(provision_from="preinstalled", preinstalled={"shell": package})
     return prefix / "bin/own-sh"
 
 
 @pytest.mark.fault("program-missing")
-def test_programs_of_the_site_are_taken_with_their_modules_or_named(kit: Kit) -> None:
+def test_programs_of_the_site_are_used_with_their_modules_or_reported(kit: Kit) -> None:
     home = kit.folder.parent / "home"
     home.mkdir()
     (home / "modules/suite").mkdir(parents=True)
@@ -279,7 +280,7 @@ def easybuild(kit: Kit) -> Kit:
     return kit
 
 
-def test_site_without_easybuild_is_told_so_and_with_it_the_easystack_is_installed(
+def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
     spack: Kit,
 ) -> None:
     kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
