@@ -156,7 +156,7 @@ def test_check_mode_prints_the_changes_and_changes_nothing() -> None:
         "would run: proofmark execute",
         "would run: proofmark report",
     ):
-        assert played.says(words)
+        assert played.printed(words)
 
 
 def installed() -> str:

@@ -114,7 +114,7 @@ def answer(name: str | None, fault: Fault | None, victim: str, played: Played) -
     if fault is None:
         return played.code
     words = fault.says.format(node=victim)
-    named = played.says(words) and (played.code == 0) == fault.ends_well
+    named = played.printed(words) and (played.code == 0) == fault.ends_well
     _say(f"fault {name}: {'' if named else 'NOT '}named: {words} (exit code {played.code})")
     return played.code if named else NOT_NAMED
 

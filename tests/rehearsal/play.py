@@ -30,7 +30,7 @@ class Played:
     output: str
     stopped: bool
 
-    def says(self, words: str) -> bool:
+    def printed(self, words: str) -> bool:
         """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 

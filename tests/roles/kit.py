@@ -72,7 +72,7 @@ class Played:
     code: int
     output: str
 
-    def says(self, words: str) -> bool:
+    def printed(self, words: str) -> bool:
         """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 

@@ -25,8 +25,8 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-    assert played.says(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
-    assert played.says("site: local, nodes: 1, BMCs: none")
+    assert played.printed(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
+    assert played.printed("site: local, nodes: 1, BMCs: none")
 
     whens = kit.whens()
     (kit.run() / "report.html").unlink()
@@ -95,8 +95,8 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
     sites = ["-i", "inventory/local", "-i", "inventory/other", "-l", "local"]
     played = kit.play("acceptance.yml", *sites)
     assert played.code == 2
-    assert played.says("found 2 sites")
-    assert played.says("exactly one site")
+    assert played.printed("found 2 sites")
+    assert played.printed("exactly one site")
     assert kit.files() == before
 
 
@@ -122,14 +122,14 @@ def test_wrong_variables_are_refused_before_anything_is_done(
     before = kit.files()
     played = kit.play("acceptance.yml", "-e", extra)
     assert played.code == 2
-    assert played.says(words)
+    assert played.printed(words)
     assert kit.files() == before
 
 
 def test_a_playbook_without_a_run_reports_it(kit: Kit) -> None:
     played = kit.play("playbooks/report.yml", "-e", "run_id=none")
     assert played.code == 2
-    assert played.says("no run there")
+    assert played.printed("no run there")
 
 
 def terminate(process: subprocess.Popen[str]) -> None:
@@ -203,7 +203,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         interrupted = sorted(run.glob("steps/*/interrupted-*"))
         second = kit.play(*SLOW, "-e", f"run_id={run.name}")
         assert second.code == 2
-        assert second.says(f"{run.name}: in use by process")
+        assert second.printed(f"{run.name}: in use by process")
         (kit.folder / "go").touch()
         output, _ = first.communicate(timeout=120)
     finally:

@@ -96,7 +96,7 @@ def test_every_mode_of_the_plan_runs_and_the_node_is_restored(
     phi = emulator.machines[NODE]
     assert (phi.current["ClusterMode"], phi.current["MemoryMode"]) == ("Quadrant", "Flat")
     assert phi.resets == 3, "two changes and the restore"
-    assert played.says("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
+    assert played.printed("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
     texts = [path.read_bytes() for path in kit.folder.rglob("*") if path.is_file()]
     assert PASSWORD not in played.output
     assert not any(PASSWORD.encode() in text for text in texts)
@@ -136,11 +136,11 @@ def test_check_mode_of_a_new_run_shows_each_node_and_the_duration_and_changes_no
     before = kit.files()
     played = play(kit, "--check", "--diff")
     assert played.code == 0, played.output
-    assert played.says("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
-    assert played.says("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
-    assert played.says("quadrant-cache: about 20 min 00 s")
-    assert played.says("1 h 00 min for resets, the last one back"), played.output
-    assert played.says(f"localhost: would mount: tmpfs (none) on {point}")
+    assert played.printed("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
+    assert played.printed("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
+    assert played.printed("quadrant-cache: about 20 min 00 s")
+    assert played.printed("1 h 00 min for resets, the last one back"), played.output
+    assert played.printed(f"localhost: would mount: tmpfs (none) on {point}")
     assert kit.files() == before
     assert not point.exists()
     phi = emulator.machines[NODE]
@@ -153,7 +153,7 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     kit, emulator = machine(fault="silent")
     played = play(kit)
     assert played.code == 2
-    assert played.says("NOT_APPLIED: 1 nodes (localhost)")
+    assert played.printed("NOT_APPLIED: 1 nodes (localhost)")
     ran = {path.parent.name for path in kit.run().glob("steps/*/rc")}
     assert len(ran) == 2, "the steps of the mode before the change"
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
@@ -169,7 +169,7 @@ def test_a_mode_that_a_person_changed_is_detected_before_any_step(
     emulator.machines[NODE].come_up()
     played = kit.play("playbooks/plan.yml", "playbooks/run.yml")
     assert played.code == 2
-    assert played.says("OTHER_MODE: 1 nodes (localhost)")
+    assert played.printed("OTHER_MODE: 1 nodes (localhost)")
     assert list(kit.run().glob("steps/*/rc")) == []
 
 
@@ -179,6 +179,6 @@ def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> No
     before = kit.files()
     played = play(kit, "-e", "window_ends=2020-01-01T00:00:00Z", playbook="playbooks/preflight.yml")
     assert played.code == 2
-    assert played.says("TOO_SHORT: maintenance window")
-    assert played.says("OK: BMCs: certificate, log-in, registry: localhost")
+    assert played.printed("TOO_SHORT: maintenance window")
+    assert played.printed("OK: BMCs: certificate, log-in, registry: localhost")
     assert emulator.machines[NODE].patches == 0 and kit.files() == before

@@ -110,8 +110,8 @@ def test_a_user_gets_the_missing_packages_and_the_command_that_installs_them(kit
     for arguments in ((), ("--check",)):
         played = kit.play("playbooks/build.yml", *arguments, command=command)
         assert played.code == 2
-        assert played.says(f"only root can install them: {ABSENT} Nothing was changed.")
-        assert played.says(
+        assert played.printed(f"only root can install them: {ABSENT} Nothing was changed.")
+        assert played.printed(
             "apt-get update && apt-get install --no-install-recommends --yes " + ABSENT
         )
     after = kit.files()
@@ -129,7 +129,7 @@ def test_check_mode_prints_the_packages_that_root_would_install(kit: Kit) -> Non
     environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
     played = build(kit, "--check")
     assert (played.code, played.recap["changed"]) == (0, 1), played.output
-    assert played.says(f"Debian packages: {ABSENT}")
+    assert played.printed(f"Debian packages: {ABSENT}")
 
 
 @pytest.mark.fault("program-missing")
@@ -139,7 +139,7 @@ def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None
     environment(kit, SYSTEM.replace("/bin/sh", str(program)))
     played = build(kit)
     assert played.code == 2
-    assert played.says(f"no such program: {program}")
+    assert played.printed(f"no such program: {program}")
     shutil.copy("/bin/sh", program)
     assert build(kit).code == 0
     software = (kit.run() / "software.json").read_bytes()
@@ -147,12 +147,12 @@ def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None
         file.write(b"another build")
     played = kit.play("playbooks/build.yml")
     assert played.code == 2
-    assert played.says("other programs or libraries of shell than")
+    assert played.printed("other programs or libraries of shell than")
     assert (kit.run() / "software.json").read_bytes() == software
 
 
 def test_unknown_origin_is_refused(kit: Kit) -> None:
     played = build(kit, "-e", "provision_from=apt")
     assert played.code == 2
-    assert played.says("provision_from")
-    assert played.says("preinstalled")
+    assert played.printed("provision_from")
+    assert played.printed("preinstalled")

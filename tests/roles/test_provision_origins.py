@@ -130,13 +130,13 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
     assert planned.code == 0, planned.output
     checked = spack.play("playbooks/build.yml", "--check")
     assert (checked.code, checked.recap["changed"]) == (0, 1), checked.output
-    assert checked.says("spack: lib-one@1.0 shell@1.0")
+    assert checked.printed("spack: lib-one@1.0 shell@1.0")
     assert not (spack.folder / ".provision").exists()
 
     built = spack.play("playbooks/build.yml")
     assert built.code == 0, built.output
-    assert built.says("1 of 2: lib-one@1.0")
-    assert built.says("2 of 2: shell@1.0, for 0 s; about 0 s left")
+    assert built.printed("1 of 2: lib-one@1.0")
+    assert built.printed("2 of 2: shell@1.0, for 0 s; about 0 s left")
     package = software(spack)
     assert (package["origin"], package["spec"], package["hash"]) == ("spack", "shell@1.0", SHELL)
     program = package["programs"]["sh"]
@@ -157,8 +157,8 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
     order(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
-    assert failed.says("ProcessError: shell does not compile")
-    assert failed.says("the same command goes on")
+    assert failed.printed("ProcessError: shell does not compile")
+    assert failed.printed("the same command goes on")
     assert not (spack.run() / "software.json").exists()
     order(spack, "fails", "")
 
@@ -173,8 +173,8 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
 
     continued = build(spack)
     assert continued.code == 0, continued.output
-    assert continued.says("1 of 1: shell@1.0")
-    assert not continued.says("lib-one@2.0, for")
+    assert continued.printed("1 of 1: shell@1.0")
+    assert not continued.printed("lib-one@2.0, for")
     package = software(spack)
     assert package["hash"] == SHELL
     (finding,) = package["findings"]
@@ -204,8 +204,8 @@ def test_stale_lock_and_moved_tag_are_refused_before_anything_is_installed(spack
     recipes.write_text(text + "# edited\n")
     played = build(spack)
     assert played.code == 2
-    assert played.says("recipes changed: make lock")
-    assert played.says("rc: 3")
+    assert played.printed("recipes changed: make lock")
+    assert played.printed("rc: 3")
     assert not (spack.folder / ".provision").exists()
 
     recipes.write_text(text)
@@ -214,7 +214,7 @@ def test_stale_lock_and_moved_tag_are_refused_before_anything_is_installed(spack
     git(upstream, "tag", "--force", "v1")
     played = spack.play("playbooks/build.yml")
     assert played.code == 2
-    assert played.says("the pinned commit")
+    assert played.printed("the pinned commit")
     assert not (spack.folder / ".provision/spack/spack").exists()
 
 
@@ -238,10 +238,10 @@ def test_programs_of_the_site_are_used_with_their_modules_or_reported(kit: Kit) 
     program = preinstalled(kit, modules=["suite/7"], environment={"TUNED": "1"})
     played = build(kit)
     assert played.code == 2
-    assert played.says("no such program:")
-    assert played.says("site/shell/bin/own-sh")
+    assert played.printed("no such program:")
+    assert played.printed("site/shell/bin/own-sh")
     program.touch(mode=0o644)
-    assert kit.play("playbooks/build.yml").says("not executable:")
+    assert kit.play("playbooks/build.yml").printed("not executable:")
 
     program.unlink()
     shutil.copy("/bin/sh", program)
@@ -286,8 +286,8 @@ def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
     kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
     played = build(kit)
     assert played.code == 2
-    assert played.says("no such command on the controller")
-    assert played.says("another provision_from")
+    assert played.printed("no such command on the controller")
+    assert played.printed("another provision_from")
 
     program = kit.folder.parent / "tools/eb"
     program.write_text(FAKE_EB)
@@ -297,7 +297,7 @@ def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
     )
     built = kit.play("playbooks/build.yml")
     assert built.code == 0, built.output
-    assert built.says("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
+    assert built.printed("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
     package = software(kit)
     assert (package["origin"], package["version"]) == ("easybuild", "1.0")
     assert package["spec"] == "Shell/1.0-GCC"

@@ -32,7 +32,7 @@ def check(kit: Kit, *arguments: str) -> Played:
 def test_scratch_without_room_is_refused_before_any_benchmark(tmpfs: Kit) -> None:
     played = tmpfs.play("acceptance.yml")
     assert played.code == 2
-    assert played.says("32.0 MiB available; accepted: 67.2 MiB, for the 64.0 MiB")
+    assert played.printed("32.0 MiB available; accepted: 67.2 MiB, for the 64.0 MiB")
     assert not (tmpfs.run() / "steps").exists()
     assert list(tmpfs.scratch.iterdir()) == []
 
@@ -51,9 +51,9 @@ def test_wrong_type_on_the_root_device_is_refused_and_not_created(kit: Kit) -> N
     kit.partition(scratch={"path": str(kit.scratch), "type": "lustre", "off_root": True})
     played = check(kit)
     assert played.code == 2
-    assert played.says("accepted: type lustre")
+    assert played.printed("accepted: type lustre")
     on_root = Path("/").stat().st_dev == kit.folder.stat().st_dev
-    assert played.says("the device of /") == on_root
+    assert played.printed("the device of /") == on_root
     assert not kit.scratch.exists()
 
 
@@ -62,7 +62,7 @@ def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
     kit.scratch.mkdir(mode=0o755)
     played = check(kit, "-e", "scratch_user=nobody")
     assert played.code == 2
-    assert played.says("not writable by nobody: dd: failed to open Permission denied")
+    assert played.printed("not writable by nobody: dd: failed to open Permission denied")
 
 
 def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:
@@ -78,9 +78,9 @@ def test_another_directory_than_the_planned_one_is_refused_and_not_created(kit: 
     missing = ("-e", f"scratch_dir={kit.scratch}/pfs/runs")
     played = check(kit, *missing)
     assert played.code == 2
-    assert played.says("no such directory, the nearest is")
+    assert played.printed("no such directory, the nearest is")
     assert not kit.scratch.exists()
     played = kit.play("playbooks/scratch.yml", "-e", f"scratch_dir={kit.scratch}-2")
     assert played.code == 2
-    assert played.says("the run was planned with it")
+    assert played.printed("the run was planned with it")
     assert not Path(f"{kit.scratch}-2").exists()

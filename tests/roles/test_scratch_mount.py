@@ -76,6 +76,8 @@ def test_a_missing_file_system_is_reported(kit: Kit, pfs: Path) -> None:
     (kit.folder / "meta.db").unlink()
     played = kit.play("playbooks/plan.yml", "playbooks/scratch.yml")
     assert played.code == 2
-    assert played.says("database is not formatted") or played.says("not formatted"), played.output
+    assert played.printed("database is not formatted") or played.printed("not formatted"), (
+        played.output
+    )
     assert not pfs.exists()
     assert not (kit.run() / "steps").exists()
