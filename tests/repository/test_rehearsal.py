@@ -19,7 +19,7 @@ from tests.rehearsal.__main__ import (
     LONGEST,
     NOT_NAMED,
     STOPPED,
-    answer,
+    exit_code,
     main,
     named_by,
     place,
@@ -68,7 +68,7 @@ def test_a_verdict_names_bad_nodes_and_jobs_that_ended_early() -> None:
     fleet = {"nodes": [{"node": "rknl0002", "likely": "the node itself"}]}
     named = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
     assert named == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
-    assert FAULTS["slow-link"].says.format(node="rknl0002") in named[0]
+    assert FAULTS["slow-link"].message.format(node="rknl0002") in named[0]
 
 
 def test_its_faults_are_in_faults_yml() -> None:
@@ -93,7 +93,7 @@ def test_its_faults_are_in_faults_yml() -> None:
 def test_the_exit_code_is_that_of_the_playbooks_if_they_name_the_fault(
     name: str, played: Played, code: int
 ) -> None:
-    assert answer(name, FAULTS.get(name), "rknl0002", played) == code
+    assert exit_code(name, FAULTS.get(name), "rknl0002", played) == code
 
 
 @cache
