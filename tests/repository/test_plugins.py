@@ -72,8 +72,8 @@ def test_cost_of_a_plan_is_one_line() -> None:
 
 
 def test_provided_names_a_probe_each_and_the_prefixes_there_are() -> None:
-    found = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
-    assert provided(found, "/probes", "system") == {
+    needs_of_plan = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
+    assert provided(needs_of_plan, "/probes", "system") == {
         "probe": ["/probes/fio.probe", "/probes/imb.probe"],
         "node": "/probes/node.facts",
         "prefix": ["imb=/p/impi"],

@@ -227,9 +227,9 @@ def test_packages_have_the_programs() -> None:
     paths = {name: shutil.which(name, path=path) or "" for name in packaged}
     # Without /usr too: a package may have the file below /bin, which is a link to /usr/bin.
     forms = {
-        name: {form for one in (found, os.path.realpath(found)) for form in (one, one[4:])}
-        for name, found in paths.items()
-        if found
+        name: {form for one in (program, os.path.realpath(program)) for form in (one, one[4:])}
+        for name, program in paths.items()
+        if program
     }
     assert sorted(packaged.keys() - forms.keys()) == []
     command = ["dpkg-query", "-S", *(form for several in forms.values() for form in several)]
@@ -255,8 +255,8 @@ def dependencies(names: list[str]) -> dict[str, set[str]]:
     """Return each installed package of `names` and its dependencies, by package."""
     command = ["dpkg-query", "-W", "-f", "${Package} ${Depends}\n", *names]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = [re.findall(r"[a-z0-9][a-z0-9+.-]+", line) for line in text.splitlines()]
-    return {package: {package, *others} for package, *others in found}
+    words = [re.findall(r"[a-z0-9][a-z0-9+.-]+", line) for line in text.splitlines()]
+    return {package: {package, *others} for package, *others in words}
 
 
 def test_essential_packages_are_essential() -> None:

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.reference import ENDING, archives, compare, count, differences, sorted_out
+from tests.reference import ENDING, archives, compare, count, differences, separate
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.removesuffix(ENDING))
@@ -61,7 +61,7 @@ def test_only_differences_by_a_decision_are_expected() -> None:
         "/verdict.json/results/3/interval: None before, [1.0, 2.0] after",
         "/verdict.json/results/3/value: 1.0 before, 2.0 after",
     ]
-    unexpected, expected = sorted_out(given)
+    unexpected, expected = separate(given)
     assert unexpected == given[2:]
     assert sum(expected.values()) == 2
 
