@@ -72,12 +72,12 @@ class Browser:
     def attach(self) -> None:
         """Attach to the first page of the browser."""
         (page,) = (
-            each for each in self.ask("Target.getTargets")["targetInfos"] if each["type"] == "page"
+            each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page"
         )
-        attached = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+            self.call(f"{domain}.enable")
 
     def close(self) -> None:
         """End the browser."""
@@ -87,7 +87,7 @@ class Browser:
             self._process.terminate()
             self._process.wait(timeout=TIMEOUT_S)
 
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result; keep the events that arrive before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
@@ -122,7 +122,7 @@ class Browser:
     def show(self, page: Path, *, width: int, dark: bool = False) -> None:
         """Open a file in a window of `width` CSS pixels; events of earlier pages are removed."""
         self.events.clear()
-        self.ask(
+        self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=900,
@@ -130,13 +130,13 @@ class Browser:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        self.ask("Page.navigate", url=page.as_uri())
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Page.navigate", url=page.as_uri())
         self.wait_for("Page.loadEventFired")
 
     def value(self, expression: str) -> Any:
         """Return the value of a JavaScript expression, evaluated from outside the page."""
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
@@ -245,7 +245,7 @@ def test_every_text_has_enough_contrast(
 
 def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
     browser.show(pages["good"], width=1280)
-    printed = browser.ask("Page.printToPDF", preferCSSPageSize=True)
+    printed = browser.call("Page.printToPDF", preferCSSPageSize=True)
     pdf = base64.b64decode(printed["data"])
     assert pdf.startswith(b"%PDF")
     sheets = pdf.count(b"/Type /Page\n")

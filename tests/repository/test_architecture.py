@@ -139,7 +139,7 @@ def test_the_page_lists_the_rooms() -> None:
 
 @pytest.mark.lint
 def test_the_files_that_the_page_names_exist() -> None:
-    """A part `<name>` of a path stands for any name."""
+    """In these paths `<name>` matches any name."""
     paths = re.findall(r"`((?:analysis|benchmarks|environments|inventory)/[\w/.<>]+)`", PAGE)
     assert len(paths) > 15
     patterns = [re.sub(r"<\w+>", "*", path) for path in paths]
