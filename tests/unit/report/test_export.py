@@ -65,7 +65,7 @@ def test_an_hpl_submission_has_input_output_script_and_environment(
     found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
     assert "software.json" in found
     assert {path.name for path in (tmp_path / "out" / "0001-fake" / "n01").iterdir()} == {
-        "HPL.dat", "stdout", "run.sh", "rc", "when.json", "binding.json"
+        "HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json"
     }  # fmt: skip
 
 
