@@ -32,15 +32,15 @@ OURS = (".awk", ".c", ".sh", ".yml")
 STARTS = frozenset({"Popen", "check_call", "check_output", "run", "run_command", "which"})
 """Functions that take a command, or the name of a program."""
 OWN_STARTS = {
-    **{"ask": 0, "ask_scheduler": 0, "ask_tool": 0},
+    **{"ask_scheduler": 0, "ask_tool": 0, "call": 0},
     **{"built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1},
 }
 """Functions of this repository that take the words of a command: the index of the first word."""
 TEXT_TAKERS = {"_shell": 1, "service": 1, "shell": 1}
-"""Functions of this repository that take shell text: the index of that argument."""
-SHELL_FUNCTIONS = {"asked": 1, "bounded": 1, "have": 0, "output": 2, "tool": 0, "whole_file": 2}
-"""Functions of the kit's scripts that run one of their words: the number of words before it."""
-GENERATED = frozenset({"launch", "on_all", "seat"})
+"""Functions of this repository that take shell text: which argument it is."""
+SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 0, "whole_file": 2}
+"""Functions of the kit's scripts that run one of their words: how many words stand before it."""
+GENERATED = frozenset({"launch", "on_all", "rank_cpus"})
 """Functions that the head of a generated script defines."""
 
 

@@ -20,14 +20,14 @@ from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
 ERROR_MARK = "proofmark: "
-"""Starts the lines in which the command says what went wrong; all others tell of progress."""
+"""Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150
-"""A stopped command first stops its job in order and waits for its end: each takes at most 60 s."""
+"""A stopped command first ends its job and then waits for that end; each takes at most 60 s."""
 POLL_S = 0.2
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
-    """The action behind tasks of `proofmark.kit.cli`."""
+    """The action plug-in of `proofmark.kit.cli`."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -36,7 +36,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Run the command, say its progress as it comes, and judge its exit code."""
+        """Run the command, display its progress while it runs, and return its result."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, options = self.validate_argument_spec(
             argument_spec={
@@ -49,67 +49,68 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "stdin": {"type": "str", "default": ""},
             }
         )
-        argv, writes = options["argv"] + _spelt(options["options"]), options["writes"]
-        told = " ".join(["proofmark", *argv])
+        argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
+        command_line = " ".join(["proofmark", *argv])
         traced = ["-v"] if self._display.verbosity else []
         if writes and self._task.check_mode:
-            self._say(f"would run: {told}")
-            raise AnsibleActionSkip(told)
+            self._show(f"would run: {command_line}")
+            raise AnsibleActionSkip(command_line)
         before = _contents(writes)
         with tempfile.TemporaryFile() as stdout:
             child = _Child([*traced, *argv], options["user"], stdout, options["stdin"])
-            code, errors = child.follow(self._say)
+            code, errors = child.wait(self._show)
             stdout.seek(0)
             text = stdout.read().decode(errors="replace")
-        # Ansible takes any rc but 0 for a failure, unless it is told.
+        # Without the key `failed`, Ansible treats any rc except 0 as a failure.
         failed = code not in options["ok_codes"]
         result |= {
             "changed": _contents(writes) != before,
-            "cmd": told,
+            "cmd": command_line,
             "rc": code,
             "failed": failed,
         }
         if failed:
-            return result | {"msg": "\n".join(errors) or f"{told}: exit code {code}"}
+            return result | {"msg": "\n".join(errors) or f"{command_line}: exit code {code}"}
         for line in errors:
             self._display.warning(line)
-        said = {"json": _parse(text, told)} if options["json"] else {"stdout": text}
-        return result | said
+        if options["json"]:
+            return result | {"json": _parse(text, command_line)}
+        return result | {"stdout": text}
 
-    def _say(self, line: str) -> None:
+    def _show(self, line: str) -> None:
         self._display.display(f"    {line}")
 
 
-def _spelt(options: Mapping[str, Any]) -> list[str]:
-    """Return `options` as the command line spells them: nothing for what is empty or false."""
-    spelt: list[str] = []
+def _option_words(options: Mapping[str, Any]) -> list[str]:
+    """Return `options` as words of a command line; an empty or false option gives no word."""
+    words: list[str] = []
     for name, value in options.items():
         if value is True:
-            spelt.append(f"--{name}")
+            words.append(f"--{name}")
         elif value:
-            each = value if isinstance(value, list) else [value]
-            spelt += [f"--{name}={item}" for item in each]
-    return spelt
+            values = value if isinstance(value, list) else [value]
+            words += [f"--{name}={item}" for item in values]
+    return words
 
 
-def _parse(text: str, told: str) -> Any:
+def _parse(text: str, command_line: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise AnsibleActionFail(f"{told}: found no JSON on stdout ({error})") from None
+        raise AnsibleActionFail(f"{command_line}: found no JSON on stdout ({error})") from None
 
 
 def _contents(patterns: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of every file that the absolute `patterns` match."""
-    found = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
-    return {f"{p}": hashlib.sha256(p.read_bytes()).hexdigest() for p in found if p.is_file()}
+    paths = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
+    return {f"{p}": hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
 
 
 class _Child:
-    """The command as a child that never outlives this process, however that one ends.
+    """The command as a child process that ends when this process ends.
 
-    Ansible's workers pass a signal on and die at once. That would leave the command to stop its
-    job alone, while the user believes that all is over: this worker waits for it.
+    A worker of Ansible passes a signal on and exits at once. The command would still be ending its
+    job then. This worker therefore waits until the command has ended.
     """
 
     def __init__(self, argv: Sequence[str], user: str, stdout: IO[bytes], text: str = "") -> None:
@@ -128,12 +129,12 @@ class _Child:
             start_new_session=True,
         )
         if self._process.stdin:
-            # A few words; and a command that has ended already needs none.
+            # The text is shorter than the buffer of a pipe. The command may have ended already.
             with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
                 pipe.write(text.encode())
 
-    def follow(self, say: Callable[[str], None]) -> tuple[int, list[str]]:
-        """Pass on what the command says until it ends; return its exit code and its errors."""
+    def wait(self, show: Callable[[str], None]) -> tuple[int, list[str]]:
+        """Pass each line of progress to `show`; return the exit code and the errors."""
         parent = os.getppid()
         watched = (signal.SIGINT, signal.SIGTERM)
         previous = {number: signal.signal(number, self._stop) for number in watched}
@@ -143,8 +144,8 @@ class _Child:
                 if line.startswith(ERROR_MARK):
                     errors.append(line.removeprefix(ERROR_MARK))
                 elif line:
-                    say(line)
-                if os.getppid() != parent:  # killed so hard that it could not tell us
+                    show(line)
+                if os.getppid() != parent:  # the parent got SIGKILL and sent no signal
                     self._stop(signal.SIGTERM)
                 if time.monotonic() > self._deadline:
                     self._process.kill()
@@ -156,7 +157,7 @@ class _Child:
 
     @contextlib.contextmanager
     def _stopped_by_errors(self) -> Iterator[None]:
-        """End the command when following it fails; the caller waits for it."""
+        """Terminate the command if an exception is raised within; the caller waits for its end."""
         try:
             yield
         except BaseException:
@@ -170,7 +171,7 @@ class _Child:
             self._process.terminate()
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines of stderr, and an empty one whenever there is none for a while."""
+        """Yield the lines of stderr, and an empty line every POLL_S seconds."""
         pipe = self._process.stderr
         assert pipe is not None
         os.set_blocking(pipe.fileno(), False)
@@ -187,7 +188,10 @@ class _Child:
 
 
 def _identity(user: str) -> tuple[list[str], dict[str, str]]:
-    """Return what makes the command run as `user`; nothing where we are that user already."""
+    """Return the words of setpriv and the variables that make the command run as `user`.
+
+    Both are empty if this process already runs as `user`.
+    """
     if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
         return [], {}
     if os.geteuid() != 0:
@@ -197,11 +201,11 @@ def _identity(user: str) -> tuple[list[str], dict[str, str]]:
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
-    # Some service accounts have no home of their own, and Ansible's library wants to write there.
+    # Ansible's library writes to HOME, and some service accounts have no home folder.
     home = Path(entry.pw_dir)
-    own = home.is_dir() and home.stat().st_uid == entry.pw_uid
+    owned = home.is_dir() and home.stat().st_uid == entry.pw_uid
     return switch, {
-        "HOME": f"{home}" if own else tempfile.gettempdir(),
+        "HOME": f"{home}" if owned else tempfile.gettempdir(),
         "USER": user,
         "LOGNAME": user,
     }

@@ -1,4 +1,4 @@
-"""Filters: what the package knows of environments, processors and plans."""
+"""Filters on plans, packages of an environment, and probes of nodes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _plainly(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a mistake in an input end the task with its message alone."""
+def _input_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Turn `BadInput` into an error of Ansible with the same message and no traceback."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -44,23 +44,23 @@ def packages(plan: Mapping[str, Any]) -> list[str]:
     return sorted({str(step["package"]) for job in jobs for step in job["steps"]})
 
 
-@_plainly
+@_input_errors
 def step_packages(plan: Mapping[str, Any]) -> list[str]:
-    """Return the Debian packages that the steps of `plan` need on a node beside its own, sorted."""
+    """Return the Debian packages that the scripts of the steps need on a node, sorted."""
     jobs = (job for group in plan["groups"] for job in group["jobs"])
     bound = any(step.get("membind") for job in jobs for step in job["steps"])
-    return sorted({each.debian for each in step_programs(called(), bound=bound).values()} - {""})
+    programs = step_programs(called(), bound=bound).values()
+    return sorted({program.debian for program in programs} - {""})
 
 
 def nodes(plan: Mapping[str, Any]) -> int:
-    """Return how many nodes `plan` uses."""
-    return len(
-        {n for group in plan["groups"] for job in group["jobs"] for n in unfold(job["nodes"])}
-    )
+    """Return the number of different nodes that `plan` uses."""
+    jobs = (job for group in plan["groups"] for job in group["jobs"])
+    return len({node for job in jobs for node in unfold(job["nodes"])})
 
 
 def cost(plan: Mapping[str, Any]) -> str:
-    """Return what `plan` will cost, in one line."""
+    """Return one line with the cost of `plan`: steps, jobs, time, node-hours, scratch."""
     totals = plan["totals"]
     return (
         f"suite: {plan['suite']}, partition: {plan['partition']}, "
@@ -70,37 +70,53 @@ def cost(plan: Mapping[str, Any]) -> str:
     )
 
 
-@_plainly
-def needs(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]]:
-    """Return what the packages `names` need, by a ``system.yml``; pip installs under `prefixes`."""
-    found = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
-    return [need.model_dump(mode="json") for need in found]
+@_input_errors
+def system_packages(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]]:
+    """Return the entries of the packages `names` in a ``system.yml``.
+
+    Args:
+        names: the packages, as the cases name them.
+        file: the ``system.yml`` of the environment.
+        prefixes: the folder under which pip installs.
+    """
+    entries = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
+    return [entry.model_dump(mode="json") for entry in entries]
 
 
-def provided(found: Iterable[Mapping[str, Any]], probes: str, origin: str) -> dict[str, Any]:
-    """Return the options of ``proofmark record-software`` for what `origin` needs."""
-    each = list(found)
+def provide_options(
+    entries: Iterable[Mapping[str, Any]], probes: str, provider: str
+) -> dict[str, Any]:
+    """Return the options of ``proofmark record-software``.
+
+    Args:
+        entries: the packages that were probed; `prefix` is set if pip installed the package.
+        probes: the folder with the probes of the programs and of the node.
+        provider: the value of ``provision_from``.
+    """
+    packages = list(entries)
     return {
-        "probe": [f"{probes}/{need['package']}.probe" for need in each],
+        "probe": [f"{probes}/{entry['package']}.probe" for entry in packages],
         "node": f"{probes}/node.facts",
-        "prefix": [f"{need['package']}={need['prefix']}" for need in each if need.get("prefix")],
-        "installed": origin != "system",
+        "prefix": [
+            f"{entry['package']}={entry['prefix']}" for entry in packages if entry.get("prefix")
+        ],
+        "installed": provider != "system",
     }
 
 
-def loaded(packages: Iterable[str], folder: str) -> list[str]:
-    """Return, as ``proofmark install`` wants it, where the answers of `modules.sh` lie."""
+def module_files(packages: Iterable[str], folder: str) -> list[str]:
+    """Return the values of ``proofmark install --loaded``: the output of modules.sh by package."""
     return [f"{package}={folder}/{package}.modules" for package in packages]
 
 
-@_plainly
+@_input_errors
 def blas_kernels(probe: str) -> str:
-    """Return the BLAS kernels that suit a node, by what ``probe.sh`` printed there."""
+    """Return the BLAS kernels that run on a node; `probe` is the output of ``probe.sh`` there."""
     return " ".join(candidate_kernels(parse_probe(probe, "probe of the node")))
 
 
 class FilterModule:
-    """Tells Ansible the filters' names."""
+    """The filters of this file, as Ansible loads them."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by name."""
@@ -109,8 +125,8 @@ class FilterModule:
             "step_packages": step_packages,
             "nodes": nodes,
             "cost": cost,
-            "needs": needs,
-            "provided": provided,
-            "loaded": loaded,
+            "system_packages": system_packages,
+            "provide_options": provide_options,
+            "module_files": module_files,
             "blas_kernels": blas_kernels,
         }

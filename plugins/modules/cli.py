@@ -1,4 +1,4 @@
-"""Documentation of `proofmark.kit.cli`; the action plugin of the same name does the work."""
+"""Documentation of `proofmark.kit.cli`; the action plug-in of the same name runs it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ short_description: Run the command proofmark on the controller
 version_added: 0.1.0
 author: Proofmark authors
 description:
-  - Runs the C(proofmark) that stands beside the running C(ansible-playbook), on the controller.
-  - What the command writes to stderr is shown while it runs, so long work shows how far it is.
-  - When C(ansible-playbook) is stopped, by whatever signal, the command is stopped in order.
+  - Runs, on the controller, the C(proofmark) in the folder of the running C(ansible-playbook).
+  - The lines that the command writes to stderr are shown while it runs.
+  - A signal that stops C(ansible-playbook) also stops the command, and the command ends its job.
 options:
   argv:
-    description: The arguments of the command, one a list item.
+    description: The arguments of the command, one per list item.
     type: list
     elements: str
     required: true
   options:
     description:
-      - Options by name without dashes; a list repeats one, V(true) is one without value.
-      - What is empty or false is left out.
+      - Options by name without dashes. A list repeats an option. V(true) gives one without value.
+      - An option that is empty or false is left out.
     type: dict
     default: {}
   json:
@@ -30,30 +30,30 @@ options:
   writes:
     description:
       - The files that the command may write, as absolute patterns.
-      - The task has changed something if the content of one of them is another afterwards.
+      - The task reports a change if the content of one of these files has changed.
       - A command that writes is not run in check mode.
     type: list
     elements: str
     default: []
   ok_codes:
-    description: Exit codes that are no failure.
+    description: Exit codes that are not a failure.
     type: list
     elements: int
     default: [0]
   user:
     description:
-      - Run the command as this user, which needs root; empty is whoever runs C(ansible-playbook).
+      - Run the command as this user, which needs root. Empty is the user of C(ansible-playbook).
     type: str
     default: ""
   stdin:
     description:
-      - What the command reads from its standard input; nothing if empty.
-      - For secrets, which would be seen on a command line. Neither shown nor returned.
+      - Text that the command reads from its standard input.
+      - Use it for secrets, which other users could read in a command line. Never shown or returned.
     type: str
     default: ""
 attributes:
   check_mode:
-    description: Commands that write nothing are run; the others say what they would run.
+    description: A command that writes nothing is run; any other is only shown.
     support: full
 """
 
@@ -66,7 +66,7 @@ EXAMPLES = """
 
 RETURN = """
 cmd:
-  description: The command as one would type it.
+  description: The command line.
   returned: always
   type: str
 rc:
@@ -74,11 +74,11 @@ rc:
   returned: when the command ran
   type: int
 stdout:
-  description: What it printed.
-  returned: on success, unless it was asked for as JSON
+  description: Its standard output.
+  returned: on success, unless O(json) is set
   type: str
 json:
-  description: What it printed, read as JSON.
-  returned: on success, when asked for
+  description: Its standard output, read as JSON.
+  returned: on success, if O(json) is set
   type: raw
 """

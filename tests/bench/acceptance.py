@@ -112,7 +112,7 @@ def make(folder: Path, nodes: int) -> Path:
     }
     facts["modes"] = {"quadrant-flat": facts["modes"]["quadrant-flat"]}
     facts["firmware"] = {
-        "back_end": "record",
+        "back_end": "manual",
         "attributes": {"cluster": "Cluster Mode", "memory": "Memory Mode"},
         "remote_shell": [str(stub), "{node}"],
     }

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from ClusterShell.RangeSet import RangeSet
 from tests.fixtures.finished import write_software
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
@@ -28,6 +27,7 @@ from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
+from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.provenance import node_provenance
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
@@ -98,14 +98,14 @@ def _binding(step: Step, members: Sequence[str]) -> str:
     """Return the records of ranks and threads, as ``step.sh`` writes them."""
     memory = f"bind:{step.membind[0]}" if step.membind else "default"
     lines = [
-        f'{{"rank": {rank}, "host": "{members[max(0, node)]}", '
-        f'"cpus": "{RangeSet.fromlist(list(map(str, cpus)))}", "memory": "{memory}"}}'
-        for rank, (node, cpus) in enumerate(step.cpus)
+        f'{{"rank": {number}, "host": "{members[max(0, rank.node)]}", '
+        f'"cpus": "{cpu_list_text(rank.cpus)}", "memory": "{memory}"}}'
+        for number, rank in enumerate(step.cpus)
     ]
     if step.launch == "threads":
         lines += [
             f'{{"thread": {thread}, "host": "{members[0]}", "cpus": "{cpu}"}}'
-            for thread, cpu in enumerate(step.cpus[0][1])
+            for thread, cpu in enumerate(step.cpus[0].cpus)
         ]
     return "[\n" + "\n,".join(lines) + "\n]\n"
 

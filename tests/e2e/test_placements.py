@@ -104,8 +104,10 @@ def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, h
         assert (folder / "stdout").read_text().count("Bcast") == step.ranks
         (attempt,) = attempts(folder)
         assert invalid_reason(step, attempt, host_cpus=site.partition.host_cpus) == ""
-        hosts = [rank.host for rank in sorted(attempt.ranks, key=lambda rank: rank.rank)]
-        assert hosts == [step.nodes[node] for node, _ in step.cpus]
+        report = attempt.binding_report
+        by_rank = sorted(report.ranks, key=lambda entry: entry.rank)
+        reported_hosts = [report.hosts[entry.cpus.node] for entry in by_rank]
+        assert reported_hosts == [step.nodes[rank.node] for rank in step.cpus]
 
 
 def start(cluster: Cluster, folder: Path, how: str) -> None:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Commands of PBS Pro and LoadLeveler that answer in the real ones' formats, and take nothing else.
+"""Emulates commands of PBS Pro and LoadLeveler, with the output formats of the real commands.
 
-Called by the name of a command, with the folder ``FAKE_BATCH``: ``jobs.json`` holds what is in the
-queue, ``refuse`` a message to fail with. An option, directive or value that the real command does
-not know ends in its usage message, exit code 2.
+The program is called by the name of a command. In the folder ``FAKE_BATCH`` the file ``jobs.json``
+contains the jobs of the queue, and ``refuse`` a message with which each command fails. Each call is
+appended to ``calls``. An option, directive or value that the real command does not accept causes
+its usage message, exit code 2.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-HERE = Path(os.environ["FAKE_BATCH"])
+FOLDER = Path(os.environ["FAKE_BATCH"])
 CLOCK = r"\d\d+:[0-5]\d:[0-5]\d"
 PBS = {
     "-N": r"[A-Za-z]\S{0,14}",
@@ -45,24 +46,24 @@ LOADLEVELER = {
 }
 
 
-def usage(command: str, found: str) -> int:
-    print(f"usage: {command}: {found}", file=sys.stderr)
+def usage(command: str, words: str) -> int:
+    print(f"usage: {command}: {words}", file=sys.stderr)
     return 2
 
 
 def jobs() -> dict[str, dict[str, object]]:
-    path = HERE / "jobs.json"
-    found: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
-    return found
+    path = FOLDER / "jobs.json"
+    queue: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
+    return queue
 
 
-def wrong(lines: list[str], known: dict[str, str]) -> str:
-    """Return the first directive that the command would not take."""
+def first_invalid(lines: list[str], accepted: dict[str, str]) -> str:
+    """Return the first directive that the command refuses; empty if there is none."""
     for line in lines:
-        begins = [key for key in known if line.startswith(key)]
-        key = max(begins, key=len, default=None)
+        keys = [key for key in accepted if line.startswith(key)]
+        key = max(keys, key=len, default=None)
         value = line[len(key) :].lstrip(" =") if key else ""
-        if key is None or not re.fullmatch(known[key], value):
+        if key is None or not re.fullmatch(accepted[key], value):
             return line
     return ""
 
@@ -70,8 +71,8 @@ def wrong(lines: list[str], known: dict[str, str]) -> str:
 def qsub(script: str) -> int:
     lines = Path(script).read_text().splitlines()
     directives = [line.removeprefix("#PBS ") for line in lines if line.startswith("#PBS")]
-    if bad := wrong(directives, PBS):
-        return usage("qsub", bad)
+    if invalid := first_invalid(directives, PBS):
+        return usage("qsub", invalid)
     print("1234.pbs01")
     return 0
 
@@ -80,8 +81,8 @@ def qstat(*arguments: str) -> int:
     if arguments[:4] != ("-x", "-f", "-F", "json") or not arguments[4:]:
         return usage("qstat", " ".join(arguments))
     known = {job: jobs()[job] for job in arguments[4:] if job in jobs()}
-    top = {"timestamp": 1480000000, "pbs_version": "14.1.0", "pbs_server": "pbs01"}
-    print(json.dumps({**top, **({"Jobs": known} if known else {})}))
+    header = {"timestamp": 1480000000, "pbs_version": "14.1.0", "pbs_server": "pbs01"}
+    print(json.dumps({**header, **({"Jobs": known} if known else {})}))
     unknown = [job for job in arguments[4:] if job not in known]
     for job in unknown:
         print(f"qstat: Unknown Job Id {job}", file=sys.stderr)
@@ -91,7 +92,7 @@ def qstat(*arguments: str) -> int:
 def qselect(*arguments: str) -> int:
     if len(arguments) != 2 or arguments[0] != "-N":
         return usage("qselect", " ".join(arguments))
-    print("\n".join(job for job, told in jobs().items() if told["Job_Name"] == arguments[1]))
+    print("\n".join(job for job, fields in jobs().items() if fields["Job_Name"] == arguments[1]))
     return 0
 
 
@@ -105,15 +106,15 @@ def qdel(*ids: str) -> int:
 def pbsnodes(*arguments: str) -> int:
     if arguments != ("-a", "-F", "json"):
         return usage("pbsnodes", " ".join(arguments))
-    print((HERE / "nodes.json").read_text())
+    print((FOLDER / "nodes.json").read_text())
     return 0
 
 
 def llsubmit(script: str) -> int:
     lines = [line.removeprefix("# @ ") for line in Path(script).read_text().splitlines()[1:]]
     directives = lines[: lines.index("queue") + 1]
-    if bad := wrong(directives, LOADLEVELER):
-        print(f"llsubmit: 2512-051 This job has not been submitted: {bad}", file=sys.stderr)
+    if invalid := first_invalid(directives, LOADLEVELER):
+        print(f"llsubmit: 2512-051 This job has not been submitted: {invalid}", file=sys.stderr)
         return 1
     print("INFO: Project: pr00ab")
     print('llsubmit: The job "srv24ib.840220" has been submitted.')
@@ -123,8 +124,8 @@ def llsubmit(script: str) -> int:
 def llq(*arguments: str) -> int:
     if arguments[0] != "-u" or arguments[2:] != ("-r", "%id", "%st", "%jn"):
         return usage("llq", " ".join(arguments))
-    for job, told in jobs().items():
-        print(f"{job}.0!{told['state']}!{told['name']}")
+    for job, fields in jobs().items():
+        print(f"{job}.0!{fields['state']}!{fields['name']}")
     if not jobs():
         print("llq: There is currently no job status to report.")
     return 0
@@ -145,10 +146,10 @@ def llstatus(*arguments: str) -> int:
 
 def main() -> int:
     command = Path(sys.argv[0]).name
-    with (HERE / "calls").open("a") as calls:
+    with (FOLDER / "calls").open("a") as calls:
         calls.write(" ".join([command, *sys.argv[1:]]) + "\n")
-    if (HERE / "refuse").exists():
-        print((HERE / "refuse").read_text(), file=sys.stderr)
+    if (FOLDER / "refuse").exists():
+        print((FOLDER / "refuse").read_text(), file=sys.stderr)
         return 1
     code: int = globals()[command](*sys.argv[1:])
     return code

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A strict stand-in for Spack: takes the one call that the role makes, and nothing else.
+"""Emulates Spack: accepts only the one call that the role makes.
 
-`install` writes prefixes and Spack's own database, prints what Spack 1.1 prints, and fails on the
-package that the file `fails` beside it names, or sleeps on the one that `hangs` names.
+`install` writes prefixes and the database of Spack, and prints the output of Spack 1.1. In the
+folder ``PROOFMARK_FAKE`` the file `fails` names packages whose installation fails, and the file
+`hangs` packages whose installation sleeps.
 """
 
 import json
@@ -15,10 +16,10 @@ from typing import Any, NoReturn
 
 
 def refuse(words: object) -> NoReturn:
-    sys.exit(f"==> Error: the stand-in takes no {words}")
+    sys.exit(f"==> Error: the emulated Spack refuses {words}")
 
 
-def told(name: str) -> list[str]:
+def packages_in(name: str) -> list[str]:
     path = Path(os.environ["PROOFMARK_FAKE"]) / name
     return path.read_text().split() if path.exists() else []
 
@@ -28,10 +29,10 @@ def main(words: list[str]) -> None:
         refuse(words)
     scope = Path(os.environ["SPACK_USER_CONFIG_PATH"])
     if "builtin" not in (scope / "repos.yaml").read_text():
-        refuse("builtin recipes but in the user's scope")
+        refuse("a user scope without the builtin recipes")
     for name in ("SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH", "SPACK_PYTHON"):
         if not Path(os.environ[name]).is_relative_to(scope.parent):
-            refuse(f"{name} of somebody else")
+            refuse(f"{name} outside of its folder")
     lock = json.loads((Path(words[2]) / "spack.lock").read_text())["concrete_specs"]
     store = scope.parent / "store"
     database = store / ".spack-db/index.json"
@@ -55,10 +56,10 @@ def main(words: list[str]) -> None:
             print(f"[+] {store / name}")
             continue
         print(f"==> Installing {name} [{number}/{len(order)}]")
-        if spec["name"] in told("hangs"):
+        if spec["name"] in packages_in("hangs"):
             sys.stdout.flush()
             time.sleep(120)
-        if spec["name"] in told("fails"):
+        if spec["name"] in packages_in("fails"):
             sys.exit(f"==> Error: ProcessError: {spec['name']} does not compile")
         (store / name / "bin").mkdir(parents=True)
         shutil.copy("/bin/sh", store / name / "bin/sh")

@@ -17,7 +17,7 @@ from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.resets import resets_s
-from proofmark.runs.history import measured_cost
+from proofmark.runs.cost_history import measured_cost
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of

@@ -62,7 +62,7 @@ def _bmc(word: str, what: str, outcome: str, needs: frozenset[Need] = _AT_THE_CH
 
 def _drain(room: Room) -> None:
     reason = ("State=DRAIN", "Reason=a fan is broken")
-    room.slurm.ask("scontrol", "update", f"NodeName={room.victim}", *reason)
+    room.slurm.call("scontrol", "update", f"NodeName={room.victim}", *reason)
 
 
 def _restart_scheduler(room: Room) -> None:

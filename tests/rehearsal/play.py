@@ -118,7 +118,7 @@ def _meanwhile(room: Room, ended: threading.Event) -> None:
     act = room.fault.meanwhile if room.fault else None
     query = ("squeue", "--noheader", "--states=running", f"--nodelist={room.victim}")
     while act and not ended.wait(1):
-        if room.slurm.ask(*query).strip():
+        if room.slurm.call(*query).strip():
             time.sleep(2)  # the job has begun to measure
             act(room)
             return

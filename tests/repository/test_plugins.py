@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from plugins.action.cli import _spelt
-from plugins.filter.kit import cost, needs, nodes, packages, provided
+from plugins.action.cli import _option_words
+from plugins.filter.kit import cost, nodes, packages, provide_options, system_packages
 from plugins.modules import cli as documentation
 from tests.folders import ROOT
 
@@ -36,7 +36,7 @@ def described(name: str) -> Any:
     return text
 
 
-def test_options_are_spelt_as_the_command_line_wants_them() -> None:
+def test_options_become_words_of_a_command_line() -> None:
     options = {
         "inventory": ["a", "b"],
         "limit": "local",
@@ -44,21 +44,21 @@ def test_options_are_spelt_as_the_command_line_wants_them() -> None:
         "fresh": False,
         "strict": True,
     }
-    assert _spelt(options) == ["--inventory=a", "--inventory=b", "--limit=local", "--strict"]
+    assert _option_words(options) == ["--inventory=a", "--inventory=b", "--limit=local", "--strict"]
 
 
-def test_packages_of_a_plan_are_named_once() -> None:
+def test_each_package_of_a_plan_is_listed_once() -> None:
     steps = [{"package": name} for name in ("hpcc", "fio", "hpcc")]
     plan = {"groups": [{"jobs": [{"steps": steps}]}, {"jobs": [{"steps": steps[:1]}]}]}
     assert packages(plan) == ["fio", "hpcc"]
 
 
-def test_nodes_of_a_plan_count_once() -> None:
+def test_each_node_of_a_plan_is_counted_once() -> None:
     jobs = [{"nodes": ["knl[0001-0004]"]}, {"nodes": ["knl0003", "knl0009"]}]
     assert nodes({"groups": [{"jobs": jobs[:1]}, {"jobs": jobs}]}) == 5
 
 
-def test_cost_of_a_plan_is_one_line() -> None:
+def test_the_cost_of_a_plan_is_one_line() -> None:
     totals = {
         "jobs": 2,
         "steps": 16,
@@ -71,9 +71,9 @@ def test_cost_of_a_plan_is_one_line() -> None:
         assert words in line
 
 
-def test_provided_names_a_probe_each_and_the_prefixes_there_are() -> None:
-    needs_of_plan = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
-    assert provided(needs_of_plan, "/probes", "system") == {
+def test_provide_options_have_a_probe_per_package_and_the_prefixes_of_pip() -> None:
+    entries = [{"package": "fio", "prefix": ""}, {"package": "imb", "prefix": "/p/impi"}]
+    assert provide_options(entries, "/probes", "system") == {
         "probe": ["/probes/fio.probe", "/probes/imb.probe"],
         "node": "/probes/node.facts",
         "prefix": ["imb=/p/impi"],
@@ -81,6 +81,6 @@ def test_provided_names_a_probe_each_and_the_prefixes_there_are() -> None:
     }
 
 
-def test_mistakes_reach_ansible_as_its_own_error() -> None:
-    with pytest.raises(AnsibleFilterError, match="nothing on the package 'hpc'"):
-        needs(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")
+def test_bad_input_becomes_an_error_of_ansible() -> None:
+    with pytest.raises(AnsibleFilterError, match="no package 'hpc'"):
+        system_packages(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")

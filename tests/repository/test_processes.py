@@ -78,7 +78,7 @@ def test_a_command_of_a_playbook_ends_if_its_lines_cannot_be_printed(
     with tempfile.TemporaryFile() as stdout:
         child = _Child([], "", stdout)
         with pytest.raises(Broken):
-            child.follow(fails)
+            child.wait(fails)
     process = child._process
     assert process.returncode == -15
     assert process.stderr and process.stderr.closed

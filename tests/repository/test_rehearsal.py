@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.emulators.bmc.machine import AS_DELIVERED
+from tests.emulators.bmc.machine import DEFAULTS
 from tests.emulators.bmc.machine import FAULTS as BMC_FAULTS
 from tests.emulators.bmc.node import notation
 from tests.emulators.vcluster.cluster import node_names
@@ -49,7 +49,7 @@ def test_nodes_show_the_declared_topology_in_each_mode(site: Site) -> None:
     assert len(site.hosts) == 8 and site.partition.origin == "emulated"
     assert site.partition.firmware
     for name, mode in site.partition.modes.items():
-        attributes: dict[str, Any] = {**AS_DELIVERED[site.partition_name]}
+        attributes: dict[str, Any] = {**DEFAULTS[site.partition_name]}
         attributes |= wanted(site.partition.firmware, mode.settings)
         shown = Topology.from_lstopo(notation(attributes, site.partition_name))
         assert numa_shape(shown) == numa_shape(topology_of_mode(site, name)), name

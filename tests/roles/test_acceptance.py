@@ -57,7 +57,7 @@ def assert_signed(kit: Kit, signers: Path) -> None:
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split(": ")[1:]) == (
         0,
-        ["as chief@example.org signed it\n"],
+        ["as signed by chief@example.org\n"],
     )
     output = next(kit.run().glob("steps/*/stdout"))
     with output.open("a", encoding="utf-8") as file:
@@ -129,7 +129,7 @@ def test_wrong_variables_are_refused_before_anything_is_done(
 def test_a_playbook_without_a_run_reports_it(kit: Kit) -> None:
     played = kit.play("playbooks/report.yml", "-e", "run_id=none")
     assert played.code == 2
-    assert played.printed("no run there")
+    assert played.printed("not a run")
 
 
 def terminate(process: subprocess.Popen[str]) -> None:

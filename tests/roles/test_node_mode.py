@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.emulators.bmc.crews import ATTRIBUTES
+from tests.emulators.bmc.rollouts import ATTRIBUTES
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.roles.kit import NAP, Kit, Played
 
@@ -55,7 +55,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "ca": str(emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "remote_shell": emulator.reach,
+            "remote_shell": emulator.remote_shell,
             "poll_s": 0.1,
             "reset_timeout_s": 2,
             "boot_timeout_s": 60,
@@ -139,7 +139,7 @@ def test_check_mode_of_a_new_run_shows_each_node_and_the_duration_and_changes_no
     assert played.printed("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
     assert played.printed("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
     assert played.printed("quadrant-cache: about 20 min 00 s")
-    assert played.printed("1 h 00 min for resets, the last one back"), played.output
+    assert played.printed("1 h 00 min for resets and the restore"), played.output
     assert played.printed(f"localhost: would mount: tmpfs (none) on {point}")
     assert kit.files() == before
     assert not point.exists()

@@ -147,7 +147,7 @@ def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None
         file.write(b"another build")
     played = kit.play("playbooks/build.yml")
     assert played.code == 2
-    assert played.printed("other programs or libraries of shell than")
+    assert played.printed("programs or libraries of shell that changed")
     assert (kit.run() / "software.json").read_bytes() == software
 
 

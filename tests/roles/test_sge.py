@@ -81,7 +81,7 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     until(lambda: len(list(step.glob("*/started"))) == 2)
     (ticket,) = (run.folder / "jobs").rglob("ticket.json")
     until(lambda: json.loads(ticket.read_text())["id"] != "")
-    engine.ask("qdel", json.loads(ticket.read_text())["id"])
+    engine.call("qdel", json.loads(ticket.read_text())["id"])
     thread.join(50)
     (line,) = judge_run(run).coverage.stopped
     # The accounts of this release report no more. Newer releases report who deleted the job.

@@ -72,7 +72,7 @@ class Site:
 
     def jobs(self) -> list[str]:
         """Return the ids of all jobs that Slurm lists, also of ended jobs."""
-        return self.slurm.ask("squeue", "--noheader", "--states=all", "--format=%i").split()
+        return self.slurm.call("squeue", "--noheader", "--states=all", "--format=%i").split()
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ BOTH = ("before", "after")
 
 
 def test_jobs_of_other_nodes_run_at_the_same_time_and_idle_nodes_come_first(site: Site) -> None:
-    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
+    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
     run = chunked(site, max_jobs=2, stall_timeout_s=2)
     site.go.touch()
     site.execute(run)
@@ -233,17 +233,17 @@ def test_a_held_job_is_given_up_and_cancelled(site: Site) -> None:
     run = site.run(stall_timeout_s=1, options=["--hold"])
     site.execute(run)
     assert "held: PENDING JobHeldUser, given up after 1 s" in stopped(run)
-    assert site.slurm.ask("squeue", "--noheader", "--format=%i") == ""
+    assert site.slurm.call("squeue", "--noheader", "--format=%i") == ""
 
 
 @pytest.mark.fault("nodes-unavailable")
 def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
-    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
+    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=spare")
     run = site.run(stall_timeout_s=4)
     site.execute(run)
     assert "its nodes are not available: PENDING " in stopped(run)
     assert "given up after 4 s" in stopped(run)
-    site.slurm.ask("scontrol", "update", "NodeName=knl0001", "State=RESUME")
+    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=RESUME")
     site.slurm.wait_until_idle()
     site.go.touch()
     site.execute(run)
@@ -254,9 +254,9 @@ def test_a_job_whose_node_is_drained_is_given_up(site: Site) -> None:
 def test_a_job_that_an_admin_cancels_is_named(site: Site) -> None:
     run = site.run()
     with site.begun(run) as process:
-        site.slurm.ask("scancel", *site.jobs())
+        site.slurm.call("scancel", *site.jobs())
         assert finish(process)[0] == 0
-    assert "cancelled by somebody else" in stopped(run)
+    assert "cancelled by another user" in stopped(run)
     assert ends(run) == ["0", None, None]
     site.go.touch()
     site.execute(run)
@@ -277,12 +277,12 @@ def test_a_job_at_its_time_limit_continues_if_it_made_progress(site: Site) -> No
     with site.begun(run) as process:
         # A limit of Slurm is whole minutes. The end of a job can be set to the second.
         (first,) = site.jobs()
-        site.slurm.ask("scontrol", "update", f"JobId={first}", "EndTime=now+1")
+        site.slurm.call("scontrol", "update", f"JobId={first}", "EndTime=now+1")
         until(lambda: len(site.jobs()) == 2, 60)
         site.go.touch()
         code, stderr = finish(process)
     assert code == 0
-    assert "stopped at its time limit: TIMEOUT TimeLimit; goes on" in stderr
+    assert "stopped at its time limit: TIMEOUT TimeLimit; submitted again" in stderr
     assert ends(run) == ["0", "0", "0"]
     assert states(run).count("TIME_LIMIT") == 1
     assert judge_run(run).coverage.stopped == ()

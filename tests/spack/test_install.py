@@ -1,9 +1,9 @@
-"""The role with a real Spack: from the committed lock, from a bundle, from a signed build cache.
+"""The role `provision` with a real Spack: from the lock, from a bundle, from a build cache.
 
 Needs ``PROOFMARK_SPACK`` and ``PROOFMARK_SPACK_PACKAGES`` (checkouts at the pins) and
 ``PROOFMARK_SPACK_SOURCES`` (a source mirror with STREAM and compiler-wrapper). STREAM is the
-package of the committed lock that needs no other sources; its library libgomp comes from Spack's
-gcc-runtime, so that relocation has something to do.
+package of the committed lock that needs no other sources. Its library libgomp is of Spack's
+gcc-runtime, so that Spack has to relocate it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def stream_kit(folder: Path) -> Kit:
-    """Make a kit whose one case is STREAM, with the real environments and recipes."""
+    """Return a kit with the one case STREAM, and with the real environments and recipes."""
     folder.mkdir(parents=True)
     kit = make_kit(folder)
     for part in ("environments", "spack-repo", "requirements"):
@@ -47,22 +47,22 @@ def stream_kit(folder: Path) -> Kit:
 
 
 def build(kit: Kit, command: Sequence[str] = (), **variables: object) -> Played:
-    given = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
+    extra = [word for name, value in variables.items() for word in ("-e", f"{name}={value}")]
     plays = ("playbooks/plan.yml", "playbooks/build.yml")
-    with running(kit.start(*plays, *given, command=tuple(command))) as process:
+    with running(kit.start(*plays, *extra, command=tuple(command))) as process:
         output, _ = process.communicate(timeout=3600)
     return Played(process.returncode, output)
 
 
 def program(kit: Kit) -> dict[str, Any]:
     software = json.loads((kit.run() / "software.json").read_text())
-    found: dict[str, Any] = software["packages"]["stream"]["programs"]["stream_c"]
-    return found
+    stream: dict[str, Any] = software["packages"]["stream"]["programs"]["stream_c"]
+    return stream
 
 
 def proofmark(kit: Kit, *words: str, home: Path) -> None:
-    own = ["--spack", os.environ[NEEDED[0]], "--spack-packages", os.environ[NEEDED[1]]]
-    command = ["proofmark", *words, "--package", "stream", *own]
+    checkouts = ["--spack", os.environ[NEEDED[0]], "--spack-packages", os.environ[NEEDED[1]]]
+    command = ["proofmark", *words, "--package", "stream", *checkouts]
     environment = {**os.environ, "GNUPGHOME": str(home)}
     subprocess.run(command, cwd=kit.folder, env=environment, check=True)
 
@@ -81,23 +81,23 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
 
 
-def test_lock_bundle_and_cache(tmp_path: Path, keys: Path) -> None:
-    """One test, because each part takes what the one before has built."""
+def test_stream_is_installed_from_lock_bundle_and_build_cache(tmp_path: Path, keys: Path) -> None:
+    """One test, because each part uses the build of the part before."""
     first = stream_kit(tmp_path / "first")
-    own = {
+    variables = {
         "provision_spack_root": os.environ[NEEDED[0]],
         "provision_spack_packages": os.environ[NEEDED[1]],
         "provision_sources": os.environ[NEEDED[2]],
     }
-    built = build(first, **own)
+    built = build(first, **variables)
     assert built.code == 0, built.output
     assert built.printed("3 of 3: stream@5.10")
-    again = first.play("playbooks/build.yml", *(f"-e{k}={v}" for k, v in own.items()))
+    again = first.play("playbooks/build.yml", *(f"-e{k}={v}" for k, v in variables.items()))
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
     cache, bundle = tmp_path / "cache", tmp_path / "bundle.tar"
     proofmark(first, "cache", "local", str(cache), "--key", "site@example.org", home=keys)
-    sources = ("--sources", own["provision_sources"], "--cache", str(cache))
+    sources = ("--sources", variables["provision_sources"], "--cache", str(cache))
     proofmark(first, "bundle", "local", str(bundle), *sources, home=keys)
 
     second = stream_kit(tmp_path / "a folder with a much longer name".replace(" ", "-"))

@@ -1,4 +1,4 @@
-"""Concretizing twice, in two places and under two host names, gives the same bytes.
+"""A lock that is made twice, in two folders and under two host names, has the same bytes.
 
 Needs Spack and its recipes at the pinned commits: their directories in ``PROOFMARK_SPACK`` and
 ``PROOFMARK_SPACK_PACKAGES``.
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def lock_made_in(place: Path, host: str) -> bytes:
-    """Make the local lock in a copy of the kit, on a machine named `host`."""
+    """Return the local lock, made in a copy of the kit in `place` under the host name `host`."""
     listed = subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z"], text=True)
     for part in listed.split("\0"):
         if part and (ROOT / part).is_file():
@@ -33,25 +33,25 @@ def lock_made_in(place: Path, host: str) -> bytes:
     (place / "environments/local/debian12/spack.lock").unlink()
     spack, packages = (os.environ[name] for name in NEEDED)
     call = "import sys; from proofmark.cli.main import main; sys.exit(main())"
-    own = ["--spack", spack, "--spack-packages", packages]
-    make = [sys.executable, "-c", call, "lock", "local", "--os", "debian12", *own]
+    checkouts = ["--spack", spack, "--spack-packages", packages]
+    make = [sys.executable, "-c", call, "lock", "local", "--os", "debian12", *checkouts]
     on_host = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *make]
-    here = {**os.environ, "PYTHONPATH": str(place / "analysis")}
-    subprocess.run(on_host, check=True, cwd=place, env=here)
+    environment = {**os.environ, "PYTHONPATH": str(place / "analysis")}
+    subprocess.run(on_host, check=True, cwd=place, env=environment)
     return (place / "environments/local/debian12/spack.lock").read_bytes()
 
 
 @pytest.fixture(scope="module")
 def locks(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """The same lock, made twice."""
+    """Return two locks, made in two folders and under two host names."""
     root = tmp_path_factory.mktemp("places")
     one = lock_made_in(root / "one", "knl0001")
     return one, lock_made_in(root / "a/deeper/place", "login.example")
 
 
-def test_lock_depends_on_neither_place_nor_host(locks: tuple[bytes, bytes]) -> None:
+def test_a_lock_depends_on_neither_folder_nor_host_name(locks: tuple[bytes, bytes]) -> None:
     assert locks[0] == locks[1]
 
 
-def test_committed_lock_is_what_the_pins_give(locks: tuple[bytes, bytes]) -> None:
+def test_the_committed_lock_is_the_result_of_the_pins(locks: tuple[bytes, bytes]) -> None:
     assert locks[0] == (ROOT / "environments/local/debian12/spack.lock").read_bytes()

@@ -1,8 +1,7 @@
-"""The functions and classes for plug-ins of Ansible and for a site's own programs.
+"""The functions and classes for Ansible plug-ins and for the plug-ins and programs of a site.
 
-What is listed here keeps its name and its meaning until the next major version. All other modules
-may change without notice. Each name is loaded when it is used first. May import: every room but
-cli.
+A name in `MODULES` keeps its meaning until the next major version. Other modules can change without
+notice. A name is loaded at its first use. May import: every room but cli.
 """
 
 from __future__ import annotations
@@ -22,11 +21,25 @@ if TYPE_CHECKING:
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
+    from proofmark.machine.bmc.model import FirmwareState as FirmwareState
+    from proofmark.machine.bmc.model import Host as Host
+    from proofmark.machine.outcome import NodeError as NodeError
+    from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.programs import called as called
     from proofmark.machine.programs import step_programs as step_programs
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
+    from proofmark.machine.scheduler import NodeStatus as NodeStatus
     from proofmark.machine.scheduler import Request as Request
     from proofmark.machine.scheduler import Scheduler as Scheduler
+    from proofmark.machine.scheduler import SchedulerError as SchedulerError
+    from proofmark.machine.scheduler import SchedulerUnavailable as SchedulerUnavailable
+    from proofmark.records.columns import Record as Record
+    from proofmark.report.drawing.charts import Drawing as Drawing
+    from proofmark.report.drawing.series import Sample as Sample
+    from proofmark.report.plot import Plot as Plot
+    from proofmark.report.plot import PlotContext as PlotContext
+    from proofmark.runs.job_state import JobStatus as JobStatus
+    from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
     from proofmark.site.node.facts import parse_probe as parse_probe
@@ -38,12 +51,26 @@ MODULES = {
     "BackEndContext": "proofmark.machine.bmc.back_end",
     "BadInput": "proofmark.common.errors",
     "DrainingScheduler": "proofmark.machine.scheduler",
+    "Drawing": "proofmark.report.drawing.charts",
+    "FirmwareState": "proofmark.machine.bmc.model",
+    "Host": "proofmark.machine.bmc.model",
+    "JobStatus": "proofmark.runs.job_state",
     "Launch": "proofmark.jobs.launcher",
     "Launcher": "proofmark.jobs.launcher",
+    "NodeError": "proofmark.machine.outcome",
+    "NodeStatus": "proofmark.machine.scheduler",
+    "Outcome": "proofmark.machine.outcome",
+    "Plot": "proofmark.report.plot",
+    "PlotContext": "proofmark.report.plot",
     "ProofmarkError": "proofmark.common.errors",
+    "Record": "proofmark.records.columns",
     "Request": "proofmark.machine.scheduler",
     "Run": "proofmark.runs.run",
+    "Sample": "proofmark.report.drawing.series",
     "Scheduler": "proofmark.machine.scheduler",
+    "SchedulerError": "proofmark.machine.scheduler",
+    "SchedulerUnavailable": "proofmark.machine.scheduler",
+    "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
     "called": "proofmark.machine.programs",
     "candidate_kernels": "proofmark.software.blas",

@@ -1,4 +1,4 @@
-"""What a benchmark is: its file, its suites, and the rules and the engine that read its output.
+"""Benchmarks: case files, suites, and the rules and the engine that read a program's output.
 
 May import: common.
 """

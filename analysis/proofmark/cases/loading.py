@@ -1,4 +1,4 @@
-"""Reads ``benchmarks/``: every case and suite, checked against each other."""
+"""Reads ``benchmarks/`` and checks the references between cases and suites."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from proofmark.cases.models import (
     AXES,
+    RENAMED_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
     UNIT_OF,
@@ -32,10 +33,10 @@ class Suites(StrictModel):
 
 
 def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
-    """Read all cases and suites of `folder`; `context` is that of their validation.
+    """Return all cases and suites of `folder`; `context` is the context of their validation.
 
     Raises:
-        BadInput: with every mistake of every file.
+        BadInput: a file has mistakes. It holds all mistakes of all files.
     """
     mistakes: list[InputError] = []
     suites: dict[str, Suite] = {}
@@ -51,7 +52,7 @@ def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
             cases[path.stem] = load(path, Case, context)
         except BadInput as error:
             mistakes += error.mistakes
-    # What refers to a file that could not be read is no mistake of its own.
+    # A name of a file that could not be read would be reported as unknown.
     for name, case in cases.items() if not mistakes else ():
         mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
     if mistakes:
@@ -63,8 +64,8 @@ def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
 def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
-    """Check what one model alone cannot see: names that refer to each other."""
-    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()})
+    """Yield the mistakes that a check of one file alone cannot find: unknown names."""
+    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()} - RENAMED_AXES.keys())
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
     for suite, uses in case.suites.items():
@@ -73,16 +74,20 @@ def _cross_checks(
             key = f"suites.{suite}.sweep.{axis}"
             yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
     if isinstance(case.read, SameAs):
-        lenders = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
-        what = "no case with a reader of its own:"
-        yield from _unknown(path, "read.same_as", case.read.same_as, lenders, what)
-        if case.read.same_as not in lenders:
+        readers = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
+        problem = "a case without rules in its key read:"
+        yield from _unknown(path, "read.same_as", case.read.same_as, readers, problem)
+        if case.read.same_as not in readers:
             return
     for metric, unit in _resolve_reader(case, cases).reader().metrics.items():
-        yield from _unknown(path, "metrics", metric, case.metrics, "no key for what is read:")
+        yield from _unknown(
+            path, "metrics", metric, case.metrics, "no key for a metric that is read:"
+        )
         if metric in case.metrics and case.metrics[metric].unit != unit:
             key = f"metrics.{metric}.unit"
-            yield InputError(str(path), key, case.metrics[metric].unit, f"{unit}, as it is read")
+            yield InputError(
+                str(path), key, case.metrics[metric].unit, f"{unit}, the unit in the key read"
+            )
     if case.stability:
         metric, key = case.stability.metric, "stability.metric"
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
@@ -93,33 +98,35 @@ def _cross_checks(
 def reference_mistakes(
     file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
 ) -> Iterator[InputError]:
-    """Find the names in a reference of `case` that exist nowhere: it would judge nothing."""
+    """Yield the unknown names in a reference of `case`; with them it would judge no result."""
     sides = [(key, case, reference.metric, reference.where)]
     yield from _unit_mistakes(file, key, reference, case, cases)
     if against := reference.against:
         sides.append((f"{key}.against", against.case or case, against.metric, against.where))
         for name in names_in(against.times) - {*FUNCTIONS, *UNITS}:
-            told = _resolve_reader(cases[case], cases).told() if case in cases else {name}
-            yield from _unknown(file, f"{key}.against.times", name, told, "unknown parameter")
+            known = {name}
+            if case in cases:
+                known = _resolve_reader(cases[case], cases).parameter_names()
+            yield from _unknown(file, f"{key}.against.times", name, known, "unknown parameter")
     for side, name, metric, where in sides:
         yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
         if name in cases:
             yield from _unknown(
                 file, f"{side}.metric", metric, cases[name].metrics, "unknown metric"
             )
-            told = _resolve_reader(cases[name], cases).told()
+            known = _resolve_reader(cases[name], cases).parameter_names()
             for parameter in where:
-                yield from _unknown(file, f"{side}.where", parameter, told, "unknown parameter")
+                yield from _unknown(file, f"{side}.where", parameter, known, "unknown parameter")
 
 
 def _unit_mistakes(
     file: Path, key: str, reference: Reference, case: str, cases: Mapping[str, Case]
 ) -> Iterator[InputError]:
-    """Refuse a reference that does not convert to the unit of what it judges."""
+    """Yield a mistake if the unit of a reference does not convert to that of its metric."""
 
     def unit_of(name: str, metric: str) -> str | None:
-        found = cases[name].metrics.get(metric) if name in cases else None
-        return found.unit if found else None
+        definition = cases[name].metrics.get(metric) if name in cases else None
+        return definition.unit if definition else None
 
     wanted, against = unit_of(case, reference.metric), reference.against
     given, where = reference.unit, "unit"
@@ -132,11 +139,16 @@ def _unit_mistakes(
 
 
 def _unknown(
-    file: Path, key: str, word: str, words: Iterable[str], what: str
+    file: Path, key: str, word: str, words: Iterable[str], problem: str
 ) -> Iterator[InputError]:
+    """Yield a mistake if `word` is not one of `words`."""
     names = sorted(words)
-    if word not in names:
-        yield InputError(str(file), key, f"{what} {word!r}{nearest(word, names)}", ", ".join(names))
+    if word in names:
+        return
+    found = f"{problem} {word!r}{nearest(word, names)}"
+    if RENAMED_AXES.get(word) in names:
+        found = f"an old axis; its new name is {RENAMED_AXES[word]}"
+    yield InputError(str(file), key, found, ", ".join(names))
 
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:

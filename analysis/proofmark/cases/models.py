@@ -1,7 +1,7 @@
-"""Cases and suites: what `benchmarks/` says, as checked models.
+"""Cases and suites: the models of the files in `benchmarks/`.
 
-A case's id is the stem of its file. A case joins a suite in its own file, so that a new
-benchmark is one YAML file and nothing else.
+The id of a case is the stem of its file. A case names its suites in its own file, so that one new
+YAML file is a new benchmark.
 """
 
 from __future__ import annotations
@@ -10,26 +10,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import RenamedKeys, StrictModel
+from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
-"""Sweep axes that every case may use without mentioning them in a template."""
-MEMORY, APART, FILE_SYSTEM = "memory", "apart", "file_system"
-RESOLVED_AXES = (MEMORY, APART, FILE_SYSTEM)
-"""Such axes too, but parameters of the step: the plan turns a kind of memory into NUMA nodes, a
-switch level into nodes so far apart, a file system's name into its scratch directory."""
+"""Sweep axes that every case may use, also if no template of the case contains them."""
+MEMORY, DISTANCE, FILE_SYSTEM = "memory", "distance", "file_system"
+RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
+"""Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of
+memory by NUMA nodes, a switch level by two nodes at this distance, and the name of a file system by
+its scratch directory."""
+RENAMED_AXES = {"apart": DISTANCE}
+"""New names of sweep axes by old names."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"rankfile", "hostfile", "copies.json"}
 )
-"""What the kit itself writes into a step's folder beside what the program prints."""
+"""Files that the kit itself writes into the folder of a step, besides the output of the program."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -40,6 +43,19 @@ Text = Annotated[str, Field(min_length=1)]
 Scalar = str | int | float
 Axis = Scalar | list[Scalar]
 Item = TypeVar("Item")
+
+
+def _new_axis_names(given: Any, info: ValidationInfo) -> Any:
+    if isinstance(given, dict) and info.context == OLD_KEYS:
+        return {RENAMED_AXES.get(key, key): value for key, value in given.items()}
+    return given
+
+
+RenamedAxes = BeforeValidator(_new_axis_names)
+"""Reads the old names of axes in the context `OLD_KEYS`: that of a run of an older format."""
+Sweep = Annotated[dict[Name, Axis], RenamedAxes]
+Parameters = Annotated[dict[str, Scalar], RenamedAxes]
+"""Values by the name of an axis or of another parameter."""
 Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth"]
 
 
@@ -49,11 +65,11 @@ UNIT_OF: Mapping[Rule, str] = {
     "memory_bandwidth": "GB/s",
     "link_bandwidth": "GB/s",
 }
-"""The unit of each limit that can be computed from what a node is made of."""
+"""The unit of each limit that is computed from the hardware of a node."""
 
 
 class Metric(StrictModel):
-    """A quantity that a case measures, as its program prints it."""
+    """A quantity that a case measures, in the unit that its program prints."""
 
     unit: str
     better: Literal["higher", "lower"]
@@ -61,27 +77,45 @@ class Metric(StrictModel):
 
 
 class Against(StrictModel):
-    """A figure of the same run that serves as the measure of another."""
+    """A result of the same run that is the reference of another result.
+
+    Attributes:
+        metric: of the reference result.
+        case: of the reference result; None is the case of the judged result.
+        where: parameters of the reference result.
+        times: a factor for the reference value.
+    """
 
     metric: Name
     case: Slug | None = None
-    where: dict[str, Scalar] = {}
+    where: Parameters = {}
     times: float | Braces = 1.0
 
 
 class Reference(StrictModel):
-    """What a figure is held against: ``at_least``/``at_most`` are ratios measured ÷ reference.
+    """A limit with which a result is compared.
 
-    ``value`` is a number in ``unit``, or in the metric's own where none is named; ``against`` takes
-    it from the same run; ``rule`` computes it from what the node is made of. ``system`` limits it
-    to the partition it was published for, ``mode`` to a mode of it. What is only ``expected`` (a
-    model's prediction) informs and never fails a figure.
+    Exactly one of ``value``, ``against`` and ``rule`` gives the reference value.
+
+    Attributes:
+        kind: an ``expected`` reference (the prediction of a model) is information; a result never
+            fails because of it.
+        source: the document that the reference comes from.
+        where: parameters of the results that are compared.
+        system: the partition that the reference is valid for; None is any.
+        mode: the firmware mode that the reference is valid for; None is any.
+        value: a number in ``unit``.
+        unit: of ``value``; the default is that of the metric.
+        against: another result of the same run.
+        rule: a value that is computed from the hardware of the node.
+        at_least: the smallest accepted ratio measured ÷ reference.
+        at_most: the largest accepted ratio measured ÷ reference.
     """
 
     metric: Name
     kind: Literal["contract", "published", "derived", "expected"]
     source: Text
-    where: dict[str, Scalar] = {}
+    where: Parameters = {}
     system: str | None = None
     mode: Slug | None = None
     value: float | None = Field(default=None, gt=0)
@@ -96,29 +130,29 @@ class Reference(StrictModel):
         if sum(each is not None for each in (self.value, self.against, self.rule)) != 1:
             raise ValueError("exactly one of value, against and rule")
         if self.unit is not None and self.value is None:
-            raise ValueError("unit: only a value has one of its own")
+            raise ValueError("unit: only accepted together with value")
         if self.rule is not None and self.kind not in ("derived", "contract"):
-            raise ValueError("rule: what is computed from the hardware is derived, or a contract's")
+            raise ValueError("rule: only accepted if kind is derived or contract")
         if self.at_least is None and self.at_most is None:
             raise ValueError("at_least, at_most or both")
         if self.kind == "published" and self.system is None:
-            raise ValueError("system: a published figure judges only its own system")
+            raise ValueError("system: required if kind is published")
         return self
 
 
 class Cost(StrictModel):
-    """What one step takes: seconds of wall time and bytes that it leaves in scratch at most."""
+    """The cost of one step: wall time in seconds, and the most bytes that it leaves in scratch."""
 
     seconds: Scalar
     bytes: Scalar = 0
 
 
 class Concurrent(StrictModel):
-    """Copies of a program that have to measure at the same time.
+    """Copies of a program that must measure at the same time.
 
-    ``copy`` is the parameter that numbers them in the output, ``seconds`` the time for which a
-    figure was measured, from what was asked and printed; ``spread`` are the metrics
-    ``<metric>_spread``: how far the copies are apart.
+    ``copy`` is the parameter that numbers the copies in the output. ``seconds`` is an expression
+    for the time that a measurement took. ``spread`` are the metrics ``<metric>_spread``: the
+    difference between the copies.
     """
 
     copy_: Name = Field(alias="copy")
@@ -127,11 +161,11 @@ class Concurrent(StrictModel):
 
 
 class Stability(StrictModel):
-    """The conditions under which the machine counts as undisturbed during a repeat.
+    """The conditions under which a repeat counts as undisturbed.
 
     ``max_steal`` is the largest share of its CPU time that a hypervisor may withhold:
     steal ÷ (busy + steal). ``max_others`` is the largest share of the used CPU time that other
-    processes may have, where it is known. ``metric`` is a metric of the case that measures the rate
+    processes may have, if it is known. ``metric`` is a metric of the case that measures the rate
     of the machine; ``max_change`` is the largest change of it from one repeat to the next, as a
     share of the larger value.
     """
@@ -143,19 +177,19 @@ class Stability(StrictModel):
 
 
 Scope = Literal["job", "each-node", "each-pair"]
-"""What one step measures: its nodes together, each of them by itself, or disjoint pairs of them."""
+"""What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
 
 
 class SuiteUse(StrictModel):
-    """How a case runs in one suite: its sweep there replaces the case's own, axis by axis.
+    """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
-    ``when`` is asked once for the machine: if it is false, the suite goes without this use.
-    ``where`` chooses among the points, beside the case's own. ``modes`` are names of modes; a
-    partition that has none of them runs the use in its current mode. ``repeats`` is how often its
-    steps run, one after the other, in each repeat of the suite.
+    ``when`` is evaluated once for the machine: if it is false, the suite leaves out this use.
+    ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
+    firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
+    the number of times that each step runs in each repeat of the suite.
     """
 
-    sweep: dict[Name, Axis] = {}
+    sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     when: str | None = None
     where: str | None = None
@@ -164,27 +198,28 @@ class SuiteUse(StrictModel):
     repeats: int = Field(default=1, ge=1)
 
 
-def _listed(given: Any) -> Any:
+def _as_list(given: Any) -> Any:
     return [given] if isinstance(given, dict) else given
 
 
 Uses = Annotated[
     list[SuiteUse],
     Field(min_length=1),
-    BeforeValidator(_listed, json_schema_input_type=SuiteUse | list[SuiteUse]),
+    BeforeValidator(_as_list, json_schema_input_type=SuiteUse | list[SuiteUse]),
 ]
-"""One use, or several that differ in more than a sweep can say."""
+"""One use, or several uses that differ in more than one sweep can express."""
 
 
 class Case(RenamedKeys):
-    """One benchmark: command, sweep, output and how it is read and judged.
+    """One benchmark: its command, sweep and output, and how the output is read and judged.
 
-    With ``copies`` the command is started so many times at once, each with its share of the ranks
-    (of 2n ranks copy i has i and i + n); ``concurrent`` tells whether they measured at once.
-    ``labels`` are parameters that follow from the machine. ``constraints`` are conditions that
-    every point has to meet, with the words for what is accepted: a suite that requests another
-    point is refused; ``where`` leaves it out. ``stability`` says when a repeat is disturbed.
-    ``stagger`` spreads the starts of a step that each node runs by itself over so many seconds.
+    ``copies`` is the number of commands that are started at the same time, each with its share of
+    the ranks (of 2n ranks copy i has i and i + n). ``concurrent`` is the check that they measured
+    at the same time. ``labels`` are parameters that are computed from the machine. ``constraints``
+    are conditions for every point, each with the text for what is accepted: a suite with another
+    point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
+    disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
+    runs the step alone.
     """
 
     RENAMED = {
@@ -200,7 +235,7 @@ class Case(RenamedKeys):
     inputs: dict[FileName, str] = {}
     environment: dict[Variable, Scalar] = {}
     output: FileName = "stdout"
-    sweep: dict[Name, Axis] = {}
+    sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     where: str | None = None
@@ -221,7 +256,7 @@ class Case(RenamedKeys):
     def _files(self) -> Self:
         if taken := {*self.inputs} & {*STEP_FILES, *PRINTED} | {self.output} & STEP_FILES:
             raise ValueError(
-                f"inputs and output under other names: {', '.join(taken)} is the kit's"
+                f"other names of inputs and output: the kit itself writes {', '.join(taken)}"
             )
         return self
 
@@ -240,26 +275,27 @@ class Case(RenamedKeys):
             texts += [use.where, *use.let.values()]
         return names_in(texts) | set(self.variants)
 
-    def told(self) -> set[str]:
-        """Return every parameter that a figure of the case may carry, and so be chosen by."""
+    def parameter_names(self) -> set[str]:
+        """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
-        own = {axis.rstrip("_") for axis in axes} | {*self.labels}
-        own |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
-        return {"benchmark", "placement", "ranks", "threads"} | own | set(self.reader().parameters)
+        names = {"benchmark", "placement", "ranks", "threads", *self.labels}
+        names |= {axis.rstrip("_") for axis in axes}
+        names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
+        return names | set(self.reader().parameters)
 
     def uses(self) -> Iterator[SuiteUse]:
-        """Yield how the case runs in all its suites."""
+        """Yield the uses of the case in all suites."""
         for uses in self.suites.values():
             yield from uses
 
     def reader(self) -> ReadSpec:
-        """Return how the output is read; `load_cases` has resolved ``same_as``."""
+        """Return the rules that read the output. `load_benchmarks` has resolved ``same_as``."""
         assert isinstance(self.read, ReadSpec)
         return self.read
 
 
 class Suite(StrictModel):
-    """A named selection of cases, and how often each step is repeated."""
+    """A named selection of cases, and the number of repeats of each step."""
 
     title: Text
     repeats: int = Field(default=1, ge=1)
@@ -273,15 +309,23 @@ class Benchmarks(StrictModel):
     suites: dict[str, Suite]
 
     def case(self, name: str) -> Case:
-        """Return the case `name`; `BadInput` with the nearest right word where there is none."""
+        """Return the case `name`.
+
+        Raises:
+            BadInput: there is no such case; the message has the nearest name.
+        """
         return _pick(self.cases, name, self.folder, "case")
 
     def suite(self, name: str) -> Suite:
-        """Return the suite `name`; `BadInput` with the nearest right word where there is none."""
+        """Return the suite `name`.
+
+        Raises:
+            BadInput: there is no such suite; the message has the nearest name.
+        """
         return _pick(self.suites, name, self.folder / SUITES_FILE, "suite")
 
     def members(self, suite: str) -> dict[str, Case]:
-        """Return the cases that run in `suite`, by id."""
+        """Return the cases of `suite`, by id."""
         return {name: case for name, case in self.cases.items() if suite in case.suites}
 
 

@@ -1,4 +1,4 @@
-"""The command line: arguments in, one function called, exit code out.
+"""The command line: it parses the arguments, calls one function and returns the exit code.
 
 May import: every room.
 """

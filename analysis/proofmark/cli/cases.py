@@ -6,14 +6,13 @@ import csv
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from pathlib import Path
-
-from rich.table import Table
 
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.engine import read_output
-from proofmark.cli.checkout import kit_benchmarks
-from proofmark.cli.command import Command
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
+from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import bad_input
 
@@ -21,8 +20,8 @@ INVALID = 2
 
 
 def _cases_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--suite", help="only the cases of this suite")
-    parser.add_argument("--check", action="store_true", help="say nothing if all files are right")
+    suite_argument(parser, default=None)
+    parser.add_argument("--check", action="store_true", help="check the files and print nothing")
     parser.add_argument(
         "--schema", action="store_true", help="print the JSON Schema of a case file"
     )
@@ -40,31 +39,35 @@ def cases(options: Namespace) -> int:
     if options.suite:
         benchmarks.suite(options.suite)
         members = benchmarks.members(options.suite)
-    table = Table("case", "suites", "metrics", "title", box=None)
+    rows = []
     for name, case in members.items():
         metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
-        table.add_row(name, " ".join(case.suites) or "–", metrics, case.title)
-    print_table(table)
+        rows.append((name, " ".join(case.suites) or "–", metrics, case.title))
+    print_table(("case", "suites", "metrics", "title"), rows)
     return 0
 
 
+def _case_names() -> Iterable[str]:
+    return kit_benchmarks().cases
+
+
 def _read_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("case", metavar="CASE")
+    complete(parser.add_argument("case", metavar="CASE"), _case_names)
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
 
 
 def read(options: Namespace) -> int:
-    """Print what a case's reader finds in files."""
+    """Print the readings of a case in output files."""
     case = kit_benchmarks().case(options.case)
-    found = []
+    readings = []
     for path in options.files:
         try:
             text = path.read_bytes().decode("utf-8", errors="replace")
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-        found += read_output(case.reader(), options.case, text)
-    rows = [reading._asdict() for reading in found]
+        readings += read_output(case.reader(), options.case, text)
+    rows = [reading._asdict() for reading in readings]
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
     elif options.format == "csv":
@@ -73,15 +76,14 @@ def read(options: Namespace) -> int:
         writer.writeheader()
         writer.writerows(flat)
     else:
-        table = Table("benchmark", "metric", "value", "unit", "parameters", "", box=None)
+        lines = []
         for row in rows:
             parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
             value = "–" if row["value"] is None else f"{row['value']:g}"
             word = "" if row["valid"] else f"INVALID: {row['reason']}"
-            cells = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
-            table.add_row(*cells)
-        print_table(table)
-    return 0 if found and all(reading.valid for reading in found) else INVALID
+            lines.append((row["benchmark"], row["metric"], value, row["unit"], parameters, word))
+        print_table(("benchmark", "metric", "value", "unit", "parameters", "validity"), lines)
+    return 0 if readings and all(reading.valid for reading in readings) else INVALID
 
 
 COMMANDS = {

@@ -1,9 +1,9 @@
-"""A command of the command line, and the arguments that several commands have."""
+"""A command of the command line, and the arguments of several commands."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,18 @@ def run_argument(parser: ArgumentParser) -> None:
 
 
 def runs_argument(parser: ArgumentParser) -> None:
-    """Add RUN, once or more often, to `parser`."""
+    """Add one or more RUN to `parser`."""
     parser.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="folders of runs")
 
 
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`."""
     parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+
+
+def complete(action: Action, words: Callable[[], Iterable[str]]) -> None:
+    """Let shells complete the argument of `action` with `words()` (argcomplete, "Completers")."""
+    action.completer = lambda **_: words()  # type: ignore[attr-defined]
 
 
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
@@ -35,7 +40,7 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., obje
 
 def _current_verb(word: str) -> str:
     if word in RENAMED_VERBS:
-        raise ArgumentTypeError(f"{word}: a verb that is called {RENAMED_VERBS[word]} now")
+        raise ArgumentTypeError(f"{word}: an old verb; its new name is {RENAMED_VERBS[word]}")
     return word
 
 
@@ -44,9 +49,9 @@ class Command:
     """A command.
 
     Attributes:
-        run: does it; returns the exit code.
-        example: its arguments in an example, with its name.
-        arguments: adds its arguments to a parser.
+        run: the function of the command; it returns the exit code.
+        example: an example of its command line, without `proofmark`.
+        arguments: the function that adds its arguments to a parser.
     """
 
     run: Callable[[Namespace], int]

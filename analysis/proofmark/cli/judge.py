@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from rich.table import Table
-
 from proofmark.cli.command import Command, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import bad_input
@@ -27,37 +25,36 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--brief",
         action="store_true",
-        help="of the JSON all but the results; on stderr the three lines that end a playbook",
+        help="print the JSON without the results, and the three last lines of a playbook on stderr",
     )
     parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
 
 
 def verdict(options: Namespace) -> int:
-    """Judge a run and print the answer."""
+    """Judge a run and print the verdict."""
     run = open_run(options.folder)
     answer = judge_run(run)
     if options.json and options.brief:
         lines = ending(answer, f"{RunFiles(options.folder).report}", strict=options.strict)
         meaning = MEANING[answer.exit_code(strict=options.strict)]
         print_json({**answer.head(), "meaning": meaning, "lines": lines})
-        for line in lines:  # a playbook prints what comes on stderr
+        for line in lines:  # the playbook prints stderr
             say(line)
     elif options.json:
         write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
     else:
-        table = Table("verdict", "case", "figure", "value", "unit", "reason", box=None)
+        rows = []
         for result in answer.of("FAIL", "INVALID", "PASS"):
             record = result.record
             parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
-            figure = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
+            metric = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
             value = "–" if record.value is None else f"{record.value:g}"
-            cells = (result.verdict, record.case, figure, value, record.unit, result.reason)
-            table.add_row(*cells)
-        print_table(table)
+            rows.append((result.verdict, record.case, metric, value, record.unit, result.reason))
+        print_table(("verdict", "case", "metric", "value", "unit", "reason"), rows)
         print(", ".join(f"{answer.counts[word]} {word}" for word in WORDS))
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
-        print(f", {coverage.duplicate} figures twice")
+        print(f", {coverage.duplicate} results twice")
         notes = [*coverage.missing, *coverage.stopped, *coverage.not_run, *coverage.not_needed]
         for line in notes:
             print(line)
@@ -70,26 +67,26 @@ def _claims_arguments(parser: ArgumentParser) -> None:
 
 
 def claims(options: Namespace) -> int:
-    """Print what the figures of runs say to the claims of the papers; information, so exit 0."""
+    """Print whether the claims of the papers hold in runs. This is information: exit code 0."""
     runs = [open_run(folder) for folder in options.folders]
-    told = answers_of((run, judge_run(run)) for run in runs)
+    answers = answers_of((run, judge_run(run)) for run in runs)
     if options.json:
-        print_json([answer.as_json() for answer in told])
+        print_json([answer.as_json() for answer in answers])
         return 0
-    table = Table("claim", "answer", "origin", "what was found", box=None)
-    for answer in told:
-        table.add_row(answer.claim.id, answer.word, answer.origin or "–", answer.sentence)
-    print_table(table)
+    print_table(
+        ("claim", "answer", "origin", "reason"),
+        [(each.claim.id, each.word, each.origin or "–", each.sentence) for each in answers],
+    )
     return 0
 
 
 def _compare_arguments(parser: ArgumentParser) -> None:
     runs_argument(parser)
-    parser.add_argument("--nodes", action="store_true", help="each node with itself")
+    parser.add_argument("--nodes", action="store_true", help="compare each node with itself")
 
 
 def compare(options: Namespace) -> int:
-    """Hold runs against the first of them."""
+    """Compare later runs with the first one."""
     runs = [open_run(folder) for folder in options.folders]
     if len({run.folder for run in runs}) < max(2, len(runs)):
         named = ", ".join(run.id for run in runs)
@@ -99,18 +96,23 @@ def compare(options: Namespace) -> int:
         for folder, run in zip(options.folders, runs, strict=True)
     }
     for found in compare_runs(results, nodes=options.nodes):
-        table = Table("figure", "first", "later", "unit", "change", "95 % interval", box=None)
+        rows = []
         for each in found.differences:
-            low, high = each.interval or (None, None)
-            shown = "–" if low is None else f"{100 * low:+.1f} … {100 * (high or 0.0):+.1f} %"
+            interval = confidence = "–"
+            if each.interval:
+                interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
+                confidence = f"{100 * each.interval.confidence:.1f} %"
             mark = " *" if each.clear else ""
-            figure = " ".join(filter(None, (*each.key[:6], each.key[8])))
-            change = f"{100 * each.change:+.1f} %{mark}"
-            table.add_row(figure, f"{each.first:g}", f"{each.later:g}", each.unit, change, shown)
-        print(f"{found.later} against {found.first} (* the interval leaves out no change)")
-        print_table(table)
+            metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
+            change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
+            values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
+            rows.append((*values, interval, confidence))
+        note = "* an interval with 95 % confidence excludes 0 %"
+        print(f"{found.later} compared with {found.first} ({note})")
+        headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
+        print_table(headers, rows)
         for name, keys in found.alone.items():
-            print(f"{len(keys)} figures only in {name}")
+            print(f"{len(keys)} metrics only in {name}")
             for key in keys:
                 print(f"  {' '.join(filter(None, key))}")
     return 0

@@ -1,7 +1,8 @@
-"""The command line: arguments in, one function called, exit code out.
+# PYTHON_ARGCOMPLETE_OK
+"""The command line: it parses the arguments, calls one function and returns the exit code.
 
 A command is a line of `COMMANDS` here, and an entry of the same name in `COMMANDS` of its module.
-The module is imported when the command runs, or prints its help.
+The module is imported when the command runs or prints its help.
 """
 
 from __future__ import annotations
@@ -20,53 +21,55 @@ from proofmark.common.errors import BadInput, Stopped
 
 BAD_INPUT = 3
 STOPPED = 130
+COMPLETION = "_ARGCOMPLETE"
+"""Environment variable that a shell sets when it completes a command line (argcomplete)."""
 BROKEN_PIPE = 141
 """128 + SIGPIPE, as shells report it. 0 would mean PASS."""
 
 COMMANDS = {
     "cases": ("cases", "list the cases and suites"),
-    "plan": ("plan", "say what an acceptance would run, and what that costs"),
+    "plan": ("plan", "print the steps of an acceptance and their cost"),
     "validate": (
         "plan",
-        "name everything that is wrong with a site, or say what each suite costs there",
+        "check a site, and print the cost of each suite there",
     ),
     "fabric": (
         "plan",
-        "turn a topology.conf, or what ibnetdiscover printed, into a partition's fabric",
+        "convert a topology.conf, or the output of ibnetdiscover, to the fabric of a partition",
     ),
     "read": ("cases", "read outputs of a case"),
-    "status": ("run", "say how far a run is"),
+    "status": ("run", "print the progress of a run"),
     "verdict": ("judge", "judge a run"),
-    "claims": ("judge", "say which claims of the papers hold on the figures of runs"),
-    "report": ("report", "write a run's report.html"),
-    "compare": ("judge", "hold runs against the first of them, like with like"),
-    "export": ("report", "write a run in a form that others collect"),
+    "claims": ("judge", "print which claims of the papers hold in runs"),
+    "report": ("report", "write the report.html of a run"),
+    "compare": ("judge", "compare later runs with the first one"),
+    "export": ("report", "write a run in the format of another program"),
     "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
-    "verify": ("sign", "check that a run is as its signer left it"),
-    "rerun": ("run", "run steps once more, beside their first output"),
-    "record-software": ("run", "record which programs a run uses (for playbooks)"),
-    "stage": ("run", "write a run's steps (for playbooks)"),
-    "execute": ("run", "run a run's jobs (for playbooks)"),
-    "collect": ("run", "write the nodes' provenance (for playbooks)"),
-    "modes": ("modes", "bring the nodes of a run into a mode of their firmware, and back"),
-    "preflight": ("preflight", "look at what has to be right before a machine is touched"),
+    "verify": ("sign", "check a run against its signed checksums"),
+    "rerun": ("run", "run steps again; the earlier outputs stay"),
+    "record-software": ("run", "record the programs of a run (for playbooks)"),
+    "stage": ("run", "write the scripts of a run (for playbooks)"),
+    "execute": ("run", "submit the jobs of a run and wait for them (for playbooks)"),
+    "collect": ("run", "write the facts of the nodes of a run (for playbooks)"),
+    "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
+    "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
     "scratch": (
         "scratch",
-        "mount and prove the scratch directory on the nodes of a run, or take the mount away",
+        "mount, check and unmount the scratch directory on the nodes of a run",
     ),
-    "check-programs": ("nodes", "check every node of a run for programs (for playbooks)"),
-    "install": ("software", "provide the programs of a run"),
-    "lock": ("software", "make the lock of an environment on this system"),
-    "bundle": ("software", "pack what an install without a network needs"),
-    "cache": ("software", "push what is installed, signed"),
+    "check-programs": ("nodes", "check the programs on the nodes of a run (for playbooks)"),
+    "install": ("software", "install the programs of a run"),
+    "lock": ("software", "write the lock of an environment for this system"),
+    "bundle": ("software", "write a bundle for an installation without a network"),
+    "cache": ("software", "push the installed packages to a signed build cache"),
 }
-"""Module and summary of each command, in the order of ``--help``."""
+"""The module and the summary of each command, in the order of ``--help``."""
 RENAMED = {"provide": "record-software", "programs": "check-programs"}
 """New names of commands by their old names."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse exits with 2 on wrong usage; here 2 means INVALID, and bad input is 3."""
+    """A parser with exit code 3 for wrong usage. argparse has 2, which means INVALID here."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -75,20 +78,24 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _CommandParser(_Parser):
-    """The parser of one command; it imports the command's module when it is used."""
+    """The parser of one command. It imports the module of the command at its first use."""
 
     def __init__(self, *, command: str, **options: Any) -> None:
         super().__init__(**options)
         self._command = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.load()
+        return super().parse_known_args(args, namespace)
+
+    def load(self) -> None:
+        """Import the module of the command and add its arguments, once."""
         name, self._command = self._command, ""
         if name:
             command = _load(name)
             self.epilog = f"example: proofmark {command.example}"
             self.set_defaults(run=command.run)
             command.arguments(self)
-        return super().parse_known_args(args, namespace)
 
 
 def _load(name: str) -> Command:
@@ -98,7 +105,7 @@ def _load(name: str) -> Command:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+    """Return the parser of the command line."""
     top = _Parser(prog="proofmark", description="From benchmark outputs to an acceptance verdict.")
     top.add_argument("--version", action="version", version=__version__)
     top.add_argument(
@@ -108,28 +115,36 @@ def parser() -> argparse.ArgumentParser:
         help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
+    words = os.environ.get("COMP_LINE", "").split() if COMPLETION in os.environ else ()
     for name, (_, summary) in COMMANDS.items():
-        commands.add_parser(
+        command = commands.add_parser(
             name,
             command=name,
             help=summary,
             description=fill(f"{summary[0].upper()}{summary[1:]}.", 78),
-            formatter_class=argparse.RawDescriptionHelpFormatter,  # breaks no line of an example
+            formatter_class=argparse.RawDescriptionHelpFormatter,  # keeps the lines of the example
         )
+        if name in words:  # argcomplete reads the arguments before it parses
+            command.load()
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; print what went wrong to stderr, one line each."""
+    """Run one command and return its exit code. Errors are printed to stderr, one per line."""
     words = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in words if not word.startswith("-")), "")
     if command in RENAMED:
         print(
-            f"proofmark: {command}: a command that is called {RENAMED[command]} now",
+            f"proofmark: {command}: an old command; its new name is {RENAMED[command]}",
             file=sys.stderr,
         )
         return BAD_INPUT
-    options = parser().parse_args(words)
+    top = parser()
+    if COMPLETION in os.environ:
+        from argcomplete import autocomplete
+
+        autocomplete(top)
+    options = top.parse_args(words)
     try:
         if options.verbose:
             from proofmark.cli.trace import start_trace
@@ -144,10 +159,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"proofmark: {mistake}", file=sys.stderr)
         return BAD_INPUT
     except Stopped as error:
-        print(f"proofmark: stopped by {error}; the same command goes on", file=sys.stderr)
+        print(f"proofmark: stopped by {error}; the same command continues", file=sys.stderr)
         return STOPPED
     except BrokenPipeError:
-        # The reader of the output has closed it; Python would print an error at the exit.
+        # The reader closed the output. Without this, Python prints an error at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:

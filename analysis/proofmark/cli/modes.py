@@ -1,4 +1,4 @@
-"""The command ``modes``: it brings the nodes of a run into a mode of their firmware, and back."""
+"""The command ``modes``: it changes the firmware mode of the nodes of a run, and restores it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
+from proofmark.cli.checkout import open_or_plan_run
 from proofmark.cli.command import Command, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
@@ -41,27 +41,27 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     verb_argument(parser, VERBS)
     run_arguments(parser)
-    parser.add_argument("--scratch-dir", help="as of plan")
-    parser.add_argument("--mode", help="which mode, of those that the run's plan needs")
+    parser.add_argument("--scratch-dir", help="see plan")
+    parser.add_argument("--mode", help="a mode of the run's plan")
     parser.add_argument(
         "--credentials",
         metavar="FILE",
-        help="JSON with user and password of the BMCs, - is stdin; without it "
+        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
         "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
     )
     parser.add_argument(
-        "--confirm-reboot", action="store_true", help="without it enter and restore refuse"
+        "--confirm-reboot", action="store_true", help="required for enter and restore"
     )
 
 
 def run(options: Namespace) -> int:
-    """Do what the command line asks; return its exit code.
+    """Run the verb of the command line; return its exit code.
 
     Raises:
-        BadInput: the run, the mode, the firmware's facts or the credentials are not right.
+        BadInput: the run, the mode, the firmware facts or the credentials cannot be used.
     """
     if options.verb == "check":
-        with run_to_look_at(options, options.scratch_dir) as opened:
+        with open_or_plan_run(options, options.scratch_dir) as opened:
             return _run(options, opened)
     if not options.folder:
         raise bad_input("RUN", "", "nothing", "a run's folder")
@@ -71,7 +71,7 @@ def run(options: Namespace) -> int:
 def _run(options: Namespace, opened: Run) -> int:
     site = site_of(opened)
     if site.partition.firmware is None:
-        accepted = "how the partition's firmware is set; docs/modes.md"
+        accepted = "the settings of docs/modes.md"
         raise bad_input(site.facts, "partition.firmware", "nothing", accepted)
     changes = options.verb in ("enter", "restore")
     if changes and not options.confirm_reboot:
@@ -85,10 +85,10 @@ def _run(options: Namespace, opened: Run) -> int:
 
 
 def _check(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
-    """Say what entering the mode would change on each node, and how long that takes."""
+    """Print the changes that the mode needs on each node, and their duration; change nothing."""
     goal = target_mode(site, _mode_argument(mode))
     nodes = waiting_nodes(opened, goal.mode)
-    _announce(site, rollout, nodes, f"to {goal.mode}; only shown, nothing is changed")
+    _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
     good, bad = rollout.check(nodes, lambda _: goal)
     lines, seconds = rollout.forecast(good)
     for line in [*lines, *summary(bad)]:
@@ -96,12 +96,12 @@ def _check(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> i
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
     resets = resets_s(opened.plan, firmware_of(site))
     whole = duration(opened.plan.totals.wall_s + resets)
-    say(f"the whole plan: about {whole}, of which {duration(resets)} for resets, the last one back")
+    say(f"the whole plan: about {whole}, of which {duration(resets)} for resets and the restore")
     return FAILED if bad else 0
 
 
 def _enter(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
-    """Bring the nodes whose steps wait for the mode into it."""
+    """Change the nodes with waiting steps of the mode to it."""
     goal = target_mode(site, _mode_argument(mode))
     nodes = waiting_nodes(opened, goal.mode)
     _announce(site, rollout, nodes, f"to {goal.mode}")
@@ -112,21 +112,21 @@ def _enter(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> i
 
 
 def _restore(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
-    """Put back every node that the run has moved or drained."""
+    """Restore every node that the run has changed or drained."""
     nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
-    _announce(site, rollout, nodes, "back to what they were")
+    _announce(site, rollout, nodes, "back to the original state")
     with lock(opened):
         return _conclude(rollout.restore())
 
 
 def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
-    """Ask the nodes themselves whether they are in the mode; change nothing."""
+    """Verify on each node that it is in the mode; change nothing."""
     goal = target_mode(site, mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
 
-    def one(node: str) -> bool:
-        seen = rollout.transition.look(node)
-        goal.judge(seen)
+    def verify(node: str) -> bool:
+        seen = rollout.transition.observe(node)
+        goal.verify(seen)
         log = Journal(opened.folder, node)
         past = log.history()
         if past.mode != goal.mode or past.failed:
@@ -135,9 +135,9 @@ def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> 
 
     with lock(opened):
         firmware = rollout.transition.firmware
-        good, bad = split(fan_out(nodes, one, firmware.max_parallel, rollout.transition.stop))
+        good, bad = split(fan_out(nodes, verify, firmware.max_parallel, rollout.transition.stop))
         for node, failed in bad.items():
-            if failed.outcome is not Outcome.STOPPED:  # an earlier proof no longer holds
+            if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
                 log = Journal(opened.folder, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
     results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
@@ -145,12 +145,12 @@ def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> 
 
 
 def _status(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
-    """Say what the journals prove of each node."""
+    """Print the state of each node from its journal."""
     for each in journals(opened.folder):
         past = each.history()
         words = [past.failed or past.mode or "between two modes"]
-        words += ["drained by us"] if past.drained else []
-        words += ["a reset is under way"] if past.in_flight else []
+        words += ["drained by this run"] if past.drained else []
+        words += ["reset in progress"] if past.in_flight else []
         print(f"{each.node}: {', '.join(words)}")
     return 0
 
@@ -165,7 +165,7 @@ VERBS: Mapping[str, Callable[[Run, Site, ModeRollout, str | None], int]] = {
 
 
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
-    """Say how the nodes fared; up to `budget` failures are told and are no failure of the whole."""
+    """Print the outcomes of the nodes; return 1 if more than `budget` nodes failed, else 0."""
     failed = [node for node, each in results.items() if each.outcome is not Outcome.OK]
     for line in summary(results):
         say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
@@ -185,19 +185,19 @@ def _mode_argument(mode: str | None) -> str:
     return mode
 
 
-def credentials_of(told: str | None) -> Credentials:
-    """Return the credentials of ``--credentials``: a file, ``-`` for stdin, or the environment."""
-    if told == "-":
+def credentials_of(source: str | None) -> Credentials:
+    """Return the credentials in a file, in stdin (``-``) or in the environment (None)."""
+    if source == "-":
         return credentials(sys.stdin.read())
-    return credentials(Path(told).read_text(encoding="utf-8") if told else "")
+    return credentials(Path(source).read_text(encoding="utf-8") if source else "")
 
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set: what has begun is ended, nothing new begins."""
+    """Yield an event that SIGINT and SIGTERM set. Begun actions end; no new action begins."""
     stop = threading.Event()
-    ends = (signal.SIGINT, signal.SIGTERM)
-    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in ends}
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
     try:
         yield stop
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
+from proofmark.cli.checkout import open_or_plan_run
 from proofmark.cli.command import Command
 from proofmark.machine.node_scripts import check_programs
 
@@ -20,9 +20,9 @@ def programs(options: Namespace) -> int:
     """Check on every node of a run for programs.
 
     Raises:
-        BadInput: a node lacks one.
+        BadInput: a node lacks a program.
     """
-    with run_to_look_at(options) as run:
+    with open_or_plan_run(options) as run:
         check_programs(run, options.program)
     return 0
 

@@ -1,13 +1,17 @@
-"""The results of commands on stdout: JSON and tables."""
+"""Prints the results of commands on stdout: JSON and tables."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.table import Table
+_GAP = 2
+"""Number of blanks between two columns."""
 
 
 def print_json(content: Any) -> None:
@@ -16,9 +20,64 @@ def print_json(content: Any) -> None:
     print()
 
 
-def print_table(table: Table) -> None:
-    """Print `table`; a pipe gets every word of it, only a terminal has an edge."""
-    from rich.console import Console
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table. A terminal limits its width; a pipe gets one line per row.
 
-    width = None if sys.stdout.isatty() else 1000
-    Console(width=width, markup=False).print(table)
+    Args:
+        headers: the titles of the columns.
+        rows: one text per column.
+    """
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    print(table_text(headers, list(rows), width))
+
+
+def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    """Return a table as text.
+
+    A table that is wider than `width` characters breaks its texts between words. If the columns are
+    still too wide, each row becomes a block with one line per column. A word is never cut, so that
+    identifiers can be copied: a line is wider than `width` only if it is one word.
+    """
+    columns = list(zip(headers, *rows, strict=True))
+    gaps = _GAP * (len(columns) - 1)
+    natural = sum(max(map(len, column)) for column in columns) + gaps
+    least = [
+        max((len(word) for text in column for word in text.split()), default=0)
+        for column in columns
+    ]
+    if width is not None and sum(least) + gaps > width:
+        return _blocks(headers, rows, width)
+    return _columns(headers, rows, least, natural if width is None else min(width, natural))
+
+
+def _columns(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], width: int
+) -> str:
+    # rich takes a tenth of a second to import: only commands that print a table need it.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
+    for header, size in zip(headers, least, strict=True):
+        table.add_column(Text(header), min_width=size)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    output = StringIO()
+    Console(file=output, width=width, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+
+
+def _blocks(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
+    lines: list[str] = []
+    for row in rows:
+        for header, text in zip(headers, row, strict=True):
+            lines += wrap(
+                f"{header}: {text}",
+                width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        lines.append("")
+    return "\n".join(lines)

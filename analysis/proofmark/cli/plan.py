@@ -8,9 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 import yaml
-from rich.table import Table
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder
+from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
@@ -20,7 +19,7 @@ from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
-from proofmark.runs.history import measured_cost
+from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import choose_inventory, load_site, load_sites
@@ -30,19 +29,17 @@ from proofmark.site.machines import machines_of
 def _plan_arguments(parser: ArgumentParser) -> None:
     site_argument(parser)
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
-    parser.add_argument("--suite", default="quick", help="which suite (default: quick)")
-    parser.add_argument("--provision-from", help="instead of what the inventory says")
-    parser.add_argument("--scratch-dir", help="instead of what the inventory says")
+    suite_argument(parser)
+    parser.add_argument("--provision-from", help="replaces the value of the inventory")
+    parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
-    parser.add_argument("--create", action="store_true", help="make the run, or go on with it")
+    parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
-    parser.add_argument(
-        "--fresh", action="store_true", help="with --create: never go on with a run"
-    )
+    parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
 
 
 def plan(options: Namespace) -> int:
-    """Print the plan of each partition, or make the run of one."""
+    """Print the plan of each partition, or create the run of one."""
     benchmarks = kit_benchmarks()
     overrides = {
         "provision_from": options.provision_from,
@@ -81,7 +78,7 @@ def plan(options: Namespace) -> int:
 
 
 def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
-    """Print one plan, or the plans of several partitions; each is a run of its own."""
+    """Print the plans, one per partition. Each plan is one run."""
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
@@ -94,9 +91,9 @@ def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
             _print_plan(made)
             if cost.steps:
                 print(
-                    f"{cost.steps} of {made.totals.steps} steps ran here before "
-                    f"({cost.runs} runs): by their medians {cost.node_hours:.2f} node-hours, "
-                    f"about {duration(cost.wall_s)} in all"
+                    f"{cost.steps} of {made.totals.steps} steps have durations from "
+                    f"{cost.runs} earlier runs: with their medians {cost.node_hours:.2f} "
+                    f"node-hours, about {duration(cost.wall_s)}"
                 )
         if len(plans) > 1:
             totals = [made.totals for made in plans]
@@ -104,28 +101,24 @@ def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
             print(
                 f"\n{len(plans)} partitions: {sum(each.jobs for each in totals)} jobs, "
                 f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
-                "one run a partition"
+                "one run per partition"
             )
 
 
 def _print_plan(made: Plan) -> None:
-    table = Table(
-        "mode", "job", "nodes", "step", "ranks", "threads", "placement", "takes", box=None
-    )
+    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration")
+    rows = []
     for group in made.groups:
         for job in group.jobs:
             for step in job.steps:
-                table.add_row(
-                    group.mode,
-                    job.id,
-                    ",".join(fold(job.nodes)),
-                    step.id,
-                    str(step.ranks) if step.cpus else "–",
-                    str(step.threads),
-                    step.placement or "–",
-                    duration(step.seconds),
+                ranks = str(step.ranks) if step.cpus else "–"
+                rows.append(
+                    (
+                        *(group.mode, job.id, ",".join(fold(job.nodes)), step.id, ranks),
+                        *(str(step.threads), step.placement or "–", duration(step.seconds)),
+                    )
                 )
-    print_table(table)
+    print_table(headers, rows)
     for why in made.left_out:
         print(f"left out: {why}")
     for fact, why in made.assumed.items():
@@ -138,7 +131,7 @@ def _print_plan(made: Plan) -> None:
     print(
         f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
         f"{totals.node_hours:.2f} node-hours, about {duration(totals.wall_s)}; writes "
-        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at one time; "
+        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at a time; "
         f"digest {made.digest[:12]}"
     )
 
@@ -149,7 +142,7 @@ def _validate_arguments(parser: ArgumentParser) -> None:
 
 
 def validate(options: Namespace) -> int:
-    """Name everything that is wrong with a site."""
+    """Check a site and print the cost of each suite there."""
     inventory = choose_inventory(options.inventory)
     plans, mistakes = check_site(
         inventory,
@@ -162,12 +155,12 @@ def validate(options: Namespace) -> int:
     )
     if mistakes:
         raise BadInput(*mistakes)
-    table = Table("partition", "suite", "jobs", "steps", "node-hours", "takes", box=None)
+    rows = []
     for made in plans:
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
-        table.add_row(made.partition, made.suite, *numbers, duration(totals.wall_s))
-    print_table(table)
+        rows.append((made.partition, made.suite, *numbers, duration(totals.wall_s)))
+    print_table(("partition", "suite", "jobs", "steps", "node-hours", "duration"), rows)
     for partition, assumed in {made.partition: made.assumed for made in plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
@@ -176,7 +169,7 @@ def validate(options: Namespace) -> int:
 
 def _fabric_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path)
-    parser.add_argument("--names", default="", help="of the levels, the nearest first")
+    parser.add_argument("--names", default="", help="names of the levels, the nearest level first")
 
 
 def fabric(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from proofmark.cli.checkout import kit_benchmarks
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.modes import credentials_of
 from proofmark.common.errors import bad_input
@@ -23,13 +23,13 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
-    parser.add_argument("--suite", default="quick", help="whose plan must fit (default: quick)")
-    parser.add_argument("--credentials", metavar="FILE", help="as of modes")
-    parser.add_argument("--window-ends", metavar="TIME", help="2026-12-01T18:00:00Z")
+    suite_argument(parser)
+    parser.add_argument("--credentials", metavar="FILE", help="see modes")
+    parser.add_argument("--window-ends", metavar="TIME", help="end of the maintenance window")
 
 
 def run(options: Namespace) -> int:
-    """Look at everything that has to be right before a machine is touched."""
+    """Check the requirements of an acceptance; change nothing."""
     site = load_site(choose_inventory(options.inventory), options.limit)
     made = make_plan(kit_benchmarks(), options.suite, site, machines_of(site)[0])
     user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
@@ -38,10 +38,10 @@ def run(options: Namespace) -> int:
 
 
 def window_end(options: Namespace) -> datetime | None:
-    """Return the end of the maintenance window, if it was told.
+    """Return the end of the maintenance window, or None.
 
     Raises:
-        BadInput: it is no time, or one without its zone.
+        BadInput: the option is not a time with a zone.
     """
     if not options.window_ends:
         return None
@@ -56,7 +56,7 @@ def window_end(options: Namespace) -> datetime | None:
 
 
 def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
-    """Say each finding in a line; return 1 if one is bad, else 0."""
+    """Print one line per finding; return 1 if one is bad, else 0."""
     for each in findings:
         say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
     return int(any(each.bad for each in findings))

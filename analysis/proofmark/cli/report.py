@@ -1,4 +1,4 @@
-"""The commands that write a judged run for readers: ``report`` and ``export``."""
+"""The commands ``report`` and ``export``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.cli.command import Command, run_argument
 from proofmark.common.errors import bad_input, nearest
 from proofmark.judge.judging import judge_and_write, read_and_judge
-from proofmark.report.export import KINDS
+from proofmark.report.export import FORMATS
 from proofmark.report.export import export as export_run
 from proofmark.report.write import write_report
 from proofmark.runs.checksums import write_checksums
@@ -31,10 +31,10 @@ def _export_arguments(parser: ArgumentParser) -> None:
 
 
 def export(options: Namespace) -> int:
-    """Write a run in a form that others collect."""
-    if options.format not in KINDS:
-        found = f"{options.format!r}{nearest(options.format, KINDS)}"
-        raise bad_input("--format", "", found, ", ".join(sorted(KINDS)))
+    """Write a run in the format of another program."""
+    if options.format not in FORMATS:
+        found = f"{options.format!r}{nearest(options.format, FORMATS)}"
+        raise bad_input("--format", "", found, ", ".join(sorted(FORMATS)))
     run = open_run(options.folder)
     records, answer = read_and_judge(run)
     written = export_run(options.format, run, records, answer, options.output)
@@ -42,7 +42,10 @@ def export(options: Namespace) -> int:
         print(path)
     if not written:
         raise bad_input(
-            "--format", "", f"{options.format}: nothing of it in {run.id}", "a run of it"
+            "--format",
+            "",
+            f"{options.format}: {run.id} has no results of it",
+            "a run with such results",
         )
     return 0
 

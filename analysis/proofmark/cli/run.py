@@ -1,4 +1,4 @@
-"""The commands that carry out a run, and ``status``."""
+"""The commands that execute a run, and ``status``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from proofmark.cli.command import Command, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.files import read_json
 from proofmark.common.messages import say
-from proofmark.jobs import execute as jobs
-from proofmark.jobs import rerun as repeating
+from proofmark.jobs.execute import execute as execute_run
+from proofmark.jobs.execute import summary
+from proofmark.jobs.rerun import pick
+from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.lock import is_locked
@@ -25,12 +27,12 @@ from proofmark.software.software import Software
 
 def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--watch", action="store_true", help="follow it until it ends")
+    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
 
 
 def status(options: Namespace) -> int:
-    """Print how far a run is; with ``--watch`` until nobody runs it any more."""
+    """Print the progress of a run; with ``--watch``, each change until the run ends."""
     run = open_run(options.folder)
     last = ""
     while True:
@@ -65,23 +67,23 @@ def _rerun_arguments(parser: ArgumentParser) -> None:
 
 
 def rerun(options: Namespace) -> int:
-    """Run steps of a run once more."""
+    """Run steps of a run again."""
     run = open_run(options.folder)
-    repeating.rerun(run, repeating.pick(run, options.steps), say)
+    rerun_steps(run, pick(run, options.steps), say)
     return 0
 
 
-def _provide_arguments(parser: ArgumentParser) -> None:
+def _record_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
     parser.add_argument(
-        "--node", type=Path, metavar="FILE", help="what probe.sh facts printed there"
+        "--node", type=Path, metavar="FILE", help="the output of probe.sh facts on that node"
     )
     parser.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
-    parser.add_argument("--installed", action="store_true", help="by the run's installed.json")
+    parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
 
 
-def provide(options: Namespace) -> int:
+def record_software(options: Namespace) -> int:
     """Write ``software.json``."""
     run = open_run(options.folder)
     prefixes = dict(item.partition("=")[::2] for item in options.prefix)
@@ -98,7 +100,7 @@ def provide(options: Namespace) -> int:
 
 
 def stage(options: Namespace) -> int:
-    """Write the step folders."""
+    """Write the scripts of the steps and jobs."""
     run = open_run(options.folder)
     software = read_json(run.files.software, Software)
     run = leave_out(run, repeated_commands(run.plan, software))
@@ -120,15 +122,15 @@ def stage(options: Namespace) -> int:
 
 
 def execute(options: Namespace) -> int:
-    """Run the jobs."""
+    """Run the jobs and print a summary."""
     run = open_run(options.folder)
-    jobs.execute(run, site_of(run).partition.scheduler, say)
-    print(jobs.summary(run))
+    execute_run(run, site_of(run).partition.scheduler, say)
+    print(summary(run))
     return 0
 
 
 def collect(options: Namespace) -> int:
-    """Write ``nodes/*.json``."""
+    """Write ``nodes/*.json`` and print the paths."""
     run = open_run(options.folder)
     for path in collect_nodes(run):
         print(path)
@@ -139,7 +141,7 @@ COMMANDS = {
     "status": Command(status, "status runs/latest --watch", _status_arguments),
     "rerun": Command(rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments),
     "record-software": Command(
-        provide, "record-software runs/latest --probe hpcc.probe", _provide_arguments
+        record_software, "record-software runs/latest --probe hpcc.probe", _record_arguments
     ),
     "stage": Command(stage, "stage runs/latest"),
     "execute": Command(execute, "execute runs/latest"),

@@ -1,4 +1,4 @@
-"""The command ``scratch``: it mounts and checks the scratch folder on the nodes of a run."""
+"""The command ``scratch``: it mounts and checks the scratch directory on the nodes of a run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import run_to_look_at
+from proofmark.cli.checkout import open_or_plan_run
 from proofmark.cli.command import Command, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
@@ -19,20 +19,20 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     verb_argument(parser, VERBS)
     run_arguments(parser)
-    parser.add_argument("--mode", help="only the nodes on which steps of this mode still wait")
-    parser.add_argument("--scratch-dir", help="the directory, which must be the run's")
-    parser.add_argument("--user", help="who runs the benchmarks, if the inventory does not say")
-    parser.add_argument("--existing", action="store_true", help="make no directory")
+    parser.add_argument("--mode", help="only the nodes with waiting steps of this mode")
+    parser.add_argument("--scratch-dir", help="the directory; it must be the one of the run")
+    parser.add_argument("--user", help="the run user; default: the one of the inventory")
+    parser.add_argument("--existing", action="store_true", help="do not create the directory")
 
 
 def run(options: Namespace) -> int:
-    """Do what the command line asks; print as JSON what has changed.
+    """Run the verb of the command line; print the changed nodes as JSON.
 
     Raises:
-        BadInput: the scratch directory is not what the run needs; every reason is named.
+        BadInput: the scratch directory does not fit the needs of the run. It has every reason.
     """
     if options.verb == "check":
-        with run_to_look_at(options, options.scratch_dir) as opened:
+        with open_or_plan_run(options, options.scratch_dir) as opened:
             changed = check(_nodes(opened, options))
     else:
         if not options.folder:

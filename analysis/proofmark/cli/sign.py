@@ -24,20 +24,24 @@ def sign(options: Namespace) -> int:
 def _verify_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument(
-        "--signers", required=True, type=Path, metavar="FILE", help="who may sign (ssh-keygen(1))"
+        "--signers",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="allowed_signers (ssh-keygen(1))",
     )
 
 
 def verify(options: Namespace) -> int:
-    """Check a run against its signed checksums; return 1 if a file is not as it was signed."""
+    """Check a run against its signed checksums; return 1 if a file differs."""
     folder = options.folder.resolve()
-    found = checksums.verify(folder, options.signers)
-    for line in found.wrong:
+    checked = checksums.verify(folder, options.signers)
+    for line in checked.wrong:
         print(line)
-    if found.wrong:
-        print(f"{folder.name}: {len(found.wrong)} not as {found.signer} signed it")
+    if checked.wrong:
+        print(f"{folder.name}: {len(checked.wrong)} differences from what {checked.signer} signed")
         return 1
-    print(f"{folder.name}: as {found.signer} signed it")
+    print(f"{folder.name}: as signed by {checked.signer}")
     return 0
 
 

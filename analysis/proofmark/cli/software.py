@@ -1,10 +1,11 @@
-"""The commands ``install``, ``bundle``, ``cache`` and ``lock``: arguments in, exit code out."""
+"""The commands ``install``, ``bundle``, ``cache`` and ``lock``."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
@@ -14,26 +15,29 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.messages import say
 from proofmark.runs.run import open_run, site_of
-from proofmark.software.provider import PROVIDERS, ProvisionRequest, programs_of
+from proofmark.software.provider import PROVIDERS, programs_of
+from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
-from proofmark.software.spack.installation import Sources, SpackInstallation, bootstrap, home_of
+from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock_check import make
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--from", dest="origin", choices=PROVIDERS.names(), required=True)
-    parser.add_argument("--check", action="store_true", help="only say what is missing")
-    parser.add_argument("--bundle", type=Path, metavar="FILE", help="of `proofmark bundle`")
+    parser.add_argument(
+        "--check", action="store_true", help="report what is missing, install nothing"
+    )
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="a file of `proofmark bundle`")
     parser.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
     _source_arguments(parser)
 
 
 def _lock_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("arch", metavar="ARCH", help="an environment")
-    parser.add_argument("--os", help="refuse any other system than this one")
+    parser.add_argument("--os", help="the system of the lock; it must be this one")
     _source_arguments(parser)
 
 
@@ -46,18 +50,18 @@ def _bundle_arguments(parser: ArgumentParser) -> None:
 def _cache_arguments(parser: ArgumentParser) -> None:
     _lock_arguments(parser)
     parser.add_argument("target", metavar="FOLDER", type=Path)
-    parser.add_argument("--key", required=True, help="of your own GnuPG, to sign with")
+    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
     parser.add_argument("--package", action="append", default=[], help="(default: all)")
 
 
 def _source_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="what is installed where")
-    parser.add_argument("--spack", type=Path, help="the site's own checkout, at the pin")
-    parser.add_argument("--spack-packages", type=Path, help="likewise")
-    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror of sources")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
+    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
     parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
-    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the key that signed it")
-    parser.add_argument("--jobs", type=int, default=0, help="processes a build (0: all cores)")
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="its public key")
+    parser.add_argument("--jobs", type=int, default=0, help="processes per build (0: all cores)")
 
 
 def _sources(options: Namespace) -> Sources:
@@ -76,18 +80,22 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 
 def install(options: Namespace) -> int:
-    """Install, or with ``--check`` report what is missing; print it as JSON."""
+    """Install the programs of a run, or report missing packages; print the result as JSON."""
     run, kit = open_run(options.folder), kit_folder()
     files = dict(item.partition("=")[::2] for item in options.loaded)
+    site = site_of(run)
     request = ProvisionRequest(
         kit=kit,
-        site=site_of(run),
+        arch=site.partition.environment,
         programs=programs_of(run.plan),
         prefixes=_prefixes(options, kit),
         sources=_sources(options),
+        site_locks=site.inventory / "locks",
         bundle=options.bundle,
         jobs=options.jobs,
-        loaded={name: Path(file).read_text() for name, file in files.items()},
+        facts=site.partition.facts,
+        preinstalled=site.partition.preinstalled,
+        module_output={name: Path(file).read_text() for name, file in files.items()},
     )
     provider = PROVIDERS.get(options.origin)(request)
     missing = provider.missing()
@@ -100,7 +108,7 @@ def install(options: Namespace) -> int:
     print_json(
         {
             "missing": missing,
-            "needs": installed.needs() if installed else [],
+            "needs": installed.probe_requests() if installed else [],
             "modules": provider.modules() if installed else {},
         }
     )
@@ -110,93 +118,104 @@ def install(options: Namespace) -> int:
 def _this_system(options: Namespace) -> str:
     system = spack.this_system()
     if options.os not in (None, "", system):
-        raise bad_input("OS", "", options.os, f"{system}: it is done on its own system")
+        raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
     return system
 
 
 def _ready(options: Namespace, kit: Path) -> SpackInstallation:
-    """Bring Spack to its pins, for what needs no environment."""
+    """Install Spack at its pins and return the installation."""
     sources = _sources(options)
-    home = home_of(_prefixes(options, kit), sources)
-    home.root.mkdir(parents=True, exist_ok=True)
-    bootstrap(home, kit, spack.read_pins(kit), sources, say)
-    return home
+    installation = installation_in(_prefixes(options, kit), sources)
+    installation.root.mkdir(parents=True, exist_ok=True)
+    bootstrap(installation, kit, spack.read_pins(kit), sources, say)
+    return installation
 
 
 def lock(options: Namespace) -> int:
-    """Make the lock of an environment."""
+    """Write the lock of an environment."""
     kit, system = kit_folder(), _this_system(options)
-    home = _ready(options, kit)
-    make(kit, options.arch, system, home.spack, home.packages, home.python)
+    installation = _ready(options, kit)
+    spack_folder, packages = installation.spack, installation.packages
+    make(kit, options.arch, system, spack_folder, packages, installation.python)
     print(kit / "environments" / options.arch / system / "spack.lock")
     return 0
 
 
-def _order(options: Namespace, kit: Path, system: str) -> tuple[spack.Order, spack.Choice]:
-    """Return an order of the chosen packages, or of all of the lock."""
-    order = spack.Order(kit, options.arch, {}, _prefixes(options, kit), _sources(options))
-    choice = spack.choose_lock(order, system)
-    names = options.package or sorted(choice.lock.roots)
-    programs: dict[str, set[str]] = {choice.lock.root(name).name: set() for name in names}
-    return spack.Order(kit, options.arch, programs, order.prefixes, order.sources), choice
+def _request(
+    options: Namespace, kit: Path, system: str
+) -> tuple[ProvisionRequest, spack.ChosenLock]:
+    """Return a request for the packages of the options, or for all of the lock, and the lock."""
+    request = ProvisionRequest(
+        kit=kit,
+        arch=options.arch,
+        programs={},
+        prefixes=_prefixes(options, kit),
+        sources=_sources(options),
+    )
+    chosen = spack.choose_lock(request, system)
+    names = options.package or sorted(chosen.lock.roots)
+    programs: dict[str, set[str]] = {chosen.lock.root(name).name: set() for name in names}
+    return replace(request, programs=programs), chosen
 
 
 def bundle(options: Namespace) -> int:
-    """Pack Spack, its recipes, sources, wheels, the lock and, if told, a build cache."""
+    """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
     kit, system = kit_folder(), _this_system(options)
-    order, choice = _order(options, kit, system)
+    request, chosen = _request(options, kit, system)
     pins = spack.read_pins(kit)
-    # A cache to carry is not one to install from.
-    carried, order = order.sources.cache, _without_cache(order)
+    # The build cache is packed, and is not installed from.
+    packed_cache, request = request.sources.cache, _without_cache(request)
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
-        with spack.prepared(order, choice, say) as bench:
+        with spack.prepare(request, chosen, say) as prepared:
+            installation = prepared.installation
             for checkout, name, pin in (
-                (bench.home.spack, "spack.git", pins["spack"]),
-                (bench.home.packages, "packages.git", pins["spack_packages"]),
+                (installation.spack, "spack.git", pins["spack"]),
+                (installation.packages, "packages.git", pins["spack_packages"]),
             ):
-                bundles.bare(checkout, pin["tag"], folder / name)
-            specs = [spec.hash for spec in choice.lock.missing(order.programs, ())]
-            say(f"getting the sources of {len(specs)} specs")
-            command = bench.home.command("-e", str(bench.environment))
-            bundles.sources(command, bench.home.environment(), folder / "mirror", specs)
-        say("getting wheels")
+                bundles.copy_repository(checkout, pin["tag"], folder / name)
+            hashes = [spec.hash for spec in chosen.lock.missing(request.programs, ())]
+            say(f"downloading the sources of {len(hashes)} specs")
+            command = installation.command("-e", str(prepared.environment))
+            variables = installation.environment()
+            bundles.download_sources(command, variables, folder / "mirror", hashes)
+        say("downloading wheels")
         requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
-        bundles.wheels(requirements, folder / "wheels")
-        if carried:
-            shutil.copytree(carried, folder / "cache")
-        shutil.copy(choice.lock.source, folder / "spack.lock")
+        bundles.download_wheels(requirements, folder / "wheels")
+        if packed_cache:
+            shutil.copytree(packed_cache, folder / "cache")
+        shutil.copy(chosen.lock.source, folder / "spack.lock")
         made = bundles.pack(
             folder,
             options.target,
             arch=options.arch,
             os=system,
             commits={name: str(pins[name]["commit"]) for name in ("spack", "spack_packages")},
-            lock=bundles.digest(choice.lock.source),
-            packages=tuple(order.programs),
+            lock=bundles.digest(chosen.lock.source),
+            packages=tuple(request.programs),
         )
     print(f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}")
     return 0
 
 
-def _without_cache(order: spack.Order) -> spack.Order:
-    given = order.sources
-    sources = Sources(spack=given.spack, packages=given.packages, mirror=given.mirror)
-    return spack.Order(order.kit, order.arch, order.programs, order.prefixes, sources)
+def _without_cache(request: ProvisionRequest) -> ProvisionRequest:
+    return replace(request, sources=replace(request.sources, cache=None, key=None))
 
 
 def cache(options: Namespace) -> int:
-    """Push what is installed of an environment into a build cache, signed."""
+    """Push the installed packages of an environment to a signed build cache."""
     kit, system = kit_folder(), _this_system(options)
-    order, choice = _order(options, kit, system)
-    with spack.prepared(_without_cache(order), choice, say) as bench:
-        there = bench.home.installed()
-        roots = {choice.lock.root(name).hash for name in order.programs}
-        if lacking := sorted(choice.lock.specs[each].label for each in roots - there.keys()):
-            raise bad_input("cache", "", f"{', '.join(lacking)} not installed", "what is installed")
-        buildcache.push(bench.home, bench.environment, roots, options.target, options.key)
-    print(f"{options.target}: {len(buildcache.cached(options.target))} specs")
+    request, chosen = _request(options, kit, system)
+    with spack.prepare(_without_cache(request), chosen, say) as prepared:
+        installation = prepared.installation
+        installed = installation.installed()
+        roots = {chosen.lock.root(name).hash for name in request.programs}
+        if missing := sorted(chosen.lock.specs[root].label for root in roots - installed.keys()):
+            found = f"{', '.join(missing)}, which is not installed"
+            raise bad_input("cache", "", found, "installed packages")
+        buildcache.push(installation, prepared.environment, roots, options.target, options.key)
+    print(f"{options.target}: {len(buildcache.cached_manifests(options.target))} specs")
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Make, check and guard the locks of ``environments/``: ``python -m proofmark.cli.spacklock``.
+"""Writes and checks the locks of ``environments/``: ``python -m proofmark.cli.spacklock``.
 
-Exit codes: 0 good, 1 something found (each on a line of its own), 3 bad input.
+Exit codes: 0 no error, 1 errors (one line each), 3 bad input.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("os")
         if verb == "make":
             one.add_argument("--spack", type=Path, required=True, help="Spack at its pinned commit")
-            one.add_argument("--packages", type=Path, required=True, help="spack-packages likewise")
+            one.add_argument("--packages", type=Path, required=True, help="its recipes")
     three = verbs.add_parser(
         "guard", epilog="example: spacklock guard --target skylake_avx512 bin/*"
     )
-    three.add_argument(
-        "--target", required=True, help="archspec name of the CPU that will run them"
-    )
+    three.add_argument("--target", required=True, help="the archspec name of the CPU of the nodes")
     three.add_argument("programs", type=Path, nargs="+")
     return parser
 

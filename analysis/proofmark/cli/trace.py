@@ -1,4 +1,4 @@
-"""The option ``-v``: each call of another program or machine on stderr, and in the run."""
+"""The option ``-v``: it traces calls of other programs and machines, on stderr and in the run."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ TIME = "%Y-%m-%dT%H:%M:%S"
 
 
 class _FileOfRun(logging.FileHandler):
-    """Appends to a file in the folder of a run, which may be another user's."""
+    """Appends to a file in the folder of a run, which may belong to another user."""
 
     def _open(self) -> TextIOWrapper:
         return open_to_append(Path(self.baseFilename))
 
 
 def start_trace(run: Path | None) -> None:
-    """Trace from now on; a signed run does not change, and an archive need not be writable."""
+    """Start the trace. A signed run is not changed, and a read-only run is not an error."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if run and RunFiles(run).plan.is_file() and not is_signed(run):
         try:
             handlers.append(_FileOfRun(RunFiles(run).trace))
         except BadInput as error:
-            say(f"proofmark: the run gets no trace: {error}")
+            say(f"proofmark: no trace in the run: {error}")
     for handler in handlers:
         handler.setFormatter(logging.Formatter(FORM, TIME))
         TRACE.addHandler(handler)

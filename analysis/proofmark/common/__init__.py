@@ -1,4 +1,4 @@
-"""Errors, expressions, units, node sets, files, processes. It knows no benchmark and no machine.
+"""Errors, expressions, units, node sets, files and processes: nothing of benchmarks or machines.
 
 May import: nothing of proofmark.
 """

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from proofmark.common.text import one_line
 
 TRACE = logging.getLogger("proofmark.trace")
-"""Gets a line for each call of another program or machine; never what a call reads or prints."""
+"""Logger of one line per call of another program or machine, without the input and output."""
 
 
 def run_command(
@@ -23,18 +23,18 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     new_session: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; bytes that are no UTF-8 are replaced in what it prints.
+    """Run a program to its end. Bytes of its output that are not UTF-8 are replaced.
 
     Args:
         words: the program and its arguments.
-        text: its standard input; surrogates stand for bytes that are no UTF-8 (`os.fsdecode`).
-        timeout_s: after so many seconds it is killed.
-        environment: all its variables; None: those of this process.
-        new_session: whether signals of the terminal do not reach it.
+        text: its standard input; surrogates are bytes that are not UTF-8 (`os.fsdecode`).
+        timeout_s: the time limit in seconds; the program is killed at the limit.
+        environment: its complete environment; None: the environment of this process.
+        new_session: whether it has a session of its own, which signals of the terminal skip.
 
     Raises:
-        FileNotFoundError: there is no such program.
-        subprocess.TimeoutExpired: it did not end in time.
+        FileNotFoundError: the program does not exist.
+        subprocess.TimeoutExpired: the time limit has passed.
     """
     with traced(shlex.join(words)) as outcome:
         done = subprocess.run(
@@ -53,7 +53,10 @@ def run_command(
 
 @contextmanager
 def traced(call: str) -> Iterator[list[str]]:
-    """Trace what is done within; give the list that gets the outcome, an error is one itself."""
+    """Trace the block as one call; yield the list to which the block appends its outcome.
+
+    The outcome of a block that raises is the type of the exception.
+    """
     outcome: list[str] = []
     began = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""Errors a user can act on: which file, which key, what was found, what is accepted."""
+"""Exceptions of the package. An error of input has file, key, value found and values accepted."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from difflib import get_close_matches
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return ``", did you mean 'x'?"`` for the closest of `words`, or an empty string."""
+    """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text."""
     close = get_close_matches(word, sorted(words), n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
 @dataclass(frozen=True)
 class InputError:
-    """One thing wrong with an input.
+    """One error of an input.
 
     Attributes:
-        file: the file, or the option, that holds the mistake; with ``:line`` where known.
-        key: the place inside it, dotted (``sweep.ranks``); empty where there is none.
-        found: what stands there.
-        accepted: what may stand there.
+        file: the file or the option that contains the error; with ``:line`` if it is known.
+        key: the dotted key in the file (``sweep.ranks``); empty if the error has no key.
+        found: the value at that place.
+        accepted: the values that are accepted there.
     """
 
     file: str
@@ -30,7 +30,7 @@ class InputError:
     accepted: str
 
     def __str__(self) -> str:
-        """Render as one line: where, what was found, what is accepted."""
+        """Return one line: the place, the value found, the values accepted."""
         where = f"{self.file}: {self.key}" if self.key else self.file
         return f"{where}: found {self.found}; accepted: {self.accepted}"
 
@@ -40,21 +40,21 @@ class ProofmarkError(Exception):
 
 
 class BadInput(ProofmarkError):
-    """Input that cannot be used; holds every mistake found, not just the first. Exit code 3."""
+    """Input that cannot be used, with all errors that were found. Exit code 3."""
 
     def __init__(self, *mistakes: InputError) -> None:
         self.mistakes = mistakes
         super().__init__("\n".join(str(mistake) for mistake in mistakes))
 
     def __reduce__(self) -> tuple[type[BadInput], tuple[InputError, ...]]:
-        """Let another process raise it here."""
+        """Return how to rebuild the exception in another process."""
         return type(self), self.mistakes
 
 
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
-    """Build the common case: a `BadInput` of one mistake."""
+    """Return a `BadInput` with one error."""
     return BadInput(InputError(str(file), key, found, accepted))
 
 
 class Stopped(ProofmarkError):
-    """The run was stopped from outside; the same command goes on with it."""
+    """A signal stopped the run. The same command continues it."""

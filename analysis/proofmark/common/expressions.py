@@ -1,6 +1,6 @@
-"""Symbolic values: what stands in braces in a case file is computed from the facts of the machine.
+"""Expressions in braces in a case file, computed from the facts of the machine.
 
-``"{cores}"`` keeps its type (an int here); ``"-n {ranks} -b {MiB}"`` becomes text.
+``"{cores}"`` gives an int. ``"-n {ranks} -b {MiB}"`` gives a text.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from proofmark.common.errors import bad_input, nearest
 _BRACES = re.compile(r"\{([^{}]+)\}")
 UNITS: Mapping[str, int] = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LONGEST = 100_000
-"""No list is longer: a slip such as ``upto(memory_bytes)`` must not fill the memory."""
+"""Maximum length of a list. An error such as ``upto(memory_bytes)`` must not fill the memory."""
 
 
 def doubling(first: float, last: float) -> list[int]:
     """Return first, 2·first, 4·first, … up to and including `last`."""
     if first < 1 or first != int(first):
-        raise ValueError(f"doubling starts at {first}, must be a whole number from 1")
-    # first · 2^k ≤ last holds just when 2^k ≤ ⌊last ÷ first⌋.
+        raise ValueError(f"doubling starts at {first}; it must be a whole number from 1")
+    # first · 2^k ≤ last is equivalent to 2^k ≤ ⌊last ÷ first⌋.
     return [int(first) << step for step in range(max(0, int(last // first)).bit_length())]
 
 
@@ -46,19 +46,19 @@ def squares(last: int) -> list[int]:
 
 def _counting(last: int) -> range:
     if last > LONGEST:
-        raise ValueError(f"a list of {last} numbers, must be at most {LONGEST}")
+        raise ValueError(f"a list of {last} numbers; it may have at most {LONGEST}")
     return range(1, last + 1)
 
 
 def multiple(value: float, of: int) -> int:
-    """Return the largest multiple of `of` that is not above `value`, but at least `of`."""
+    """Return the largest multiple of `of` up to `value`, and at least `of`."""
     return max(1, int(value // of)) * of
 
 
 def grid(ranks: int) -> list[int]:
-    """Return P and Q, P ≤ Q, P × Q = `ranks`, as square as it goes (HPL's advice for P × Q)."""
+    """Return P and Q with P ≤ Q and P × Q = `ranks`, as square as possible (HPL, TUNING)."""
     if ranks < 1 or ranks != int(ranks):
-        raise ValueError(f"a grid of {ranks} ranks, must be a whole number from 1")
+        raise ValueError(f"a grid of {ranks} ranks; their number must be a whole number from 1")
     rows = next(p for p in range(math.isqrt(int(ranks)), 0, -1) if ranks % p == 0)
     return [rows, int(ranks) // rows]
 
@@ -92,18 +92,18 @@ _COMPUTING_FAILED = (
 
 
 def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: str) -> Any:
-    """Evaluate one expression (without its braces) over `names`.
+    """Return the value of one expression (without its braces) over `names`.
 
     Raises:
-        BadInput: the expression is malformed, uses a name that does not exist, or gives neither a
-            number nor a text nor a list of them.
+        BadInput: the expression is malformed, it has an unknown name, or its value is not a number,
+            a text or a list of these.
     """
     known = {**UNITS, **names}
     try:
         with warnings.catch_warnings():
-            # simpleeval only warns of what it ignores: a second expression, an assignment.
+            # simpleeval warns of a second expression and of an assignment, and ignores both.
             warnings.simplefilter("error")
-            # It alters its function table when it meets a lambda: hand it a copy.
+            # A lambda changes the table of functions: the evaluation gets a copy.
             value = EvalWithCompoundTypes(functions=dict(FUNCTIONS), names=known).eval(expression)
     except (NameNotDefined, FunctionNotDefined) as error:
         words = [*known, *FUNCTIONS]
@@ -123,10 +123,10 @@ def _is_scalar(value: Any) -> bool:
 
 
 def render(value: Any, names: Mapping[str, Any], *, file: object, key: str) -> Any:
-    """Replace every ``{expression}`` in `value`, also inside lists; a lone one keeps its type.
+    """Replace every ``{expression}`` in `value`, also in lists. A single one keeps its type.
 
     Raises:
-        BadInput: as `evaluate`.
+        BadInput: see `evaluate`.
     """
     if isinstance(value, list):
         return [render(item, names, file=file, key=key) for item in value]
@@ -142,7 +142,7 @@ def render(value: Any, names: Mapping[str, Any], *, file: object, key: str) -> A
 
 
 def names_in(value: Any) -> set[str]:
-    """Return the identifiers that the expressions of `value` mention."""
+    """Return the identifiers in the expressions of `value`."""
     if isinstance(value, list):
         return set().union(*map(names_in, value)) if value else set()
     if not isinstance(value, str):

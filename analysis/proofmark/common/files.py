@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and models that are read from them."""
+"""Writes files atomically, and reads models from files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
-    """Read one of a run's own files; `context` is that of its validation.
+    """Return the model in a file of a run; `context` is the context of the validation.
 
     Raises:
-        BadInput: it is missing or does not fit the model.
+        BadInput: the file is missing or does not fit the model.
     """
     try:
         return model.model_validate_json(path.read_text(), context=context)
@@ -32,19 +32,19 @@ def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all, also when the disk is full.
+    """Write a file atomically: after a full disk the old file is still there.
 
     Raises:
-        BadInput: it cannot be written.
+        BadInput: the file cannot be written.
     """
     write_whole_bytes(path, text.encode())
 
 
 def write_whole_bytes(path: Path, content: bytes) -> None:
-    """Write a file as `write_whole` does, from bytes.
+    """Write bytes to a file, as `write_whole`.
 
     Raises:
-        BadInput: it cannot be written.
+        BadInput: the file cannot be written.
     """
     with _replacing(path) as new, new.open("xb") as file:
         file.write(content)
@@ -52,10 +52,10 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file for writing as `write_whole` writes it.
+    """Open a file that replaces `path` when the block ends, as `write_whole`.
 
     Raises:
-        BadInput: it cannot be written.
+        BadInput: the file cannot be written.
     """
     with _replacing(path) as new, new.open("x", encoding="utf-8") as file:
         yield file
@@ -63,52 +63,52 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Give the name of a file to create; if that goes well it takes the place of `path`."""
+    """Yield the name of a file to create. The file replaces `path` when the block ends."""
     new = path.with_name(f"{path.name}.new")
     try:
-        new.unlink(missing_ok=True)  # of an earlier process, or a link to elsewhere
+        new.unlink(missing_ok=True)  # left by an earlier process, or a symbolic link
         yield new
         new.rename(path)
     except OSError as error:
         with suppress(OSError):
             new.unlink(missing_ok=True)
         found = f"cannot be written: {error.strerror}"
-        raise bad_input(path, "", found, "a folder that can be written, with room") from None
+        raise bad_input(path, "", found, "a writable folder with free space") from None
 
 
 def open_to_append(path: Path) -> TextIOWrapper:
-    """Open a file for reading and appending; make it if it is missing.
+    """Open a file for reading and appending. Create it if it is missing.
 
-    Root works in the folder of another user: the file gets the owner of its folder, and a link
-    to a file elsewhere is refused.
+    Root also works in the folder of the run user. The file gets the owner of its folder. A link is
+    refused, because its target may be a file of root.
 
     Raises:
-        BadInput: it is a link, it is no file, or it cannot be opened.
+        BadInput: the file is a link, is not a regular file, or cannot be opened.
     """
-    accepted = "a file that can be written"
+    accepted = "a regular file that can be written"
     try:
         number = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise bad_input(path, "", f"cannot be opened: {error.strerror}", accepted) from None
-    there = os.fstat(number)
-    if not stat.S_ISREG(there.st_mode) or there.st_nlink > 1:
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
-        raise bad_input(path, "", "a link, or no file", accepted)
+        raise bad_input(path, "", "a link, or not a regular file", accepted)
     if os.geteuid() == 0:
         owner = path.parent.stat()
         os.fchown(number, owner.st_uid, owner.st_gid)
     return os.fdopen(number, "a+", encoding="utf-8")
 
 
-_AT_ONCE = 1 << 16
+_CHUNK = 1 << 16
 
 
 def read_bytes(path: str) -> bytes:
-    """Read a small file; a run has some hundred thousand of them, and every call counts."""
+    """Return the content of a file with few system calls: a run has 100,000 small files."""
     file = os.open(path, os.O_RDONLY)
     try:
-        content = os.read(file, _AT_ONCE)
-        if len(content) == _AT_ONCE:
+        content = os.read(file, _CHUNK)
+        if len(content) == _CHUNK:
             with open(file, "rb", closefd=False) as rest:
                 content += rest.read()
         return content

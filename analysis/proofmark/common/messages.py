@@ -1,4 +1,4 @@
-"""Messages of a command that works: lines on stderr, at once."""
+"""Progress messages of the commands, on stderr."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import sys
 
 
 def say(line: str) -> None:
-    """Print a line of progress."""
+    """Print a line and flush it."""
     print(line, file=sys.stderr, flush=True)

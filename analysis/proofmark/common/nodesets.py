@@ -1,4 +1,4 @@
-"""Names of nodes: folded in files (``knl[0001-8305]``), one by one in memory."""
+"""Names of nodes: node sets in files (``knl[0001-8305]``), a list of names in memory."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pydantic import BeforeValidator, PlainSerializer
 
 
 def fold(names: Iterable[str]) -> list[str]:
-    """Return node sets that expand to `names` in this order; one where the order allows it."""
+    """Return node sets that expand to `names` in this order: one set if the order allows it."""
     return list(_fold(tuple(names)))
 
 
 def unfold(sets: Iterable[str]) -> list[str]:
-    """Return the names in `sets`, one by one.
+    """Return the names in the node sets `sets`.
 
     Raises:
-        ValueError: an entry is no node set.
+        ValueError: an entry is not a node set.
     """
     return [name for each in sets for name in _unfold(each)]
 
 
 def folded(names: Iterable[str]) -> str:
-    """Return `names` as one text, for people; their order is lost."""
+    """Return `names` as one node set, for messages. It does not keep their order."""
     return str(NodeSet.fromlist(list(names)))
 
 
@@ -44,7 +44,7 @@ def _unfold(text: str) -> tuple[str, ...]:
     try:
         return tuple(NodeSet(text))
     except NodeSetException as error:
-        raise ValueError(f"no node set: {error}") from None
+        raise ValueError(f"not a node set: {error}") from None
 
 
 def _listed(given: Any) -> Any:
@@ -52,12 +52,12 @@ def _listed(given: Any) -> Any:
 
 
 Nodes = Annotated[list[str], BeforeValidator(_listed), PlainSerializer(fold, when_used="json")]
-"""Names one by one; their JSON is a list of node sets."""
+"""A list of names. Its JSON is a list of node sets."""
 
 
 @lru_cache(maxsize=65536)
 def hosts_of(node: str) -> tuple[str, ...]:
-    """Return the hosts that a record's node names: itself, or those of a folded set."""
+    """Return the hosts in the node of a record, which is a host or a node set."""
     if "[" not in node and "," not in node:
         return (node,)
     return tuple(NodeSet(node))

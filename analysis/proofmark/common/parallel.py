@@ -1,4 +1,4 @@
-"""Work that is shared among processes, and spared the garbage collector."""
+"""Maps a function over tasks in several processes, and pauses the garbage collector."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from multiprocessing import get_context
 from typing import Any, TypeVar
 
 Task = TypeVar("Task")
-Made = TypeVar("Made")
+Output = TypeVar("Output")
 
 _WORK: Callable[[Any], Any] | None = None
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Do not look for cycles meanwhile.
+    """Pause the garbage collector for the block.
 
-    A run of thousands of nodes is read into millions of objects without any; the collector would
-    walk through all of them, again and again, for a sixth of the time.
+    Reading a run of thousands of nodes makes millions of objects without reference cycles. The
+    collector takes a sixth of the time for them.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -33,11 +33,11 @@ def gc_paused() -> Iterator[None]:
 
 
 def parallel_map(
-    work: Callable[[Task], Made], tasks: Iterable[Task], *, large: bool
-) -> Iterator[Made]:
-    """Yield what `work` makes of each task, in order; if it is `large`, on all processors.
+    work: Callable[[Task], Output], tasks: Iterable[Task], *, large: bool
+) -> Iterator[Output]:
+    """Yield `work(task)` for each task, in order. It uses all processors if the work is `large`.
 
-    Workers are forked, so `work` need not be picklable; tasks and results must be.
+    Workers are forked, so `work` need not be picklable. Tasks and results must be picklable.
     """
     processors = len(os.sched_getaffinity(0))
     if not large or processors < 2:
@@ -45,7 +45,7 @@ def parallel_map(
         return
     global _WORK
     _WORK = work
-    gc.freeze()  # what is there by now is shared with the forks for as long as nobody walks it
+    gc.freeze()  # the collector of a worker would copy the pages that it shares with its parent
     try:
         with ProcessPoolExecutor(processors, get_context("fork"), initializer=gc.disable) as pool:
             yield from pool.map(_do, tasks)

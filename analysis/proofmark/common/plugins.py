@@ -1,13 +1,14 @@
-"""Plug-ins: classes of the kit, one module each, and classes that a site adds by entry points.
+"""Plug-ins: classes of the kit, and classes that a site adds through entry points.
 
-A module of the kit defines one plug-in, and its name is the plug-in's. A site's own plug-in is a
-class that an installed package names in its entry points (Python Packaging User Guide, "Entry
-points specification"); the kit is not changed.
+A module of the kit defines one plug-in. Its name is the name of the plug-in. A plug-in of a site is
+a class that an installed package lists in its entry points (Python Packaging User Guide, "Entry
+points specification").
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
@@ -15,6 +16,7 @@ from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.text import one_line
 
 Base = TypeVar("Base")
 
@@ -28,12 +30,14 @@ class Plugins(Generic[Base]):
         package: the package of the kit that contains them; also the group of the entry points.
         file: where a user names a plug-in, for messages.
         key: the key there.
+        renamed: new names of plug-ins by their old names.
     """
 
     base: type[Base]
     package: str
     file: str
     key: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind."""
@@ -43,19 +47,28 @@ class Plugins(Generic[Base]):
         """Return the class of the plug-in `name`.
 
         Raises:
-            BadInput: there is no such plug-in, or it is no concrete subclass of the base class.
+            BadInput: there is no plug-in `name`, its import fails, or it is not a concrete subclass
+                of the base class.
         """
         if name in self._modules():
             return self._of_module(name)
         points = self._entry_points()
         if name not in points:
-            hint = nearest(name, self.names())
-            raise bad_input(self.file, self.key, f"{name!r}{hint}", ", ".join(self.names()))
-        loaded = points[name].load()
-        if not (isinstance(loaded, type) and issubclass(loaded, self.base)) or isabstract(loaded):
-            found = f"{points[name].value}: no concrete subclass"
-            raise bad_input(self.file, self.key, found, f"a subclass of {self.base.__qualname__}")
-        return loaded
+            if name in self.renamed:
+                problem = f"{name!r}, an old name; its new name is {self.renamed[name]!r}"
+            else:
+                problem = f"{name!r}{nearest(name, self.names())}"
+            raise bad_input(self.file, self.key, problem, ", ".join(self.names()))
+        point, accepted = points[name], f"a concrete subclass of {self.base.__qualname__}"
+        try:
+            plugin = point.load()
+        except Exception as error:  # the code of a site: any error of its import is one of its name
+            problem = f"{point.value}: {type(error).__name__}: {one_line(str(error))}"
+            raise bad_input(self.file, self.key, problem, accepted) from error
+        if not (isinstance(plugin, type) and issubclass(plugin, self.base)) or isabstract(plugin):
+            problem = f"{point.value}: not a concrete subclass"
+            raise bad_input(self.file, self.key, problem, accepted)
+        return plugin
 
     def _modules(self) -> list[str]:
         folders = import_module(self.package).__path__

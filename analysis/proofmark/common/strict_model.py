@@ -1,4 +1,4 @@
-"""The base classes of all models: what they refuse in files, and keys that were renamed."""
+"""Base classes of all models. They refuse unknown keys and renamed keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 
 OLD_KEYS = {"old_keys": True}
-"""The context of a validation that accepts renamed keys: that of a run of an older format."""
+"""Context of a validation that accepts the old names of keys. Runs of format 1 are read with it."""
 
 
 class StrictModel(BaseModel):
@@ -18,9 +18,9 @@ class StrictModel(BaseModel):
 
 
 class RenamedKeys(StrictModel):
-    """A model some of whose keys had other names before.
+    """A model with keys that had other names in an earlier version.
 
-    An old name is refused, and the message names the new one. In the context `OLD_KEYS` it is read.
+    An old name is refused, and the error names the new one. The context `OLD_KEYS` accepts it.
     """
 
     RENAMED: ClassVar[Mapping[str, str]]
@@ -35,7 +35,7 @@ class RenamedKeys(StrictModel):
 
 
 def new_names(key: str) -> set[str]:
-    """Return the names that the key `key` has now in the models where it was renamed."""
+    """Return the new names of `key`, one for each model that renamed it."""
     return {each.RENAMED[key] for each in _renamed() if key in each.RENAMED}
 
 

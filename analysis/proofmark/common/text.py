@@ -1,10 +1,10 @@
-"""Texts for people: durations, sizes, and words of others in one line."""
+"""Formats durations and sizes, and makes external text printable."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """Return `seconds` as people say them: ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
+    """Return a duration in seconds as text: ``42 s``, ``3 min 05 s``, ``2 h 07 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -14,7 +14,7 @@ def duration(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """Return `count` bytes in binary units: ``512 B``, ``1.5 GiB``."""
+    """Return a number of bytes in binary units: ``512 B``, ``1.5 GiB``."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             break
@@ -23,5 +23,5 @@ def size(count: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the printable words of `text`, with one blank between them."""
+    """Return `text` in one line without control characters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

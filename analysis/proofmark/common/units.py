@@ -1,9 +1,8 @@
-"""The units that benchmarks print. A number changes unit by this table or not at all.
+"""The units that benchmarks print, and their conversion.
 
-A library of all physical units would know neither ``Mbytes/sec`` nor ``GUP/s``, and would take
-``MB`` for what it is elsewhere. Prefixes are decimal where the letter stands alone and binary with
-an i. The programs agree: STREAM, OSU (2009 on) and IMB (2018 on) count a MB as 10^6 bytes, IOR and
-fio say MiB and KiB where they mean them.
+Libraries of physical units contain neither ``Mbytes/sec`` nor ``GUP/s``. A prefix with an i is
+binary, other prefixes are decimal. The programs agree: STREAM, OSU (from 2009) and IMB (from 2018)
+count a MB as 10^6 bytes; IOR and fio print MiB and KiB for binary units.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ _SINGLE = {
 
 @lru_cache(maxsize=256)
 def measure(unit: str) -> tuple[str, float]:
-    """Return what `unit` counts, and how many of those it is.
+    """Return the base unit of `unit`, and the number of base units in it.
 
-    A unit that the table does not know counts itself: it equals only itself.
+    A unit that is not in the table is its own base unit.
     """
     if unit in _SINGLE:
         return _SINGLE[unit]
@@ -57,6 +56,6 @@ def measure(unit: str) -> tuple[str, float]:
 
 
 def factor(given: str, wanted: str) -> float | None:
-    """Return by what a number in `given` is multiplied to be one in `wanted`; None if it cannot."""
+    """Return the factor from the unit `given` to the unit `wanted`; None if no factor exists."""
     (counted, size), (other, other_size) = measure(given), measure(wanted)
     return size / other_size if counted == other else None

@@ -1,4 +1,4 @@
-"""YAML files into checked models, with the file and line of every mistake."""
+"""Reads YAML files into models. An error has the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def load(path: Path, model: type[Model], context: Any = None) -> Model:
-    """Read `path` as one `model`; `context` is that of its validation.
+    """Return the `model` in the file `path`; `context` is the context of the validation.
 
     Raises:
-        BadInput: the file is missing, is not YAML, repeats a key or breaks the model;
-            every mistake is named, with its line.
+        BadInput: the file is missing, is not YAML, has a key twice, or does not fit the model. It
+            contains every error with its line.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise bad_input(path, "", f"not YAML: {error}", "a YAML mapping") from None
     if not isinstance(node, yaml.MappingNode):
-        raise bad_input(path, "", "no mapping at the top", "a YAML mapping")
+        raise bad_input(path, "", "a file without a mapping at the top", "a YAML mapping")
     if repeated:
         raise BadInput(*repeated)
     try:
@@ -44,7 +44,7 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
 
 
 def repeated_keys(path: Path) -> list[InputError]:
-    """Find keys given twice in `path`, which Ansible only warns of."""
+    """Return the keys that `path` has twice. Ansible only warns of them."""
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError):
@@ -53,7 +53,7 @@ def repeated_keys(path: Path) -> list[InputError]:
 
 
 def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
-    """Find keys given twice: YAML would silently keep the last."""
+    """Return the keys that `node` has twice. YAML keeps the last one without a warning."""
     found: list[InputError] = []
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
@@ -90,9 +90,9 @@ def _mistake(
 
 
 def unknown_key(key: str, words: Sequence[str]) -> str:
-    """Return what is wrong with a key that is none of `words`: its new name, or the nearest."""
+    """Return the problem with a key that is not among `words`: its new name, or the nearest one."""
     if renamed := sorted(new_names(key).intersection(words)):
-        return f"a key that is called {renamed[0]} now"
+        return f"an old key; its new name is {renamed[0]}"
     return f"unknown key{nearest(key, words)}"
 
 
@@ -108,7 +108,7 @@ _ACCEPTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
 }
-"""pydantic's types of errors in the words of YAML; what is not here speaks for itself."""
+"""What is accepted, by pydantic's types of errors. Other types have a plain message already."""
 
 
 def _found(error: ErrorDetails) -> str:
@@ -119,13 +119,13 @@ def _found(error: ErrorDetails) -> str:
     if isinstance(given, dict) and given:
         keys = ", ".join(map(str, given))
         empty = all(value is None for value in given.values())
-        # Whoever forgets the quotes around {cores} writes a mapping.
+        # {cores} without quotes is a mapping in YAML.
         text = f"{{{keys}}} without quotes" if empty else f"a mapping of {keys}"
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
 def _merged(mistakes: Sequence[InputError]) -> list[InputError]:
-    """Make one mistake of those that tell, type by type, what one value should have been."""
+    """Merge the errors of one value. pydantic returns one error for each accepted type."""
     merged: dict[tuple[str, str, str], list[str]] = {}
     for mistake in mistakes:
         merged.setdefault((mistake.file, mistake.key, mistake.found), []).append(mistake.accepted)
@@ -135,9 +135,9 @@ def _merged(mistakes: Sequence[InputError]) -> list[InputError]:
 
 
 def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
-    """Return those of `parts` that stand in the file, and the 1-based line of the last one.
+    """Return the parts of `parts` that are in the file, and the line of the last one (from 1).
 
-    pydantic puts the names of a union's members among them.
+    pydantic adds the names of the members of a union to the parts.
     """
     found, line = [], node.start_mark.line
     for part in parts:
@@ -153,9 +153,9 @@ def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
 
 
 def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
-    """Return ``file:line`` of what `parts` lead to, and the dotted key of those that are there.
+    """Return ``file:line`` of the key `parts`, and the dotted key as far as the file has it.
 
-    Of several `files` that first one counts in which the first part stands; empty if in none.
+    The first of `files` that has the first part is used. Both texts are empty if no file has it.
     """
     for path in files:
         try:
@@ -170,23 +170,23 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
 
 
 def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
-    """Return the keys that `model` accepts beside the last part of `location` (pydantic's)."""
+    """Return the keys that `model` accepts at the place `location` of a pydantic error."""
     models = [model]
     for part in location[:-1]:
         named = [each for each in models if each.__name__ == part]  # the member of a union
         inner = [found for each in models for found in _models(_field(each, part))]
-        models = named or inner or models  # an index or a key of a mapping leaves them
+        models = named or inner or models  # an index or the key of a mapping keeps the models
     return [field.alias or name for name, field in models[0].model_fields.items()]
 
 
 def _field(model: type[BaseModel], key: Any) -> Any:
-    """Return the type of what stands under `key` in `model`, or None."""
+    """Return the type of the field `key` of `model`, or None."""
     names = {field.alias or name: field for name, field in model.model_fields.items()}
     return names[key].annotation if key in names else None
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models in a type, however they are wrapped."""
+    """Return the models in a type, also in lists, unions and annotations."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     inner = getattr(annotation, "__args__", ())

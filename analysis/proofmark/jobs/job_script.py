@@ -7,51 +7,56 @@ from pathlib import Path
 
 from proofmark.common.files import write_whole
 from proofmark.jobs.request import request_of
-from proofmark.jobs.step_script import (
-    GRACE_S,
-    SHELL,
-)
-from proofmark.machine.scheduler import Request
-from proofmark.machine.scheduler import scheduler as scheduler_called
+from proofmark.jobs.step_script import GRACE_S, SHELL
+from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
 
 
-def write_job(run: Path, job: Job, scheduler: str, queue: Queue, *, again: bool = False) -> Request:
+def write_job(
+    run: Path, job: Job, scheduler_name: str, queue: Queue, *, repeat: bool = False
+) -> Request:
     """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
 
-    A pair that has a node which `job` does not is not measured. With `again` it runs those that
-    have a result once more.
+    Args:
+        run: the folder of the run.
+        job: the job; a pair is not measured if one of its nodes is not in the job.
+        scheduler_name: name of the scheduler.
+        queue: the settings of the queue.
+        repeat: whether to run steps again that have a result.
+
+    Returns:
+        The request of the job to the scheduler.
     """
     script = RunFiles(run).job(job.id).script
     script.parent.mkdir(parents=True, exist_ok=True)
-    asked = request_of(run, job, queue)
-    chosen = scheduler_called(scheduler)
+    request = request_of(run, job, queue)
+    chosen = scheduler(scheduler_name)
     head = [
         "#!/bin/sh",
-        *chosen.header(asked),
+        *chosen.header(request),
         f"RUN={shlex.quote(str(run.resolve()))}",
         f"JOB={job.id}",
         f"NODES={len(job.nodes)}",
-        f"AGAIN={'yes' if again else ''}",
-        f"WITHOUT={','.join(_absent(job)) if not again else ''}",
-        *(chosen.fan_out(asked) if len(job.nodes) > 1 else ()),
+        f"AGAIN={'yes' if repeat else ''}",
+        f"WITHOUT={','.join(_absent(job)) if not repeat else ''}",
+        *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),
         "STEPS='",
         *(step.id + _seconds_on_all(step) for step in job.steps),
         "'",
         "",
     ]
     write_whole(script, "\n".join(head) + (SHELL / "job.sh").read_text())
-    return asked
+    return request
 
 
 def _absent(job: Job) -> list[str]:
-    """Return the nodes that pairs of `job` are planned for and that it has not."""
+    """Return the planned nodes of the pairs of `job` that are not in the job."""
     planned = {node for step in job.steps if step.scope == "each-pair" for node in step.nodes}
     return sorted(planned - set(job.nodes))
 
 
 def _seconds_on_all(step: Step) -> str:
-    """Return how long a step may take that all nodes of the job run, behind a colon."""
+    """Return a colon and the time limit in seconds of a per-node step; else an empty string."""
     return "" if step.scope == "job" else f":{step.timeout + step.stagger + GRACE_S}"

@@ -1,19 +1,18 @@
-"""A launcher: how the CPUs of each rank are written for the program that starts the ranks."""
+"""The base class of launchers: they write the commands that start ranks on their CPUs."""
 
 from __future__ import annotations
 
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, LaunchSettings
-
-CpuList = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -22,16 +21,16 @@ class Launch:
 
     Attributes:
         program: absolute path of the program.
-        arguments: its arguments.
-        environment: variables of the package, the variant and the case, in that order.
-        hosts: the nodes, one name each.
-        cpus: per rank its node's index in `hosts` and its ordered CPUs (operating system numbers,
-            one per thread); empty where the program places its own processes.
-        prefix: where the package's MPI lives.
-        membind: the NUMA nodes that memory may come from; any, if empty.
-        mpi: the family of its MPI (``intel``, ``mpich``, ``mvapich``, ``openmpi``); may be empty.
-        settings: how the site launches ranks.
-        concurrent: whether other copies of it run on the same nodes at the same time.
+        arguments: the arguments of the program.
+        environment: the variables of the package, the variant and the case, in that order.
+        hosts: the name of each node.
+        cpus: the CPUs of each rank, on a node of `hosts`; empty if the program binds its own
+            processes.
+        prefix: the folder of the MPI of the package.
+        membind: the NUMA domains that memory must come from; empty: any.
+        mpi: the family of the MPI (``intel``, ``mpich``, ``mvapich``, ``openmpi``); may be empty.
+        settings: the launch settings of the site.
+        concurrent: whether other copies of the program run on the same nodes at the same time.
         one_machine: whether the hosts are virtual nodes of one machine and share its CPUs.
     """
 
@@ -39,7 +38,7 @@ class Launch:
     arguments: Sequence[str]
     environment: Mapping[str, str]
     hosts: Sequence[str]
-    cpus: Sequence[tuple[int, CpuList]]
+    cpus: Sequence[RankCpus]
     prefix: str
     membind: Sequence[int] = ()
     mpi: str = ""
@@ -48,23 +47,23 @@ class Launch:
     one_machine: bool = False
 
     @cached_property
-    def by_host(self) -> list[tuple[str, list[CpuList]]]:
+    def by_host(self) -> list[tuple[str, list[tuple[int, ...]]]]:
         """The hosts in the order of the ranks, each with the CPUs of its ranks."""
-        parts = groupby(self.cpus, lambda rank: rank[0])
-        return [(self.hosts[node], [cpus for _, cpus in ranks]) for node, ranks in parts]
+        parts = groupby(self.cpus, lambda rank: rank.node)
+        return [(self.hosts[node], [rank.cpus for rank in ranks]) for node, ranks in parts]
 
     @property
     def shared(self) -> bool:
         """Whether a CPU of a node has more than one rank or thread."""
-        seats = [(node, cpu) for node, cpus in self.cpus for cpu in cpus]
-        return len(set(seats)) < len(seats)
+        cpus = [(rank.node, cpu) for rank in self.cpus for cpu in rank.cpus]
+        return len(set(cpus)) < len(cpus)
 
     @cached_property
-    def local(self) -> list[CpuList]:
-        """The CPUs of a node's first, second, … rank, where all nodes agree on them; else none.
+    def local(self) -> list[tuple[int, ...]]:
+        """The CPUs of the first, second, … rank of a node, if they are the same on all nodes.
 
-        Most launchers take one such list for all the nodes. It is empty, too, where the site
-        wants the wrapper to bind.
+        Most launchers take one such list for all nodes. It is empty if the nodes differ, and if the
+        site has ``binding: wrapper``.
         """
         if self.settings.binding == "wrapper" or not self.cpus:
             return []
@@ -73,16 +72,16 @@ class Launch:
         return longest if all(ranks == longest[: len(ranks)] for ranks in lists) else []
 
     def exports(self, extra: Mapping[str, str] | None = None) -> list[str]:
-        """Return the ``export`` lines of `extra`, then of the environment, which may override."""
+        """Return the ``export`` lines of `extra` and the environment; it overrides `extra`."""
         variables = {**(extra or {}), **self.environment}
         return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
 
-    def patient(self) -> dict[str, str]:
-        """Return what keeps ranks from spinning while another waits for their CPU.
+    def yielding(self) -> dict[str, str]:
+        """Return the variables that make waiting ranks yield their CPU, if ranks share CPUs.
 
-        Spinning turns microseconds into time slices, and IMB into its own time-outs.
+        Without them a waiting rank spins for its whole time slice, and IMB exceeds its time limits.
         """
-        used = [cpu for _, cpus in self.cpus for cpu in cpus]
+        used = [cpu for rank in self.cpus for cpu in rank.cpus]
         if not (self.shared or (self.one_machine and len(set(used)) < len(used))):
             return {}
         return {
@@ -92,7 +91,7 @@ class Launch:
         }.get(self.mpi, {})
 
     def unpinned(self) -> dict[str, str]:
-        """Return what keeps the MPI from moving ranks that somebody else has bound."""
+        """Return the variables that keep the MPI from changing the binding of its ranks."""
         return {
             "intel": {"I_MPI_PIN": "0"},
             "mvapich": {"MV2_ENABLE_AFFINITY": "0"},
@@ -100,41 +99,41 @@ class Launch:
         }.get(self.mpi, {})
 
     def ranked(self, *, bind: bool) -> str:
-        """Return the program behind the wrapper that notes where each rank is.
+        """Return the command of one rank: the program after the wrapper that reports its binding.
 
-        With `bind` the wrapper first binds the rank to its own seat.
+        With `bind` the wrapper first binds the rank to its CPUs.
         """
-        bound = f"numactl --membind={','.join(map(str, self.membind))} " if self.membind else ""
-        how = "--bind" if bind else "--rank"
-        return f'{bound}sh "$HERE/run.sh" {how} {shlex.join([self.program, *self.arguments])}'
+        numactl = f"numactl --membind={','.join(map(str, self.membind))} " if self.membind else ""
+        option = "--bind" if bind else "--rank"
+        return f'{numactl}sh "$HERE/run.sh" {option} {shlex.join([self.program, *self.arguments])}'
 
     def hostfile(self, lines: Sequence[str]) -> str:
         """Return the sh lines that write `lines` into ``hostfile``, beside the output."""
         return "cat >hostfile <<'END'\n" + "".join(f"{line}\n" for line in lines) + "END"
 
 
-def mask(cpus: CpuList) -> str:
-    """Return `cpus` as a hexadecimal mask. Intel MPI and Slurm read it as one only with 0x."""
+def mask(cpus: Iterable[int]) -> str:
+    """Return `cpus` as a hexadecimal mask with 0x: Intel MPI and Slurm require the prefix."""
     return f"0x{sum(1 << cpu for cpu in set(cpus)):x}"
 
 
 class Launcher(ABC):
-    """A launcher: it starts the ranks of a program, each on its CPUs.
+    """Starts the ranks of a program, each on its CPUs.
 
     Attributes:
-        starts_children: whether the ranks on the launcher's node are its child processes; False if
-            a daemon starts them.
+        starts_children: whether the ranks on the node of the launcher are its child processes;
+            False if a daemon starts them.
     """
 
     starts_children: ClassVar[bool] = True
 
     @abstractmethod
     def lines(self, launch: Launch) -> list[str]:
-        """Return the lines of POSIX sh that start `launch`; the last one ends with ``exec``."""
+        """Return the lines of POSIX sh that start `launch`; the last one is an ``exec`` command."""
 
 
 LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher")
-"""All launchers; a site's own are entry points of this group."""
+"""All launchers; those of a site are entry points of this group."""
 
 
 def launcher(name: str) -> Launcher:

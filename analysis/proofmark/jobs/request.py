@@ -1,4 +1,4 @@
-"""What a job requests of its scheduler."""
+"""Makes the request of a job to its scheduler."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from proofmark.site.execution import Queue
 
 
 def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
-    """Return what `job` asks for.
+    """Return the request of `job`.
 
-    Its time is twice what its steps should take, and never less than its longest step may: what
-    does not fit runs in the next attempt.
+    Its time limit is twice the expected time of its steps, and at least the time limit of its
+    longest step. Steps that do not finish within it run in the next attempt.
+
+    Args:
+        job: the job.
+        name: its name in the queue.
+        log: the file for its messages.
+        queue: the settings of the queue.
     """
     seconds = sum(2 * step.seconds + 30 for step in job.steps)
     longest = max(step.timeout + step.stagger for step in job.steps)
-    wanted = 600 + max(int(seconds), longest)
+    limit = 600 + max(int(seconds), longest)
     return Request(
         name=name,
         nodes=job.nodes,
-        seconds=min(wanted, queue.max_walltime_s or wanted),
+        seconds=min(limit, queue.max_walltime_s or limit),
         log=log,
         queue=queue,
         independent=all(step.scope != "job" for step in job.steps),
@@ -31,7 +37,9 @@ def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
 
 
 def request_of(run: Path, job: Job, queue: Queue) -> Request:
-    """Return what `job` of the run in the folder `run` asks the scheduler for."""
+    """Return the request of `job` of the run in the folder `run`."""
     digest = hashlib.sha256(str(run.resolve()).encode()).hexdigest()
-    name = f"p{digest[:6]}-{job.id}"  # as long a name as old PBS takes
+    name = (
+        f"p{digest[:6]}-{job.id}"  # 15 characters, the longest name of a job in old versions of PBS
+    )
     return request(job, name, RunFiles(run.resolve()).job(job.id).messages, queue)

@@ -1,4 +1,4 @@
-"""Writes the folders of a run's steps and jobs, once the programs are there."""
+"""Writes the scripts and inputs of all steps and jobs of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from pathlib import Path
 
 from proofmark.common.files import write_whole
 from proofmark.jobs.job_script import write_job
-from proofmark.jobs.step_script import (
-    FOLDER,
-    SHELL,
-    each_script,
-    processor_needs,
-    step_script,
-)
+from proofmark.jobs.step_script import FOLDER, SHELL, each_script, processor_needs, step_script
 from proofmark.plan.plan import SCRATCH, Plan
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
@@ -34,37 +28,46 @@ def write_scripts(
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
 ) -> None:
-    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``; what is there stays as it is.
+    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``.
 
-    A step that was already written is left alone: its output belongs to exactly that command.
-    `file_systems` are scratch folders by name, for steps that ask for another than `scratch`;
-    `launch_settings` is what the site says about starting ranks; `host_cpus` is for virtual nodes.
+    The script of a step is written once: its output belongs to exactly this command.
+
+    Args:
+        run: the folder of the run.
+        plan: the plan.
+        software: the programs.
+        scratch: the scratch folder of the partition.
+        scheduler: name of the scheduler.
+        file_systems: scratch folders by name, for steps on another file system.
+        queue: the settings of the queue.
+        launch_settings: how the site launches ranks.
+        host_cpus: the CPUs of the machine below virtual nodes.
 
     Raises:
-        BadInput: a package or program of the plan was not provided.
+        BadInput: a package or program of the plan is missing.
     """
     run_files = RunFiles(run)
     write_whole(run_files.probe_script, PROBE.read_text())
     write_whole(run_files.processor_check, (SHELL / "fit.awk").read_text())
     groups = plan.needed()
     for step in (step for group in groups for job in group.jobs for step in job.steps):
-        own_files = run_files.step(step.id)
-        folder = own_files.folder
-        if own_files.script.exists():
+        step_files = run_files.step(step.id)
+        folder = step_files.folder
+        if step_files.script.exists():
             continue
         base = (file_systems or {}).get(step.file_system, scratch)
-        own = f"/{FOLDER}" if step.scope != "job" else ""
-        own_scratch = f"{base / run.name / step.id}{own}"
-        text = step_script(step, software, own_scratch, launch_settings, host_cpus)
+        instance = f"/{FOLDER}" if step.scope != "job" else ""
+        step_scratch = f"{base / run.name / step.id}{instance}"
+        text = step_script(step, software, step_scratch, launch_settings, host_cpus)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
-            (folder / name).write_text(content.replace(SCRATCH, own_scratch))
+            (folder / name).write_text(content.replace(SCRATCH, step_scratch))
         if step.scope != "job":
             lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
-            own_files.instances.write_text("".join(lines))
-            write_whole(own_files.node_script, text)
+            step_files.instances.write_text("".join(lines))
+            write_whole(step_files.node_script, text)
             text = each_script(step)
-        write_whole(own_files.script, text)
+        write_whole(step_files.script, text)
     for group in groups:
         for job in group.jobs:
             needs = run_files.job(job.id).needs

@@ -1,4 +1,4 @@
-"""The script of a step: it starts the program by its launcher, and records how it ran."""
+"""The script of a step: it starts the program with its launcher, and records the execution."""
 
 from __future__ import annotations
 
@@ -9,56 +9,57 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.jobs.launcher import CpuList, Launch, Launcher, launcher
+from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
-from proofmark.software.target import needs
+from proofmark.software.target import target_requirements
 
 SHELL = files("proofmark.jobs") / "shell"
 
 
 GRACE_S = 60
-"""How much longer than on one node a step may take on many, before the job stops waiting."""
+"""The seconds that a job waits for a per-node step after the time limit of one node."""
 
 
 NODE = "@NODE@"
-"""In the script of a step that nodes measure by themselves: each node puts its own name in."""
+"""Placeholder in the script of a per-node step: the name of the node."""
 
 
 PEER = "@PEER@"
-"""Likewise for the other node of a pair."""
+"""Placeholder in the script of a per-node step: the name of the other node of a pair."""
 
 
 FOLDER = "@FOLDER@"
-"""Likewise for the folder of the node's output."""
+"""Placeholder in the script of a per-node step: the folder of the output of the node."""
 
 
 def repeated_commands(plan: Plan, software: Software) -> dict[str, str]:
-    """Return the steps whose command another step of the same job has, each with the reason.
+    """Return the steps that repeat the command of another step of their job, with the reason.
 
-    Two choices of a variant may stand for the same environment: where a BLAS already takes the
-    right kernel, "right" is "as-installed".
+    Two choices of a variant may have the same environment: if a BLAS selects the right kernel by
+    default, "right" is the same as "as-installed".
     """
     firsts: dict[tuple[str, ...], Step] = {}
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for group in plan.groups:
         for job in group.jobs:
             for step in (step for step in job.steps if step.variants):
                 first = firsts.setdefault((job.id, *_command(step, software)), step)
                 if first is not step:
-                    found[step.id] = f"runs the command of {first.id}: " + ", ".join(
+                    reasons[step.id] = f"runs the command of {first.id}: " + ", ".join(
                         f"{variant} {choice} is {first.variants[variant]}"
                         for variant, choice in step.variants.items()
                         if choice != first.variants[variant]
                     )
-    return found
+    return reasons
 
 
 def _command(step: Step, software: Software) -> tuple[str, str]:
-    """Return the step without its number and its variants, and the environment of these."""
+    """Return the step without its id and its variants, and the environment of its variants."""
     parameters = {
         name: value for name, value in step.parameters.items() if name not in step.variants
     }
@@ -68,7 +69,7 @@ def _command(step: Step, software: Software) -> tuple[str, str]:
 
 
 def each_script(step: Step) -> str:
-    """Return the ``run.sh`` of a step that nodes measure by themselves: it makes theirs."""
+    """Return the ``run.sh`` of a per-node step: it creates and runs the script of each node."""
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
@@ -88,8 +89,15 @@ def step_script(
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
+    Args:
+        step: the step.
+        software: the programs.
+        scratch: the scratch folder of the step.
+        launch_settings: how the site launches ranks.
+        host_cpus: the CPUs of the machine below virtual nodes.
+
     Raises:
-        BadInput: as `write_steps`.
+        BadInput: a package or program of the step is missing.
     """
     package = _package(step, software)
     texts = [*step.arguments, *step.environment.values(), *step.inputs.values()]
@@ -116,51 +124,56 @@ def step_script(
     chosen = launcher(_launcher(step, package, launch_settings))
     children = "yes" if len(launch.by_host) < 2 and chosen.starts_children else ""
     lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
-    made = "" if step.output in ("stdout", "stderr") else step.output
+    output_file = "" if step.output in ("stdout", "stderr") else step.output
     name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
         f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
-        f"CHILDREN={children} # are the program's processes children of the launcher?",
+        f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
         f"SCRATCH={shlex.quote(folder)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
-        f"MADE={shlex.quote(made)}",
+        f"MADE={shlex.quote(output_file)}",
         "launch() {",
         *lines,
         "}",
-        *_seats([rank for _, rank in cpus], host_cpus),
+        *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
     return "\n".join(head) + (SHELL / "step.sh").read_text()
 
 
-def _seats(ranks: Sequence[CpuList], host_cpus: HostCpuMap | None) -> list[str]:
-    """Return the sh function that knows the CPUs of each rank, in the order of its threads.
+def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:
+    """Return the sh function that sets CPUS to the CPUs of a rank, in the order of its threads.
 
-    Like nodes follow each other, so the number of a rank on its node is often enough.
+    If the binding is the same on all nodes, the number of a rank on its node is enough.
     """
-    seats = [tuple(cpus) for cpus in ranks]
-    count = len(seats)
-    period = next((n for n in range(1, count) if count % n == 0 and _repeats(seats, n)), count)
+    cpus_of_ranks = [rank.cpus for rank in ranks]
+    count = len(cpus_of_ranks)
+    period = next(
+        (n for n in range(1, count) if count % n == 0 and _repeats(cpus_of_ranks, n)), count
+    )
     by_cpus: dict[tuple[int, ...], list[str]] = {}
-    for rank, cpus in enumerate(seats[:period]):
-        by_cpus.setdefault(cpus, []).append(str(rank))
-    told = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
+    for number, cpus in enumerate(cpus_of_ranks[:period]):
+        by_cpus.setdefault(cpus, []).append(str(number))
+    comment = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
     return [
-        *told,
-        "seat() { # the CPUs of a rank",
+        *comment,
+        "rank_cpus() { # rank_cpus RANK: sets CPUS",
         f"case $(($1 % {period or 1})) in",
-        *(f"{'|'.join(own)}) CPUS={','.join(map(str, cpus))} ;;" for cpus, own in by_cpus.items()),
+        *(
+            f"{'|'.join(numbers)}) CPUS={','.join(map(str, cpus))} ;;"
+            for cpus, numbers in by_cpus.items()
+        ),
         "*) CPUS= ;;",
         "esac",
         "}",
     ]
 
 
-def _repeats(seats: Sequence[CpuList], period: int) -> bool:
-    return seats[period:] == seats[:-period]
+def _repeats(cpus_of_ranks: Sequence[tuple[int, ...]], period: int) -> bool:
+    return cpus_of_ranks[period:] == cpus_of_ranks[:-period]
 
 
 def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> str:
@@ -168,21 +181,21 @@ def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> 
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
-    """Return the lines that start every copy at once and then print their outputs in order.
+    """Return the lines that start all copies at once and then print their outputs in order.
 
-    Each copy has a folder of its own. The copy's number is inserted after the first comment line,
+    Each copy has its own folder. The number of the copy is inserted after the first comment line,
     because the reader resets its context there.
     """
     copies, lines = step.copies, []
     for copy in range(copies):
-        own = replace(launch, cpus=launch.cpus[copy::copies])
+        one_copy = replace(launch, cpus=launch.cpus[copy::copies])
         lines += [
             "(",
             "read -r start _ </proc/uptime",
             "(",
             f"mkdir -p copy-{copy + 1} && cd copy-{copy + 1} || exit 74",
             f"export FIRST_RANK={copy} RANK_STRIDE={copies}",
-            *chosen.lines(own),
+            *chosen.lines(one_copy),
             ")",
             "code=$?",
             "read -r end _ </proc/uptime",
@@ -193,7 +206,7 @@ def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
             f"COPY_{copy + 1}=$!",
         ]
     numbers = range(1, copies + 1)
-    after_first_comment = "'1; /^#/ && !told++ { print copy }'"
+    after_first_comment = "'1; /^#/ && !printed++ { print copy }'"
     return [
         *lines,
         "FAILED=0",
@@ -209,13 +222,13 @@ def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:
 
 
 def processor_needs(job: Job, software: Software) -> str:
-    """Return what the processors of `job`'s nodes must have: a line for each target of a program.
+    """Return the requirements of the programs of `job` for processors: one line for each target.
 
     Raises:
-        BadInput: a package was built for a target that archspec does not know.
+        BadInput: archspec has no target of this name.
     """
     targets = {_package(step, software).target for step in job.steps} - {""}
-    return "".join(f"{needs(target).line()}\n" for target in sorted(targets))
+    return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
 
 
 def _describe(step: Step) -> str:
@@ -247,10 +260,10 @@ def _program(step: Step, package: Package) -> Program:
 
 
 def _environment(step: Step, package: Package) -> dict[str, str]:
-    """Merge what the package, the chosen variants and the case ask for; the case has the last word.
+    """Return the variables of the package, the variants and the case, which overrides both.
 
     Raises:
-        BadInput: the package knows no such variant.
+        BadInput: the package has no such variant.
     """
     merged = dict(package.environment)
     for variant, choice in step.variants.items():

@@ -1,4 +1,4 @@
-"""The jobs of a run in the queue: submitted, watched and given up, each wait with a bound."""
+"""Submits and monitors the jobs of a run; every wait has a limit."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 
 _SETTLE_S = 60.0
-"""A shared file system may show a node's last files that much later."""
+"""The delay after which the last files of a node are visible on a shared file system, at most."""
 _CANCEL_S = 60.0
-_REQUEUES = 3
-_STOPPED = 143  # exit code of a job's script that a signal stopped in order
+"""The longest wait for the end of cancelled jobs."""
+_MAX_REQUEUES = 3
+_EXIT_CODE_STOPPED = 143
+"""The exit code of a job script that a signal stopped."""
 
 
 @dataclass
@@ -32,329 +34,352 @@ class ActiveJob:
     """A job that is, or may be, in the queue.
 
     Attributes:
-        left: steps without a result when it was submitted.
-        found: it was there before this process, which has not asked about it yet.
-        since: when its state began.
-        stuck: when it began to be stuck.
+        job: the job of the plan, or a part of it.
+        folder: its folder in the run.
+        request: its request to the scheduler.
+        submission: its entry in ``ticket.json``.
+        steps_left: number of steps without a result when it was submitted.
+        resumed: whether an earlier process submitted it, and its state was not queried yet.
+        status: its last reported status.
+        state_since: when this state began, by the monotonic clock.
+        stuck_since: when it became stuck (`State.stuck`); None if it is not.
+        requeues: how often it went from running back to waiting.
     """
 
     job: Job
     folder: JobFolder
     request: Request
-    ticket: Submission
-    left: int
-    found: bool
-    report: JobStatus
-    since: float
-    stuck: float | None = None
+    submission: Submission
+    steps_left: int
+    resumed: bool
+    status: JobStatus
+    state_since: float
+    stuck_since: float | None = None
     requeues: int = 0
 
 
 class JobMonitor:
-    """All unfinished jobs of one mode; `turn` does what can be done now.
+    """Submits and monitors all unfinished jobs of one mode; `poll` is called until it is done.
 
     Args:
-        run: of the jobs.
-        jobs: of the plan, or a part of such a job: fewer nodes or steps.
-        name: of the scheduler.
-        queue: how jobs are put into it.
-        say: gets a line when something befalls a job.
-        without: by job, the nodes that it is planned for and may not have, and why.
-        again: the steps have results; they are run once more.
+        run: the run of the jobs.
+        jobs: jobs of the plan, or parts of them: fewer nodes or steps.
+        scheduler_name: name of the scheduler.
+        queue: the settings of the queue.
+        say: called with one line for each change of a job that the user must know.
+        excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
+        repeat: whether to run steps again that have a result.
     """
 
     def __init__(
         self,
         run: Run,
         jobs: Iterable[Job],
-        name: str,
+        scheduler_name: str,
         queue: Queue,
         say: Callable[[str], None],
         *,
-        without: Mapping[str, str] | None = None,
-        again: bool = False,
+        excluded_nodes: Mapping[str, str] | None = None,
+        repeat: bool = False,
     ) -> None:
-        self._run, self._name, self._queue, self._say = run, name, queue, say
-        self._without, self._again = without or {}, again
-        self._scheduler = scheduler(name)
+        self._run, self._scheduler_name, self._queue, self._say = run, scheduler_name, queue, say
+        self._excluded_nodes, self._repeat = excluded_nodes or {}, repeat
+        self._scheduler = scheduler(scheduler_name)
         self._pending: list[Job] = []
-        self._live: list[ActiveJob] = []
+        self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
         self._changed = time.monotonic()
         for job in jobs:
-            ticket = JobFolder(run, job).ticket()
-            if ticket and ticket.scheduler == name:
-                self._live.append(self._watch(job, ticket, found=True))
+            submission = JobFolder(run, job).submission()
+            if submission and submission.scheduler == scheduler_name:
+                self._active.append(self._active_job(job, submission, resumed=True))
             else:
                 self._pending.append(job)
 
     @property
     def pause(self) -> float:
-        """Seconds until the next turn: a twentieth of how long nothing has happened."""
+        """Seconds until the next poll: a twentieth of the time since the last change."""
         quiet = time.monotonic() - self._changed
         return min(self._scheduler.poll_s, max(0.2, quiet / 20))
 
     @property
     def line(self) -> str:
-        """What the jobs do, in few words; nothing where one runs and none waits."""
+        """The number of jobs in each state as text; empty if all jobs run."""
         states: dict[str, int] = {}
-        for live in self._live:
-            words = (
-                status_text(live.report) if live.report.state is not State.RUNNING else "running"
-            )
-            states[words] = states.get(words, 0) + 1
+        for active in self._active:
+            running = active.status.state is State.RUNNING
+            text = "running" if running else status_text(active.status)
+            states[text] = states.get(text, 0) + 1
         if set(states) <= {"running"} and not self._pending:
             return ""
-        parts = [f"{number} {words}" for words, number in states.items()]
+        parts = [f"{number} {text}" for text, number in states.items()]
         parts += [f"{len(self._pending)} to submit"] if self._pending else []
         return f"jobs: {', '.join(parts)}"
 
     def poll(self) -> bool:
-        """Submit what may be submitted, ask once for all; return whether anything is left.
+        """Submit pending jobs, query the state of all active jobs; return whether a job is left.
 
         Raises:
-            BadInput: a job's script failed; no other is left in the queue.
+            BadInput: the script of a job failed, and no other job is in the queue.
         """
         if not self._failed:
             self._submit()
-        self._ask()
-        if self._failed and not self._live:
+        self._query()
+        if self._failed and not self._active:
             raise self._failure(*self._failed)
-        return bool(self._live or (self._pending and not self._failed))
+        return bool(self._active or (self._pending and not self._failed))
 
     def cancel(self, why: str) -> None:
-        """Cancel all jobs, and wait a little until they are gone."""
-        for live in self._live:
-            live.ticket = replace(live.ticket, stopping=True)
-            with suppress(BadInput):  # a full disk, which may be why: no job may stay for that
-                live.folder.save(live.ticket)
+        """Cancel all jobs, and wait up to a minute for their end."""
+        for active in self._active:
+            active.submission = replace(active.submission, stopping=True)
+            with suppress(BadInput):  # a full disk must not prevent the cancellation
+                active.folder.save(active.submission)
         end = time.monotonic() + _CANCEL_S
         try:
-            if ids := [live.ticket.id for live in self._live if live.ticket.id]:
+            if ids := [active.submission.id for active in self._active if active.submission.id]:
                 self._scheduler.cancel(ids)
-            while self._live and time.monotonic() < end:
-                known = self._scheduler.states([live.ticket.id for live in self._live])
-                for live in list(self._live):
-                    report = known.get(live.ticket.id)
-                    if report is None or report.state.final or report.state is State.ENDED_UNKNOWN:
-                        live.folder.append_event(
-                            live.ticket, JobStatus(State.CANCELLED, why), over=True
+            while self._active and time.monotonic() < end:
+                statuses = self._scheduler.states([active.submission.id for active in self._active])
+                for active in list(self._active):
+                    status = statuses.get(active.submission.id)
+                    if status is None or status.state.final or status.state is State.ENDED_UNKNOWN:
+                        active.folder.append_event(
+                            active.submission, JobStatus(State.CANCELLED, why), over=True
                         )
-                        self._live.remove(live)
-                if self._live:
+                        self._active.remove(active)
+                if self._active:
                     time.sleep(0.2)
         except (SchedulerUnavailable, SchedulerError) as error:
-            self._say(f"not cancelled, their tickets stay: {error}")
+            self._say(f"jobs not cancelled, their ticket.json is kept: {error}")
 
     # --- submitting ---------------------------------------------------------------------------
 
     def _submit(self) -> None:
-        room = self._queue.max_jobs - len(self._live)
+        room = self._queue.max_jobs - len(self._active)
         if room <= 0 or not self._pending:
             return
-        nodes = self._nodes()
-        for job in sorted(self._pending, key=lambda job: _rank(job, nodes)):
-            if room > 0 and self._apart(job):
+        nodes = self._node_states()
+        for job in sorted(self._pending, key=lambda job: _order(job, nodes)):
+            if room > 0 and self._is_independent(job):
                 room -= 1
                 self._pending.remove(job)
                 self._submit_one(job, nodes)
 
-    def _nodes(self) -> Mapping[str, str]:
-        wanted = dict.fromkeys(node for job in self._pending for node in job.nodes)
+    def _node_states(self) -> Mapping[str, str]:
+        names = dict.fromkeys(node for job in self._pending for node in job.nodes)
         try:
-            return self._scheduler.nodes(list(wanted))
+            return self._scheduler.nodes(list(names))
         except (SchedulerUnavailable, SchedulerError):
             return {}
 
-    def _apart(self, job: Job) -> bool:
-        """Return whether `job` cannot disturb one that is submitted already."""
+    def _is_independent(self, job: Job) -> bool:
+        """Return whether `job` cannot disturb an active job."""
         if self._queue.exclusive and self._scheduler.isolates_jobs:
             return True
-        return not any(set(job.nodes) & set(live.job.nodes) for live in self._live)
+        return not any(set(job.nodes) & set(active.job.nodes) for active in self._active)
 
     def _submit_one(self, job: Job, nodes: Mapping[str, str]) -> None:
-        folder, given = JobFolder(self._run, job), job
-        without = [self._without[job.id]] if job.id in self._without else []
+        folder, submitted_job = JobFolder(self._run, job), job
+        excluded = [self._excluded_nodes[job.id]] if job.id in self._excluded_nodes else []
         if len(job.nodes) > 1 and all(step.scope != "job" for step in job.steps):
-            # Not to wait for ever for a node that is down: it is a hole in the coverage.
-            there = [node for node in job.nodes if not nodes.get(node, "").startswith("down")]
-            lost = {node: nodes[node] for node in job.nodes if node not in there}
-            if there and lost:
-                given = job.model_copy(update={"nodes": there})
-                without.append(f"{folded(lost)}: {'; '.join(dict.fromkeys(lost.values()))}")
-                self._say(f"job {job.id}: without {without[-1]}")
-        asked = write_job(self._run.folder, given, self._name, self._queue, again=self._again)
-        ticket = folder.create(self._name, asked.name)
-        live = self._watch(job, ticket, found=False)
-        live.request = asked
-        told_of = JobStatus(State.WAITING, "to be submitted")
-        folder.append_event(ticket, told_of, without="; ".join(without))
-        self._live.append(live)
-        self._submit_or_find(live)
+            # The job does not wait for a node that is down; the coverage lists the node as missing.
+            down = {node: nodes[node] for node in job.nodes if _is_down(nodes.get(node, ""))}
+            if 0 < len(down) < len(job.nodes):
+                available = [node for node in job.nodes if node not in down]
+                submitted_job = job.model_copy(update={"nodes": available})
+                excluded.append(f"{folded(down)}: {'; '.join(dict.fromkeys(down.values()))}")
+                self._say(f"job {job.id}: without {excluded[-1]}")
+        request = write_job(
+            self._run.folder, submitted_job, self._scheduler_name, self._queue, repeat=self._repeat
+        )
+        submission = folder.create(self._scheduler_name, request.name)
+        active = self._active_job(job, submission, resumed=False)
+        active.request = request
+        waiting = JobStatus(State.WAITING, "to be submitted")
+        folder.append_event(submission, waiting, without="; ".join(excluded))
+        self._active.append(active)
+        self._submit_or_find(active)
 
-    def _submit_or_find(self, live: ActiveJob) -> None:
-        """Submit a job whose ticket has no id yet, unless an earlier try came through."""
+    def _submit_or_find(self, active: ActiveJob) -> None:
+        """Submit a job without an id, unless an earlier attempt to submit it succeeded."""
         try:
-            job = self._scheduler.find(live.ticket.name)
-            job = job or self._scheduler.submit(live.folder.script, live.request)
+            job_id = self._scheduler.find(active.submission.name)
+            job_id = job_id or self._scheduler.submit(active.folder.script, active.request)
         except SchedulerUnavailable as error:
-            self._note(live, JobStatus(State.UNREACHABLE, str(error)))
+            self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         except SchedulerError as error:
-            self._finish(live, JobStatus(State.REFUSED, str(error)))
+            self._finish(active, JobStatus(State.REFUSED, str(error)))
         else:
-            self._submitted(live, job)
-            self._note(live, JobStatus(State.WAITING))
+            self._store_id(active, job_id)
+            self._update(active, JobStatus(State.WAITING))
 
-    def _submitted(self, live: ActiveJob, job: str) -> None:
-        """Note the job's id; it is known here also where the disk has no room for it."""
-        live.ticket = replace(live.ticket, id=job)
-        live.folder.save(live.ticket)
+    def _store_id(self, active: ActiveJob, job_id: str) -> None:
+        """Store the id of a job, first in memory: the disk may be full."""
+        active.submission = replace(active.submission, id=job_id)
+        active.folder.save(active.submission)
 
-    def _watch(self, job: Job, ticket: Submission, *, found: bool) -> ActiveJob:
-        folder = JobFolder(self._run, job)
-        asked = request_of(self._run.folder, job, self._queue)
-        left, now = unfinished(self._run, job), time.monotonic()
-        return ActiveJob(job, folder, asked, ticket, left, found, JobStatus(State.WAITING), now)
+    def _active_job(self, job: Job, submission: Submission, *, resumed: bool) -> ActiveJob:
+        return ActiveJob(
+            job,
+            folder=JobFolder(self._run, job),
+            request=request_of(self._run.folder, job, self._queue),
+            submission=submission,
+            steps_left=unfinished(self._run, job),
+            resumed=resumed,
+            status=JobStatus(State.WAITING),
+            state_since=time.monotonic(),
+        )
 
-    # --- watching -----------------------------------------------------------------------------
+    # --- monitoring ---------------------------------------------------------------------------
 
-    def _ask(self) -> None:
-        for live in [live for live in self._live if not live.ticket.id]:
-            if live.found and not self._find_submitted(live):
+    def _query(self) -> None:
+        for active in [active for active in self._active if not active.submission.id]:
+            if active.resumed and not self._find_submitted(active):
                 continue
-            if not live.ticket.id:
-                self._submit_or_find(live)
-        asked = [live for live in self._live if live.ticket.id]
+            if not active.submission.id:
+                self._submit_or_find(active)
+        submitted = [active for active in self._active if active.submission.id]
+        ids = [active.submission.id for active in submitted]
         try:
-            known = self._scheduler.states([live.ticket.id for live in asked]) if asked else {}
+            statuses = self._scheduler.states(ids) if ids else {}
         except (SchedulerUnavailable, SchedulerError) as error:
-            for live in asked:
-                self._note(live, JobStatus(State.UNREACHABLE, str(error)))
+            for active in submitted:
+                self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         else:
-            for live in asked:
-                self._judge(live, known.get(live.ticket.id))
-        for live in list(self._live):
-            self._abandon(live)
+            for active in submitted:
+                self._evaluate(active, statuses.get(active.submission.id))
+        for active in list(self._active):
+            self._give_up_if_overdue(active)
 
-    def _find_submitted(self, live: ActiveJob) -> bool:
-        """Find out about a job that was about to be submitted when its controller died."""
+    def _find_submitted(self, active: ActiveJob) -> bool:
+        """Return whether the scheduler has the job of an unfinished submission."""
         try:
-            job = self._scheduler.find(live.ticket.name)
+            job_id = self._scheduler.find(active.submission.name)
         except (SchedulerUnavailable, SchedulerError) as error:
-            self._note(live, JobStatus(State.UNREACHABLE, str(error)))
+            self._update(active, JobStatus(State.UNREACHABLE, str(error)))
             return False
-        if job:
-            self._submitted(live, job)
+        if job_id:
+            self._store_id(active, job_id)
             return True
-        self._finish(live, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended"))
+        self._finish(
+            active, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended")
+        )
         return False
 
-    def _judge(self, live: ActiveJob, report: JobStatus | None) -> None:
-        if report is None:
-            known = self._scheduler.ended(live.ticket.id)
-            report = known or JobStatus(State.VANISHED, "the scheduler no longer knows it")
-        if report.state in (State.ENDED_UNKNOWN, State.VANISHED):
-            report = _by_exit_code(live.folder.exit_code(live.ticket)) or report
-        if report.state is State.ENDED and unfinished(self._run, live.job):
-            report = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
-        if report.state is State.NODE_FAILED:
-            report = JobStatus(State.NODE_FAILED, self._lost(live) or report.reason)
-        if report.state.final:
-            self._finish(live, report)
+    def _evaluate(self, active: ActiveJob, status: JobStatus | None) -> None:
+        if status is None:
+            ended = self._scheduler.ended(active.submission.id)
+            status = ended or JobStatus(State.VANISHED, "the scheduler no longer lists it")
+        if status.state in (State.ENDED_UNKNOWN, State.VANISHED):
+            status = _by_exit_code(active.folder.exit_code(active.submission)) or status
+        if status.state is State.ENDED and unfinished(self._run, active.job):
+            status = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
+        if status.state is State.NODE_FAILED:
+            status = JobStatus(State.NODE_FAILED, self._down_nodes(active) or status.reason)
+        if status.state.final:
+            self._finish(active, status)
         else:
-            self._note(live, report)
+            self._update(active, status)
 
-    def _lost(self, live: ActiveJob) -> str:
-        """Name the nodes of a job that are down."""
+    def _down_nodes(self, active: ActiveJob) -> str:
+        """Return the nodes of a job that are down as text, each with the reason."""
         try:
-            nodes = self._scheduler.nodes(live.request.nodes)
+            nodes = self._scheduler.nodes(active.request.nodes)
         except (SchedulerUnavailable, SchedulerError):
             return ""
-        down = {node: why for node, why in nodes.items() if why.startswith("down")}
-        return "; ".join(f"{node}: {why}" for node, why in down.items())
+        return "; ".join(f"{node}: {state}" for node, state in nodes.items() if _is_down(state))
 
-    def _note(self, live: ActiveJob, report: JobStatus) -> None:
-        before, now = live.report, time.monotonic()
-        live.found = False
-        if report == before:
+    def _update(self, active: ActiveJob, status: JobStatus) -> None:
+        previous, now = active.status, time.monotonic()
+        active.resumed = False
+        if status == previous:
             return
-        live.report = report
-        live.folder.append_event(live.ticket, report)
-        if report.state is before.state:
+        active.status = status
+        active.folder.append_event(active.submission, status)
+        if status.state is previous.state:
             return
-        self._changed = live.since = now
-        live.stuck = (live.stuck or now) if report.state.stuck else None
-        live.requeues += (before.state, report.state) == (State.RUNNING, State.WAITING)
-        if report.state.stuck:
-            self._say(f"job {live.job.id}: {status_text(report)}")
+        self._changed = active.state_since = now
+        active.stuck_since = (active.stuck_since or now) if status.state.stuck else None
+        active.requeues += (previous.state, status.state) == (State.RUNNING, State.WAITING)
+        if status.state.stuck:
+            self._say(f"job {active.job.id}: {status_text(status)}")
 
-    def _abandon(self, live: ActiveJob) -> None:
-        state, queue = live.report.state, self._queue
-        bounds = {
+    def _give_up_if_overdue(self, active: ActiveJob) -> None:
+        state, queue = active.status.state, self._queue
+        limits = {
             State.WAITING: queue.queue_timeout_s,
-            State.RUNNING: live.request.seconds + queue.stall_timeout_s,
+            State.RUNNING: active.request.seconds + queue.stall_timeout_s,
             State.ENDED_UNKNOWN: min(_SETTLE_S, queue.stall_timeout_s),
             State.VANISHED: min(_SETTLE_S, queue.stall_timeout_s),
         }
-        bound = bounds.get(state, queue.stall_timeout_s)
-        began = live.since if state in bounds else live.stuck or live.since
-        if live.requeues > _REQUEUES:
-            report = JobStatus(State.REQUEUED, f"{live.requeues} times")
-        elif time.monotonic() - began < bound:
+        limit = limits.get(state, queue.stall_timeout_s)
+        start = active.state_since if state in limits else active.stuck_since or active.state_since
+        if active.requeues > _MAX_REQUEUES:
+            status = JobStatus(State.REQUEUED, f"{active.requeues} times")
+        elif time.monotonic() - start < limit:
             return
         else:
-            reason = f"{live.report.reason}, given up after {duration(bound)}"
-            report = JobStatus(state, reason.removeprefix(", "))
-        if state is State.UNREACHABLE:  # nobody would hear us cancel it: who comes later finds it
-            live.folder.append_event(live.ticket, report)
-            self._drop(live, report)
+            reason = f"{active.status.reason}, given up after {duration(limit)}"
+            status = JobStatus(state, reason.removeprefix(", "))
+        if state is State.UNREACHABLE:  # it cannot be cancelled; ticket.json is kept for later
+            active.folder.append_event(active.submission, status)
+            self._remove(active, status)
             return
         try:
-            self._scheduler.cancel([live.ticket.id])
+            self._scheduler.cancel([active.submission.id])
         except (SchedulerUnavailable, SchedulerError) as error:
-            report = JobStatus(report.state, f"{report.reason}, not cancelled: {error}")
-        self._finish(live, report)
+            status = JobStatus(status.state, f"{status.reason}, not cancelled: {error}")
+        self._finish(active, status)
 
-    def _finish(self, live: ActiveJob, report: JobStatus) -> None:
-        """Stop monitoring a job; resubmit it if it made progress before it was stopped."""
-        live.folder.append_event(live.ticket, report, over=True)
-        left = unfinished(self._run, live.job)
-        goes_on = report.state in (State.TIME_LIMIT, State.PREEMPTED) and left < live.left
-        if left and (live.found or live.ticket.stopping or goes_on):
-            self._say(f"job {live.job.id}: {status_text(report)}; goes on")
-            self._pending.append(live.job)
-            self._live.remove(live)
+    def _finish(self, active: ActiveJob, status: JobStatus) -> None:
+        """Stop monitoring a job; mark it as pending again if it can make progress.
+
+        It can if it was stopped at its time limit or preempted after it finished a step, if it
+        ended before this process queried it, or if an earlier process cancelled it.
+        """
+        active.folder.append_event(active.submission, status, over=True)
+        left = unfinished(self._run, active.job)
+        stopped_early = status.state in (State.TIME_LIMIT, State.PREEMPTED)
+        progress = stopped_early and left < active.steps_left
+        if left and (active.resumed or active.submission.stopping or progress):
+            self._say(f"job {active.job.id}: {status_text(status)}; submitted again")
+            self._pending.append(active.job)
+            self._active.remove(active)
             self._changed = time.monotonic()
             return
-        if report.state is State.FAILED:
-            self._failed = (live.job, report.reason)
-        self._drop(live, report)
+        if status.state is State.FAILED:
+            self._failed = (active.job, status.reason)
+        self._remove(active, status)
 
-    def _drop(self, live: ActiveJob, report: JobStatus) -> None:
-        self._live.remove(live)
+    def _remove(self, active: ActiveJob, status: JobStatus) -> None:
+        self._active.remove(active)
         self._changed = time.monotonic()
-        if report.state not in (State.ENDED, State.FAILED):
-            self._say(f"job {live.job.id}: {status_text(report)}")
+        if status.state not in (State.ENDED, State.FAILED):
+            self._say(f"job {active.job.id}: {status_text(status)}")
 
     def _failure(self, job: Job, reason: str) -> Exception:
         log = JobFolder(self._run, job).log
         messages = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-        free = size(shutil.disk_usage(self._run.folder).free)
-        room = f"{free} free in {self._run.folder}"
-        found = f"{reason}; {' / '.join(messages) or 'no message'}; {room}"
+        free = f"{size(shutil.disk_usage(self._run.folder).free)} free in {self._run.folder}"
+        found = f"{reason}; {' / '.join(messages) or 'no message'}; {free}"
         return bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
 
 
 def _by_exit_code(code: int | None) -> JobStatus | None:
-    """Return how a job ended that left this exit code."""
+    """Return the status of an ended job by the exit code of its script; None if there is none."""
     if code is None:
         return None
-    if code == _STOPPED:
+    if code == _EXIT_CODE_STOPPED:
         return JobStatus(State.CANCELLED, "a signal stopped it")
     return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
 
 
-def _rank(job: Job, nodes: Mapping[str, str]) -> int:
-    """Idle nodes first, then busy ones, then those that are down."""
+def _is_down(state: str) -> bool:
+    return state.startswith("down")
+
+
+def _order(job: Job, nodes: Mapping[str, str]) -> int:
+    """Return the sort key of a pending job: 2 if a node is down, 1 if one is busy, else 0."""
     states = {nodes.get(node, "idle").partition(" ")[0] for node in job.nodes}
     return 2 if "down" in states else 1 if "busy" in states else 0

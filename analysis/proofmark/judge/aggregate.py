@@ -1,4 +1,4 @@
-"""What counts of a run's records, figure by figure, in columns."""
+"""The records of a run that count, grouped by figure, in columns."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from proofmark.records.table import table
 
 @dataclass(frozen=True, eq=False)
 class Aggregates:
-    """The records that count, those of one figure beside each other.
+    """The records that count, grouped by figure.
 
-    A figure is what agrees in all but step, repeat and attempt. All arrays but `order` are as long
-    as there are figures, in the order in which they were measured first.
+    Records of one figure agree in everything except step, repeat and attempt. All arrays but
+    `order` have the shape (figures,), in the order of the first measurement.
 
     Attributes:
-        records: all of them.
-        order: numbers of the records that count, figure by figure.
-        first, count: where a figure begins in `order`, and how many records it has.
-        identity: what is measured, whatever the node: a number below `identities`.
-        identities: how many there are.
-        node: which one it is of, as the records have it.
-        invalid: the place in `order` of its first invalid record; -1 where all are valid.
-        median: of its records; NaN of an invalid figure.
-        duplicates: figures that one execution gave twice.
-        disturbed: how many disturbed repeats of it do not count.
+        records: all records of the run.
+        order: the numbers of the records that count, grouped by figure.
+        first, count: the first place of a figure in `order`, and the number of its records.
+        identity: the number of the measured quantity on any node, less than `identities`.
+        identities: the number of measured quantities.
+        node: the number of the figure's node in `records.nodes`.
+        invalid: the place in `order` of the first invalid record; -1 if all are valid.
+        median: of the records; NaN for an invalid figure.
+        duplicates: the number of figures that one execution gave twice.
+        disturbed: the number of disturbed repeats of the figure that do not count.
     """
 
     records: Records
@@ -52,7 +52,7 @@ class Aggregates:
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
-        """Tell of each figure whether all its records are."""
+        """Mask of the figures of which all records are valid."""
         return self.invalid < 0
 
     def members(self, figure: int) -> Numbers:
@@ -62,41 +62,44 @@ class Aggregates:
 
     def sound_steps(self) -> set[str]:
         """Return the steps of the records that count and are valid."""
-        sound = self.order[self.records.valid[self.order]]
-        every = self.records.executions
-        return {every[number].step for number in np.unique(self.records.execution[sound])}
+        valid = self.order[self.records.valid[self.order]]
+        executions = self.records.executions
+        return {executions[number].step for number in np.unique(self.records.execution[valid])}
 
     def executions(self, figure: int) -> list[Execution]:
-        """Return where a figure was measured."""
-        every = self.records.executions
-        return [every[number] for number in self.records.execution[self.members(figure)]]
+        """Return the executions that measured a figure."""
+        executions = self.records.executions
+        return [executions[number] for number in self.records.execution[self.members(figure)]]
 
     def values(self, figure: int) -> tuple[float, ...]:
-        """Return what counts of a figure: the values of its valid records."""
+        """Return the values of the valid records of a figure."""
         members = self.members(figure)
         values = self.records.value[members]
         return tuple(values[self.records.valid[members] & ~np.isnan(values)].tolist())
 
     def repeats(self, figure: int) -> dict[int, float]:
-        """Return the value of each repeat of a figure; of several attempts their median."""
-        return by_repeat(self.records[int(each)] for each in self.members(figure))
+        """Return the value of each repeat of a figure: the median of its attempts."""
+        return by_repeat(self.records[int(number)] for number in self.members(figure))
 
     @cached_property
     def measurand(self) -> Numbers:
-        """The number of each figure's measurand: that of its first record."""
+        """The number of the measurand of each figure's first record."""
         return self.records.measurand[self.order[self.first]]
 
     def about(self, wanted: Callable[[Record], bool]) -> NDArray[np.bool_]:
-        """Tell of each figure whether it is wanted, by what it is: not by its node or value."""
+        """Return the mask of the figures for which `wanted` is true.
+
+        `wanted` gets a record without node, execution and value.
+        """
         execution = Execution("", 1, 1)
-        every = range(len(self.records.measurands))
-        chosen = [wanted(self.records.record(each, "", execution, None)) for each in every]
-        found: NDArray[np.bool_] = np.array(chosen, dtype=bool)[self.measurand]
-        return found
+        numbers = range(len(self.records.measurands))
+        chosen = [wanted(self.records.record(number, "", execution, None)) for number in numbers]
+        mask: NDArray[np.bool_] = np.array(chosen, dtype=bool)[self.measurand]
+        return mask
 
     @cached_property
     def ranges(self) -> tuple[Floats, Floats]:
-        """The least and the greatest value of each figure; NaN where one is missing."""
+        """The least and the greatest value of each figure; NaN if a value is missing."""
         values = self.records.value[self.order]
         if not len(self):
             return values, values
@@ -104,32 +107,34 @@ class Aggregates:
 
     def measuring(self, case: str, metric: str) -> Iterator[Record]:
         """Yield the records of a metric that count."""
-        every = self.records.measurands
         chosen = [
             number
-            for number, each in enumerate(every)
-            if (each.case, each.metric) == (case, metric)
+            for number, measurand in enumerate(self.records.measurands)
+            if (measurand.case, measurand.metric) == (case, metric)
         ]
         for place in np.flatnonzero(np.isin(self.records.measurand[self.order], chosen)):
             yield self.records[int(self.order[place])]
 
     def table(self) -> pl.DataFrame:
-        """Return the valid figures as one tidy table, each with its median."""
-        sound = np.flatnonzero(self.valid)
-        first = self.order[self.first[sound]]
+        """Return the valid figures as a table with the columns of records.parquet.
+
+        Each row has the median of a figure.
+        """
+        valid = np.flatnonzero(self.valid)
+        first = self.order[self.first[valid]]
         return table(
             replace(
                 self.records,
                 execution=self.records.execution[first],
                 measurand=self.records.measurand[first],
                 node=self.records.node[first],
-                value=self.median[sound],
+                value=self.median[valid],
                 reason=self.records.reason[first],
             )
         )
 
     def record(self, figure: int) -> Record:
-        """Return a figure's first record with the median, or its first invalid one."""
+        """Return the first invalid record of a figure, else the first with the median as value."""
         if self.invalid[figure] >= 0:
             return self.records[int(self.order[self.invalid[figure]])]
         first = int(self.order[self.first[figure]])
@@ -142,20 +147,19 @@ class Aggregates:
 
 
 def aggregate(records: Records) -> Aggregates:
-    """Sort out what counts.
+    """Return the records that count, grouped by figure.
 
-    Executions without anything invalid all count, so that repeating until it fits is of no use;
-    where there is none, the last one stands. Of a figure whose repeats are undisturbed in their
-    majority, the disturbed ones do not count.
+    All executions of a step without an invalid record count: a repetition cannot replace a bad
+    value. If there is none, only the last execution counts. If most repeats of a figure are
+    undisturbed, its disturbed repeats do not count.
     """
     identity, identities = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
-    each = np.sort(figure * max(1, len(records.executions)) + records.execution)
+    by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[_counting(records)[records.execution[order]]]
     order, left_out = _undisturbed(records, order, figure)
-    own = figure[order]
-    _, begins, group = np.unique(own, return_index=True, return_inverse=True)
+    _, begins, group = np.unique(figure[order], return_index=True, return_inverse=True)
     rank = np.empty(len(begins), dtype=np.int64)
     rank[np.argsort(begins)] = np.arange(len(begins))
     by_figure = np.argsort(rank[group], kind="stable")
@@ -163,8 +167,8 @@ def aggregate(records: Records) -> Aggregates:
     count = np.bincount(group, minlength=len(begins)).astype(np.int64)
     first = np.cumsum(count) - count
     invalid = np.full(len(first), -1, dtype=np.int64)
-    wrong = np.flatnonzero(~records.valid[order])[::-1]
-    invalid[group[wrong]] = wrong
+    invalid_places = np.flatnonzero(~records.valid[order])[::-1]
+    invalid[group[invalid_places]] = invalid_places
     return Aggregates(
         records=records,
         order=order,
@@ -175,70 +179,74 @@ def aggregate(records: Records) -> Aggregates:
         node=records.node[order[first]],
         invalid=invalid,
         median=_medians(records.value[order], group, first, count, invalid),
-        duplicates=int((np.diff(each) == 0).sum()),
+        duplicates=int((np.diff(by_execution) == 0).sum()),
         disturbed=left_out[order[first]],
     )
 
 
 def by_repeat(records: Iterable[Record]) -> dict[int, float]:
     """Return the median of the valid values of each repeat."""
-    values: dict[int, list[float]] = {}
+    by_number: dict[int, list[float]] = {}
     for record in records:
         if record.valid and record.value is not None:
-            values.setdefault(record.repeat, []).append(record.value)
-    return {repeat: median(found) for repeat, found in values.items()}
+            by_number.setdefault(record.repeat, []).append(record.value)
+    return {repeat: median(values) for repeat, values in by_number.items()}
 
 
 def _undisturbed(records: Records, order: Numbers, figure: Numbers) -> tuple[Numbers, Numbers]:
-    """Leave out disturbed records where most of their figure's are undisturbed.
+    """Leave out the disturbed records of figures of which most records are undisturbed.
 
     Args:
-        records: all of them.
+        records: all records of the run.
         order: numbers of the records that count.
-        figure: what each record is of, by its number in `records`.
+        figure: the number of the figure of each record; shape (records,).
 
     Returns:
-        The rest of `order`, and of each record how many of its figure were left out.
+        The rest of `order`, and for each record the number of records of its figure that were left
+        out.
     """
     counts = np.zeros(len(figure), dtype=np.int64)
-    texts = {each.disturbed for each in records.executions} - {""}
+    texts = {execution.disturbed for execution in records.executions} - {""}
     reasons = [number for number, text in enumerate(records.reasons) if text in texts]
     if not reasons:
         return order, counts
     bad = np.isin(records.reason[order], reasons)
     _, group = np.unique(figure[order], return_inverse=True)
-    every, lost = np.bincount(group), np.bincount(group, weights=bad)
-    left_out = np.where(2 * lost < every, lost, 0)[group]
+    all_of, bad_of = np.bincount(group), np.bincount(group, weights=bad)
+    left_out = np.where(2 * bad_of < all_of, bad_of, 0)[group]
     counts[order] = left_out
     return order[~(bad & (left_out > 0))], counts
 
 
 def _identities(measurands: Sequence[Measurand]) -> tuple[Numbers, int]:
-    """Number what is measured; the unit, the system and its partition tell no figures apart."""
+    """Return the number of each measured quantity, and how many there are.
+
+    Unit, system and partition do not distinguish figures.
+    """
     names = ("case", "benchmark", "metric", "origin", "mode", "placement", "environment_hash")
     known: dict[tuple[str, ...], int] = {}
     numbers = [
-        known.setdefault((*(getattr(each, name) for name in names), each.parameters), len(known))
-        for each in measurands
+        known.setdefault((*(getattr(one, name) for name in names), one.parameters), len(known))
+        for one in measurands
     ]
     return np.asarray(numbers, dtype=np.int64), len(known)
 
 
 def _ordered(records: Records) -> Numbers:
-    """Return the numbers of the records by step and attempt, else in their order."""
+    """Return the numbers of the records, sorted by step and attempt, else in their order."""
     executions = records.executions
-    by_name = sorted(range(len(executions)), key=lambda each: executions[each][:2])
+    by_name = sorted(range(len(executions)), key=lambda number: executions[number][:2])
     rank = np.empty(len(executions), dtype=np.int64)
     rank[by_name] = np.arange(len(executions))
     return np.argsort(rank[records.execution], kind="stable")
 
 
 def _counting(records: Records) -> NDArray[np.bool_]:
-    """Tell of each execution whether it counts."""
+    """Return the mask of the executions that count."""
     dirty = np.zeros(len(records.executions), dtype=bool)
     dirty[records.execution[~records.valid]] = True
     counts = np.ones(len(records.executions), dtype=bool)
-    if len({each.step for each in records.executions}) == len(records.executions):
+    if len({execution.step for execution in records.executions}) == len(records.executions):
         return counts  # no step was run again
     by_step: dict[str, dict[int, list[int]]] = {}
     for number, execution in enumerate(records.executions):
@@ -246,10 +254,10 @@ def _counting(records: Records) -> NDArray[np.bool_]:
     for attempts in by_step.values():
         if len(attempts) < 2:
             continue
-        clean = [key for key, own in attempts.items() if not dirty[own].any()]
+        clean = [attempt for attempt, numbers in attempts.items() if not dirty[numbers].any()]
         kept = clean or [max(attempts)]
-        for attempt, own in attempts.items():
-            counts[own] = attempt in kept
+        for attempt, numbers in attempts.items():
+            counts[numbers] = attempt in kept
     return counts
 
 

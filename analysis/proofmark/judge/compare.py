@@ -1,4 +1,4 @@
-"""Runs held against each other: over time, and across sites. Only like is compared with like."""
+"""Comparison of runs over time and across sites; only like figures are compared."""
 
 from __future__ import annotations
 
@@ -7,38 +7,47 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
 from proofmark.common.errors import bad_input
-from proofmark.judge.intervals import CONFIDENCE, Range
+from proofmark.judge.intervals import CONFIDENCE, Interval
+from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
-
-_DRAWS, _SEED = 2000, 50100
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of two runs: later ÷ first − 1 of the medians, with its 95 % interval."""
+    """The change of one figure between two runs.
+
+    Attributes:
+        first, later: the medians of the runs, in `unit`.
+        change: the ratio later / first, estimated from all pairs of values (`judge.shift`), minus
+            1. If a value is not positive: the ratio of the medians minus 1. None if the median of
+            the first run is 0.
+        interval: of the change, with its confidence. None if a run has a single value, or a value
+            is not positive.
+        counts: the number of values of each run.
+    """
 
     key: Key
     first: float
     later: float
     unit: str
-    change: float
-    interval: Range | None
+    change: float | None
+    interval: Interval | None
     counts: tuple[int, int]
 
     @property
     def clear(self) -> bool:
-        """Return whether the interval leaves out no change; never of single measurements."""
-        return self.interval is not None and not self.interval[0] <= 0 <= self.interval[1]
+        """Whether an interval with a confidence of 95 % or more excludes 0."""
+        if self.interval is None or self.interval.confidence < CONFIDENCE:
+            return False
+        return not self.interval.low <= 0 <= self.interval.high
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A later run held against the first; `alone` are figures without a partner, by run."""
+    """A later run compared with the first; `alone`: the figures of each run without a partner."""
 
     first: str
     later: str
@@ -47,25 +56,24 @@ class Comparison:
 
 
 def compare(runs: Mapping[str, Sequence[Result]], *, nodes: bool = False) -> list[Comparison]:
-    """Hold every later run against the first.
+    """Compare every later run with the first.
 
-    Like figures have the same case, benchmark, metric, mode, placement, parameters and environment.
-    The nodes of a run are taken together, unless `nodes` asks for the same node.
+    Like figures have the same case, benchmark, metric, mode, placement, parameters, environment and
+    unit. Values of all nodes of a run are put together, unless `nodes` is true.
 
     Args:
-        runs: results by run, the first is the measure.
-        nodes: whether figures of different nodes are different figures.
+        runs: results by run; the others are compared with the first.
+        nodes: whether each node is compared only with itself.
 
     Raises:
-        BadInput: the runs have different origins: what was emulated is no measure of a machine.
+        BadInput: the runs have different origins. Emulated and measured runs are not comparable.
     """
     origins = {run: {result.record.origin for result in results} for run, results in runs.items()}
-    every = sorted(set().union(*origins.values()))
-    if len(every) > 1:
-        found = "; ".join(f"{run}: {', '.join(sorted(own))}" for run, own in origins.items())
-        raise bad_input("RUN", "origin", found, "runs of one origin")
-    (first, base), *others = ((run, _figures(results, nodes)) for run, results in runs.items())
-    return [_against(first, base, later, own) for later, own in others]
+    if len(set().union(*origins.values())) > 1:
+        by_run = "; ".join(f"{run}: {', '.join(sorted(of))}" for run, of in origins.items())
+        raise bad_input("RUN", "origin", by_run, "runs of one origin")
+    (first, before), *others = ((run, _figures(results, nodes)) for run, results in runs.items())
+    return [_compare_two(first, before, later, after) for later, after in others]
 
 
 @dataclass(frozen=True)
@@ -75,13 +83,13 @@ class _Figure:
 
 
 def _figures(results: Iterable[Result], nodes: bool) -> dict[Key, _Figure]:
-    found: dict[Key, list[Result]] = {}
+    by_key: dict[Key, list[Result]] = {}
     for result in results:
         if result.verdict != "INVALID":
-            found.setdefault(_key(result, nodes), []).append(result)
+            by_key.setdefault(_key(result, nodes), []).append(result)
     return {
-        key: _Figure(tuple(v for each in alike for v in each.values), alike[0].record.unit)
-        for key, alike in found.items()
+        key: _Figure(tuple(v for result in alike for v in result.values), alike[0].record.unit)
+        for key, alike in by_key.items()
     }
 
 
@@ -100,40 +108,32 @@ def _key(result: Result, nodes: bool) -> Key:
     )
 
 
-def _against(
-    first: str, base: Mapping[Key, _Figure], later: str, own: Mapping[Key, _Figure]
+def _compare_two(
+    first: str, before: Mapping[Key, _Figure], later: str, after: Mapping[Key, _Figure]
 ) -> Comparison:
     differences = tuple(
-        _difference(key, base[key], own[key])
-        for key in sorted(base.keys() & own.keys())
-        if median(base[key].values)
+        _difference(key, before[key], after[key]) for key in sorted(before.keys() & after.keys())
     )
     alone = {
-        first: tuple(sorted(base.keys() - own.keys())),
-        later: tuple(sorted(own.keys() - base.keys())),
+        first: tuple(sorted(before.keys() - after.keys())),
+        later: tuple(sorted(after.keys() - before.keys())),
     }
     return Comparison(first, later, differences, alone)
 
 
-def _difference(key: Key, base: _Figure, own: _Figure) -> Difference:
-    before, after = median(base.values), median(own.values)
-    counts = (len(base.values), len(own.values))
-    return Difference(
-        key, before, after, base.unit, after / before - 1, _interval(base, own), counts
-    )
+def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:
+    first, later = median(before.values), median(after.values)
+    counts = (len(before.values), len(after.values))
+    change: float | None
+    if min(*before.values, *after.values) > 0:
+        change = ratio(before.values, after.values) - 1
+        interval = _interval(before, after)
+    else:
+        change, interval = later / first - 1 if first else None, None
+    return Difference(key, first, later, before.unit, change, interval, counts)
 
 
-def _interval(base: _Figure, own: _Figure) -> Range | None:
-    """Return the percentile-bootstrap interval of the change; both sides are drawn, with a seed."""
-    if min(len(base.values), len(own.values)) < 2:
-        return None
-    dice = np.random.default_rng(_SEED)
-    below, above = (
-        np.median(dice.choice(np.asarray(each.values), (_DRAWS, len(each.values))), axis=1)
-        for each in (base, own)
-    )
-    if (below == 0).any():
-        return None
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(above / below - 1, [tail, 1 - tail])
-    return float(low), float(high)
+def _interval(before: _Figure, after: _Figure) -> Interval | None:
+    """Return the interval of the change of positive values."""
+    ratios = ratio_interval(before.values, after.values)
+    return ratios and Interval(ratios.low - 1, ratios.high - 1, ratios.confidence)

@@ -1,4 +1,4 @@
-"""What the plan wants measured and what was: holes, doubles, and what waits for another mode."""
+"""Which planned steps were measured, missing, measured twice, or not run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from proofmark.plan.plan import Plan
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the plan wants measured and what was, and figures that came twice.
+    """The planned steps of a run, and which of them were measured.
 
-    Counted are steps; a step that each node measures by itself counts once a node. `missing` names
-    the steps, and of such a step the nodes. `not_run` are steps that the plan holds for another
-    mode of the machine: nobody expects them of this run, and they are listed. `stopped` are jobs
-    that ended before their steps had, each with the reason. `not_needed` are steps whose command
-    another step of the run has, each with the reason.
+    A step that each node measures by itself counts once for each node.
+
+    Attributes:
+        expected: the number of planned steps.
+        measured: the number of steps with a record.
+        duplicate: the number of figures that one execution gave twice.
+        missing: the steps without a record, with their nodes.
+        not_run: the steps that need another mode of the machine. They are not expected.
+        stopped: the jobs that ended before their last step, each with the reason.
+        not_needed: the steps whose command another step of the run has, each with the reason.
     """
 
     expected: int
@@ -32,35 +37,42 @@ class Coverage:
 def coverage(
     plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[str] = ()
 ) -> Coverage:
-    """Hold what was read against what was planned.
+    """Return the coverage of a plan.
 
     Args:
-        plan: of the run.
-        seen: the steps that gave anything, as records name them.
-        duplicate: figures that one execution gave twice.
-        stopped: jobs that ended early; passed on.
+        plan: the plan of the run.
+        seen: the steps with a record, as records name them.
+        duplicate: the number of figures that one execution gave twice.
+        stopped: the jobs that ended early, each with the reason.
     """
     expected = measured = 0
     missing: list[str] = []
     for step in plan.steps_to_run():
         folders = step.folders()
-        lacking = [folder for folder in folders if folder not in seen]
+        unseen = [folder for folder in folders if folder not in seen]
         expected += len(folders)
-        measured += len(folders) - len(lacking)
-        if lacking and step.scope == "job":
+        measured += len(folders) - len(unseen)
+        if unseen and step.scope == "job":
             missing.append(f"{step.id}: {folded(step.nodes)}" if len(step.nodes) > 1 else step.id)
-        elif lacking:
+        elif unseen:
             instances = step.instances()
-            hosts = {host for folder in lacking for host in instances[folder.partition("/")[2]]}
+            hosts = {host for folder in unseen for host in instances[folder.partition("/")[2]]}
             missing.append(f"{step.id}: {folded(hosts)}")
-    there = {group.mode for group in plan.to_run()}
+    modes = {group.mode for group in plan.to_run()}
     not_run = tuple(
         f"{step.id}: NOT RUN: needs mode {group.mode}"
         for group in plan.needed()
-        if group.mode not in there
+        if group.mode not in modes
         for job in group.jobs
         for step in job.steps
     )
     not_needed = tuple(f"{step}: NOT NEEDED: {why}" for step, why in plan.not_needed.items())
-    found = (expected, measured, duplicate, tuple(missing), not_run, tuple(stopped), not_needed)
-    return Coverage(*found)
+    return Coverage(
+        expected=expected,
+        measured=measured,
+        duplicate=duplicate,
+        missing=tuple(missing),
+        not_run=not_run,
+        stopped=tuple(stopped),
+        not_needed=not_needed,
+    )

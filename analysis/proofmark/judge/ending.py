@@ -1,4 +1,4 @@
-"""The three lines with which an acceptance ends: the verdict, the worst of it, the next command."""
+"""The last three lines of an acceptance: the verdict, the worst figures, the next command."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ MEANING = {
     2: "INVALID, or not every step was measured once",
     4: "UNJUDGED",
 }
-"""Of the exit codes of ``proofmark verdict``, where there is a verdict."""
+"""The meaning of each exit code of ``proofmark verdict`` if there is a verdict."""
 MOST = 3
-"""Figures that are named."""
+"""The number of figures that the second line names."""
 LONGEST = 160
-"""Characters of a reason; the report has all of it."""
+"""Characters of a reason that are printed; the report has the whole reason."""
 MOST_STEPS = 10
-"""Steps that a printed command names."""
+"""The number of steps that a printed command names."""
 
 
 def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str, str, str]:
     """Return the last three lines of an acceptance.
 
     Args:
-        verdict: of the run.
+        verdict: the verdict of the run.
         report: the path of its report.
-        strict: whether figures that are UNJUDGED are not accepted.
+        strict: whether UNJUDGED figures are refused.
     """
     code = verdict.exit_code(strict=strict)
     counts = ", ".join(f"{count} {word}" for word, count in verdict.counts.items())
@@ -46,19 +46,19 @@ def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str,
 
 
 def next_command(verdict: Verdict, code: int) -> str:
-    """Return what to do after a verdict with this exit code: a command, or words and a command."""
+    """Return the next action after a verdict with this exit code, with its command."""
     run, coverage = f"runs/{verdict.run}", verdict.coverage
-    again = "the same ansible-playbook command again"
+    again = "run the same ansible-playbook command again"
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
-        return f"{again} measures what is missing"
+        return f"{again}: it measures the missing steps"
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)
     if code in (1, 2):
         return f"proofmark verdict {run}"
     if coverage.not_run:
-        return f"{again} with -e confirm_reboot=true measures the other modes"
+        return f"{again} with -e confirm_reboot=true: it measures the other modes"
     if code == 4:
         return f"add limits to the partition's facts, then proofmark report {run}"
     return f"proofmark sign {run} --key FILE"
@@ -76,7 +76,10 @@ def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield what failed, the furthest from its limit first, what is INVALID, what is missing."""
+    """Yield the FAIL figures, the INVALID figures, then the missing steps.
+
+    The FAIL figure furthest from its limit comes first.
+    """
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)
@@ -90,7 +93,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
     for line in coverage.stopped or coverage.missing:
         yield f"not measured: {_short(line)}"
     if coverage.duplicate:
-        yield f"figures that came twice from one step: {coverage.duplicate}"
+        yield f"duplicate figures of one step: {coverage.duplicate}"
 
 
 def _nothing_worse(verdict: Verdict) -> str:
@@ -105,7 +108,7 @@ def _nothing_worse(verdict: Verdict) -> str:
 
 
 def _miss(result: Result) -> float:
-    """Return how far a figure is from the limit that it misses, as a share of that limit."""
+    """Return the distance of a figure from the limit that it misses, as a share of that limit."""
     missed = ((answer.ratio, answer.missed_limit()) for answer in result.references)
     return max(
         (abs(ratio - limit) / limit for ratio, limit in missed if ratio and limit), default=0
@@ -123,6 +126,6 @@ def _described(result: Result, *, several: bool) -> str:
 
 
 def _short(text: str) -> str:
-    """Return `text` as printable words, cut at a blank where it is too long."""
+    """Return `text` as one printable line, cut at a blank if it is too long."""
     line = one_line(text)
     return line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} (and more)"

@@ -1,7 +1,7 @@
-"""The files that keep a verdict: ``verdict.json`` and ``junit.xml``, one line a result.
+"""The files of a verdict: ``verdict.json`` and ``junit.xml``, one line for each result.
 
-A run of thousands of nodes has some hundred thousand results that differ in node and numbers alone.
-Their lines are made from the line of one of them; every other result is written as it is.
+A run of thousands of nodes has some hundred thousand results that differ only in node and numbers.
+Their lines are made from a template, the line of one of them. Other results are written one by one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from proofmark.judge.intervals import interval
 from proofmark.judge.verdict import Result, Results, Verdict, result_json
 
 _ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
-_MARK = f"@{secrets.token_hex(8)}@"  # stands in no name and in no output
+_MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
 _MARKED = re.compile(rf'"{_MARK}(\w+)"')
 _DIFFERENT = (
     *("step", "attempt", "node", "value", "repeat", "values", "interval", "confidence"),
     "reason",
 )
-"""Keys of like results whose values differ."""
+"""Keys whose values differ between like results."""
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> None:
-    """Write ``verdict.json``; under ``claims`` stands what the figures say to the papers'."""
+    """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers."""
     head = {**verdict.head(), "claims": [each.as_json() for each in claims]}
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
     between = "\n"
@@ -41,26 +41,27 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
 
 
 def _json_lines(results: Results) -> Iterator[str]:
-    made = VerdictLineTemplate(results)
-    for figure, plain in enumerate(results.passed_by_peers_only.tolist()):
-        yield made.line(figure) if plain else json.dumps(result_json(results[figure]))
+    template = VerdictLineTemplate(results)
+    for figure, simple in enumerate(results.passed_by_peers_only.tolist()):
+        yield template.line(figure) if simple else json.dumps(result_json(results[figure]))
 
 
 class VerdictLineTemplate:
-    """Lines of ``verdict.json`` of results that their fellows alone judge, and well."""
+    """Lines of ``verdict.json`` for results that passed and were judged only by the fleet."""
 
     def __init__(self, results: Results) -> None:
-        standing = results.standing
-        records = standing.records
+        aggregates = results.aggregates
+        records = aggregates.records
         self._results, self._fleet = results, results.fleet
         self._nodes = [json.dumps(node) for node in records.nodes]
-        self._steps = [json.dumps(each.step) for each in records.executions]
+        self._steps = [json.dumps(execution.step) for execution in records.executions]
         self._executions = records.executions
-        self._execution = records.execution[standing.order].tolist()
-        self._value = records.value[standing.order].tolist()
-        self._first, self._count = standing.first.tolist(), standing.count.tolist()
-        self._median, self._node = standing.median.tolist(), standing.node.tolist()
-        self._measurand, self._of = standing.measurand.tolist(), results.fleet.of.tolist()
+        self._execution = records.execution[aggregates.order].tolist()
+        self._value = records.value[aggregates.order].tolist()
+        self._first, self._count = aggregates.first.tolist(), aggregates.count.tolist()
+        self._median, self._node = aggregates.median.tolist(), aggregates.node.tolist()
+        self._measurand = aggregates.measurand.tolist()
+        self._of = results.fleet.of.tolist()
         self._patterns: dict[tuple[int, int], tuple[list[str], float, str]] = {}
 
     def line(self, figure: int) -> str:
@@ -72,42 +73,45 @@ class VerdictLineTemplate:
         first = self._first[figure]
         execution = self._execution[first]
         values = self._value[first : first + self._count[figure]]
-        sure = interval(values)
+        bounds = interval(values)
         ratio = self._median[figure] / centre
         reason = f'"{ratio:.3g}{name}"'
-        found = {
+        differing = {
             "step": self._steps[execution],
             "attempt": self._executions[execution].attempt,
             "node": self._nodes[self._node[figure]],
             "value": self._median[figure],
             "repeat": self._executions[execution].repeat,
             "values": values,
-            "interval": [sure.low, sure.high] if sure else "null",
-            "confidence": sure.confidence if sure else "null",
+            "interval": [bounds.low, bounds.high] if bounds else "null",
+            "confidence": bounds.confidence if bounds else "null",
             "reason": reason,
             "ratio": ratio,
         }
         return "".join(
-            [str(found[piece]) if place % 2 else piece for place, piece in enumerate(pieces)]
+            [str(differing[piece]) if place % 2 else piece for place, piece in enumerate(pieces)]
         )
 
     def _pattern(self, figure: int) -> tuple[list[str], float, str]:
-        """Return a result's line, cut where nodes differ, and what its value is held against."""
-        told = result_json(self._results[figure])
-        judged = self._fleet.figures[self._of[figure]]
+        """Return the pieces of a line, the median of the fleet, and the text of the comparison.
+
+        Every second piece is the name of a value that differs between nodes.
+        """
+        fields = result_json(self._results[figure])
+        compared = self._fleet.figures[self._of[figure]]
         for name in _DIFFERENT:
-            told[name] = f"{_MARK}{name}"
-        (answer,) = told["references"]
+            fields[name] = f"{_MARK}{name}"
+        (answer,) = fields["references"]
         answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}
-        _, name, _ = judged.told
+        _, name, _ = compared.judgement_parts
         against = json.dumps(f" × {name}")[1:-1]
-        return _MARKED.split(json.dumps(told)), judged.fleet_limit.centre, against
+        return _MARKED.split(json.dumps(fields)), compared.fleet_limit.centre, against
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:
-    """Write the verdict as JUnit XML: FAIL is a failure, INVALID an error, UNJUDGED skipped."""
+    """Write ``junit.xml``: FAIL is a failure, INVALID an error, UNJUDGED skipped."""
     counts = verdict.counts
-    named = {
+    attributes = {
         "name": verdict.run,
         "tests": len(verdict.results),
         "failures": counts["FAIL"],
@@ -115,55 +119,55 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
         "skipped": counts["UNJUDGED"],
     }
     file.write('<?xml version="1.0" encoding="utf-8"?>\n')
-    file.write(f"<testsuite{_attributes(named.items())}>\n")
+    file.write(f"<testsuite{_attributes(attributes.items())}>\n")
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
 
 
 def _junit_lines(results: Results) -> Iterator[str]:
-    standing = results.standing
-    nodes = [_text(node) for node in standing.records.nodes]
+    aggregates = results.aggregates
+    nodes = [_text(node) for node in aggregates.records.nodes]
     heads: dict[int, tuple[str, str]] = {}
-    for figure, (plain, what, node) in enumerate(
+    for figure, (simple, measurand, node) in enumerate(
         zip(
             results.passed_by_peers_only.tolist(),
-            standing.measurand.tolist(),
-            standing.node.tolist(),
+            aggregates.measurand.tolist(),
+            aggregates.node.tolist(),
             strict=True,
         )
     ):
-        if not plain:
+        if not simple:
             yield _testcase(results[figure])
             continue
-        if what not in heads:
+        if measurand not in heads:
             marked = replace(results[figure].record, node=_MARK)
             head, _, tail = _testcase(replace(results[figure], record=marked)).partition(_MARK)
-            heads[what] = head, tail
-        head, tail = heads[what]
+            heads[measurand] = head, tail
+        head, tail = heads[measurand]
         yield f"{head}{nodes[node]}{tail}"
 
 
 def _testcase(result: Result) -> str:
-    named = {"classname": result.record.case, "name": figure_name(result)}
-    head = f"<testcase{_attributes(named.items())}"
+    attributes = {"classname": result.record.case, "name": figure_name(result)}
+    head = f"<testcase{_attributes(attributes.items())}"
     element = _ELEMENTS.get(result.verdict)
     if element is None:
         return f"{head}/>\n"
-    said = _attributes([("message", result.reason)])
-    return f"{head}><{element}{said}/></testcase>\n"
+    message = _attributes([("message", result.reason)])
+    return f"{head}><{element}{message}/></testcase>\n"
 
 
-def _attributes(named: Iterable[tuple[str, Any]]) -> str:
-    return "".join(f' {name}="{_text(str(value))}"' for name, value in named)
+def _attributes(attributes: Iterable[tuple[str, Any]]) -> str:
+    return "".join(f' {name}="{_text(str(value))}"' for name, value in attributes)
 
 
 def _text(value: str) -> str:
-    """Return a foreign text as it may stand in an attribute; XML has no place for some letters."""
+    """Return `value` escaped for an attribute; characters that XML does not allow become U+FFFD."""
     return escape(_CONTROL.sub("\ufffd", value), {'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
 def figure_name(result: Result) -> str:
-    """Return what tells a figure from its fellows of the same case."""
+    """Return the name of a figure, unique within its case."""
     record = result.record
     parameters = (f"{key}={value}" for key, value in record.parameters.items())
     words = (record.node, record.mode, record.placement, record.benchmark, record.metric)

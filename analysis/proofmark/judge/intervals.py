@@ -1,4 +1,4 @@
-"""Repeated measurements: their median, and how sure it is."""
+"""The median of repeated measurements: its confidence interval, and its noise."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from math import comb
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
-"""The confidence of an interval, as far as the number of repeats allows it."""
+"""The confidence of an interval, if the number of repeats allows it."""
 ASSUMED_NOISE = 0.05
-"""Of a figure that was measured once, as a part of it: nobody knows its noise."""
+"""Relative noise of a figure that was measured once: its true noise is unknown."""
 
 Range = tuple[float, float]
 """Lowest and highest value, in the unit of the figure."""
 
 
 class Interval(NamedTuple):
-    """Where the median of the distribution lies with this `confidence`."""
+    """The bounds between which the true value lies with this `confidence`."""
 
     low: float
     high: float
@@ -28,13 +28,13 @@ def interval(values: Sequence[float]) -> Interval | None:
     """Return the rank-based confidence interval of the median of `values`.
 
     It lies between the k-th smallest and the k-th greatest value. The median of a continuous
-    distribution lies there with a probability that depends on k and the number of values alone
+    distribution lies there with a probability that depends only on k and the number of values
     (Conover, Practical Nonparametric Statistics, section 3.2). k is the greatest for which that is
     at least `CONFIDENCE`.
 
     Returns:
-        None where fewer than two were measured. Of two to five values the whole range, with its
-        true confidence, which is less than `CONFIDENCE`.
+        None for fewer than two values. For two to five values the whole range, with its true
+        confidence, which is less than `CONFIDENCE`.
     """
     if len(values) < 2:
         return None
@@ -45,7 +45,7 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 @lru_cache(maxsize=256)
 def _rank(count: int) -> tuple[int, float]:
-    """Return the rank of the bounds among so many values, from 1, and the confidence."""
+    """Return the rank of the bounds among `count` values, from 1, and the confidence."""
     below = 0  # of 2 ** count: fewer than `rank` values lie below the median
     rank = 1
     while True:
@@ -57,8 +57,11 @@ def _rank(count: int) -> tuple[int, float]:
 
 
 def noise(values: Sequence[float], middle: float) -> Range:
-    """Return where the true median may be: the interval, or what is assumed of one measurement."""
-    found = interval(values)
-    if found is None:
+    """Return the range of the true median: the interval of `values`.
+
+    Of a single measurement it is `middle` ± `ASSUMED_NOISE`.
+    """
+    bounds = interval(values)
+    if bounds is None:
         return middle * (1 - ASSUMED_NOISE), middle * (1 + ASSUMED_NOISE)
-    return found.low, found.high
+    return bounds.low, bounds.high

@@ -1,4 +1,4 @@
-"""From a run's folder to its verdict, and the files that keep it."""
+"""From the folder of a run to its verdict and the files of the verdict."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software
 
 MANY = 20_000
-"""Results from which on their files are written by a process each."""
+"""From this number of results on, each file is written by another process."""
 
 
 def judge_run(run: Run) -> Verdict:
-    """Read and judge `run`; writes nothing."""
+    """Return the verdict of `run`. Writes nothing."""
     return read_and_judge(run)[1]
 
 
 def judge_and_write(run: Run) -> Verdict:
-    """Read and judge `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
+    """Return the verdict of `run`; write records.parquet, verdict.json, junit.xml and rma.csv."""
     records, verdict = read_and_judge(run)
     write_results(run, records, verdict)
     return verdict
 
 
 def write_results(run: Run, records: Records, verdict: Verdict) -> None:
-    """Write the files that keep records and verdict."""
+    """Write records.parquet, verdict.json, junit.xml and rma.csv."""
     with gc_paused():
         _write_results(run, records, verdict)
 
@@ -62,7 +62,7 @@ def _write_results(run: Run, records: Records, verdict: Verdict) -> None:
 
 
 def read_and_judge(run: Run) -> tuple[Records, Verdict]:
-    """Return the records of `run` and what they come to; writes nothing."""
+    """Return the records and the verdict of `run`. Writes nothing."""
     with gc_paused():
         return _read_and_judge(run)
 

@@ -1,4 +1,4 @@
-"""What was found about each figure: its median, the answers of its references, and the worst."""
+"""The result of each figure: its median, its judgements, and its verdict."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ WORDS = ("PASS", "FAIL", "INVALID", "UNJUDGED")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One figure: the median of its repeats, and what was found about it.
+    """One figure: the median of its repeats, and its verdict.
 
     Attributes:
-        interval: in which the median lies, with its confidence; None of a single measurement.
-        retest: it fails, but by less than its noise: it has to be measured again before it counts
-            against a node.
-        steps: where it was measured, as `proofmark rerun` takes them.
+        record: the first record of the figure, with the median as value; the first invalid record
+            of an INVALID figure.
+        values: the values of its valid records, in the unit of `record`.
+        verdict: one of `WORDS`.
+        reason: the reason of the verdict.
+        references: the judgement of each reference, and of the fleet comparison.
+        interval: the interval of the median, with its confidence; None for a single measurement.
+        retest: whether it fails by less than its noise. Such a figure is measured again before it
+            counts against a node.
+        steps: the steps that measured it, as `proofmark rerun` takes them.
     """
 
     record: Record
@@ -42,22 +48,22 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Results(Sequence[Result]):
-    """The results of a run; each is made when it is asked for.
+    """The results of a run. A result is made when it is read.
 
     Attributes:
-        standing: the figures, one a result.
-        verdict: the verdict on each, as its number in `WORDS`.
-        answers: those of references, by figure.
-        fleet: what like nodes say.
+        aggregates: the figures, one for each result.
+        verdict: the verdict of each figure, as its number in `WORDS`.
+        answers: the judgements of references, by figure.
+        fleet: the comparison of like nodes.
     """
 
-    standing: Aggregates
+    aggregates: Aggregates
     verdict: Numbers
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet
 
     def __len__(self) -> int:
-        return len(self.standing)
+        return len(self.aggregates)
 
     @overload
     def __getitem__(self, index: int) -> Result: ...
@@ -67,46 +73,51 @@ class Results(Sequence[Result]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         figure = range(len(self))[index]
-        record, values = self.standing.record(figure), self.standing.values(figure)
-        steps = tuple(dict.fromkeys(each.step for each in self.standing.executions(figure)))
+        record, values = self.aggregates.record(figure), self.aggregates.values(figure)
+        steps = tuple(dict.fromkeys(each.step for each in self.aggregates.executions(figure)))
         if not record.valid:
             return Result(record, values, "INVALID", record.reason, (), None, False, steps)
         fleet = self.fleet.judge(figure)
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
-        found = _settled(Result(record, values, "", "", answers, interval(values), steps=steps))
-        disturbed = int(self.standing.disturbed[figure])
+        result = _with_verdict(
+            Result(record, values, "", "", answers, interval(values), steps=steps)
+        )
+        disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
-            return found
+            return result
         left_out = f"{disturbed} of {disturbed + len(values)} repeats were disturbed and left out"
-        return replace(found, reason=f"{found.reason}; {left_out}")
+        return replace(result, reason=f"{result.reason}; {left_out}")
 
     @cached_property
     def passed_by_peers_only(self) -> NDArray[np.bool_]:
         """Mask of the results that passed and were judged only by the fleet comparison."""
-        plain: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
-        plain[list(self.answers)] = False
-        plain &= self.fleet.of >= 0
-        return plain
+        mask: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
+        mask[list(self.answers)] = False
+        mask &= self.fleet.of >= 0
+        return mask
 
     def judgements(self) -> int:
-        """Return how many answers of references there are."""
-        own = sum(len(each) for each in self.answers.values())
-        return own + int((self.fleet.of >= 0).sum())
+        """Return the number of judgements of all figures."""
+        by_references = sum(len(judgements) for judgements in self.answers.values())
+        return by_references + int((self.fleet.of >= 0).sum())
 
     def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
-        """Yield the results that are wanted, by what they are: not by their node or value."""
-        for figure in np.flatnonzero(self.standing.about(wanted)):
+        """Yield the results for which `wanted` is true.
+
+        `wanted` gets a record without node, execution and value.
+        """
+        for figure in np.flatnonzero(self.aggregates.about(wanted)):
             yield self[int(figure)]
 
     def of(self, words: Collection[str]) -> Iterator[Result]:
         """Yield the results with these verdicts."""
-        wanted = [WORDS.index(word) for word in words]
-        for figure in np.flatnonzero(np.isin(self.verdict, wanted)):
+        numbers = [WORDS.index(word) for word in words]
+        for figure in np.flatnonzero(np.isin(self.verdict, numbers)):
             yield self[int(figure)]
 
 
 def result_json(result: Result) -> dict[str, Any]:
-    """Return a result as ``verdict.json`` has it."""
+    """Return a result in the form of ``verdict.json``."""
     return {
         **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
@@ -123,8 +134,8 @@ def result_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _settled(result: Result) -> Result:
-    """Let the worst of all answers stand."""
+def _with_verdict(result: Result) -> Result:
+    """Return `result` with the worst outcome of its judgements as verdict."""
     answers = result.references
     outcomes = {answer.outcome for answer in answers}
     verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")

@@ -1,7 +1,7 @@
-"""Verdicts: every figure held against every reference that applies; the worst stands.
+"""Verdicts: every figure is compared with every reference that applies; the worst outcome counts.
 
-PASS and FAIL are answers of a reference. INVALID: the number does not measure what it claims.
-UNJUDGED: no reference applies. All four are counted; none is silent.
+PASS and FAIL are outcomes of a reference. INVALID: the number does not measure what it claims.
+UNJUDGED: no reference applies. All four are counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,16 @@ from proofmark.site.partition import Limit
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a run."""
+    """The verdict of a run.
+
+    Attributes:
+        run: the id of the run.
+        counts: the number of results by verdict.
+        coverage: the planned steps, and which were measured.
+        results: the result of each figure.
+        fleet: the comparison of like nodes.
+        bad: the bad nodes.
+    """
 
     run: str
     counts: Mapping[str, int]
@@ -42,9 +51,13 @@ class Verdict:
     bad: BadNodes = field(default_factory=BadNodes)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return 2 for INVALID or a hole, 1 for FAIL, 4 for nothing judged, else 0 (contract)."""
-        hole = self.coverage.measured < self.coverage.expected or self.coverage.duplicate
-        if self.counts["INVALID"] or hole:
+        """Return the exit code of ``proofmark verdict``.
+
+        2: INVALID, or a step not measured once. 1: FAIL. 4: nothing judged, or with `strict` not
+        everything judged. 0: PASS.
+        """
+        incomplete = self.coverage.measured < self.coverage.expected or self.coverage.duplicate
+        if self.counts["INVALID"] or incomplete:
             return 2
         if self.counts["FAIL"]:
             return 1
@@ -54,43 +67,46 @@ class Verdict:
         return 0
 
     def of(self, *words: str) -> Iterator[Result]:
-        """Yield the results with these verdicts; no others are made."""
+        """Yield the results with these verdicts."""
         return self.results.of(words)
 
     def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
-        """Yield the results that are wanted, by what they are: not by their node or value."""
+        """Yield the results for which `wanted` is true.
+
+        `wanted` gets a record without node, execution and value.
+        """
         return self.results.about(wanted)
 
     def measured(self) -> set[str]:
-        """Return the nodes and pairs of nodes that there are results of, as records have them."""
-        aggregate = self.results.standing
-        return {aggregate.records.nodes[node] for node in set(aggregate.node.tolist())}
+        """Return the nodes and pairs of nodes with a result, as records name them."""
+        aggregates = self.results.aggregates
+        return {aggregates.records.nodes[node] for node in set(aggregates.node.tolist())}
 
     def judgements(self) -> int:
-        """Return how many answers of references there are."""
+        """Return the number of judgements of all figures."""
         return self.results.judgements()
 
     def sound_steps(self) -> set[str]:
-        """Return the steps that gave a valid figure, on whatever node."""
-        names = self.results.standing.sound_steps()
+        """Return the steps that gave a valid record on any node."""
+        names = self.results.aggregates.sound_steps()
         return {name.partition("/")[0] for name in names}
 
     def retest(self) -> tuple[str, ...]:
-        """Return the steps to run again before what fails within its noise is believed."""
+        """Return the steps of the figures that fail within their noise: to be measured again."""
         wanted = (step for result in self.of("FAIL") if result.retest for step in result.steps)
         return tuple(dict.fromkeys(wanted))
 
     def retest_command(self) -> str:
-        """Return the one command that runs them again; empty if there are none."""
+        """Return the command that runs these steps again; empty if there are none."""
         steps = self.retest()
         return f"proofmark rerun runs/{self.run} {' '.join(steps)}" if steps else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``, but for the claims."""
+        """Return the form of ``verdict.json`` without the claims."""
         return {**self.head(), "results": [result_json(result) for result in self.results]}
 
     def head(self) -> dict[str, Any]:
-        """Return what ``verdict.json`` says before the results."""
+        """Return the part of ``verdict.json`` before the results."""
         return {
             "run": self.run,
             "counts": dict(self.counts),
@@ -110,58 +126,59 @@ def judge(
     family_level: float = FAMILY_LEVEL,
     stopped: Sequence[str] = (),
 ) -> Verdict:
-    """Judge the records of the run called `run`.
+    """Return the verdict on the records of a run.
 
-    Like records (all but step, repeat and attempt equal) become one result with their median.
+    Records that are equal in all but step, repeat and attempt become one result with their median.
 
     Args:
-        run: its id.
-        plan: what was to be measured.
-        records: what was read.
+        run: the id of the run.
+        plan: the planned steps.
+        records: the records of the run.
         benchmarks: the cases with their references.
-        limits: the site's contract.
-        nodes: the hardware of each node, as far as it is known.
-        family_level: probability that anything is flagged as an outlier on a healthy machine.
-        stopped: jobs that ended before their steps had, with the reason; listed in the coverage.
+        limits: the limits of the site's contract.
+        nodes: the hardware of each node, if known.
+        family_level: probability that any node is flagged as an outlier on a healthy machine.
+        stopped: jobs that ended before their last step, each with the reason.
     """
-    there = nodes or {}
+    hardware = nodes or {}
     figures = aggregate(records)
-    answers = _held(figures, _references(benchmarks, limits), there)
-    fleet = measure_fleet(figures, benchmarks, there, family_level)
-    words = _words(figures, answers, fleet)
-    counts = {word: int((words == place).sum()) for place, word in enumerate(WORDS)}
+    answers = _judge_figures(figures, _references(benchmarks, limits), hardware)
+    fleet = measure_fleet(figures, benchmarks, hardware, family_level)
+    verdicts = _verdicts(figures, answers, fleet)
+    counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
-    return Verdict(run, counts, covered, Results(figures, words, answers, fleet), fleet)
+    return Verdict(run, counts, covered, Results(figures, verdicts, answers, fleet), fleet)
 
 
 def _references(
     benchmarks: Benchmarks, limits: Sequence[Limit]
 ) -> dict[tuple[str, str], list[Reference]]:
-    found: dict[tuple[str, str], list[Reference]] = {}
+    """Return the references and limits by case and metric."""
+    by_metric: dict[tuple[str, str], list[Reference]] = {}
     for name, case in benchmarks.cases.items():
         for reference in case.references:
-            found.setdefault((name, reference.metric), []).append(reference)
+            by_metric.setdefault((name, reference.metric), []).append(reference)
     for limit in limits:
-        found.setdefault((limit.case, limit.metric), []).append(limit)
-    return found
+        by_metric.setdefault((limit.case, limit.metric), []).append(limit)
+    return by_metric
 
 
-def _held(
+def _judge_figures(
     figures: Aggregates, references: Mapping[tuple[str, str], Sequence[Reference]], nodes: Nodes
 ) -> dict[int, tuple[Judgement, ...]]:
-    """Hold each valid figure against every reference that applies to it."""
+    """Return the judgements of each valid figure to which a reference applies."""
     counterparts = Figures(figures)
     answers: dict[int, tuple[Judgement, ...]] = {}
-    for number, what in enumerate(figures.records.measurands):
+    for number, measurand in enumerate(figures.records.measurands):
         applying: Sequence[Reference] | None = None
-        if (what.case, what.metric) not in references:
+        candidates = references.get((measurand.case, measurand.metric))
+        if candidates is None:
             continue
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
-            if applying is None:  # the same for all the nodes
-                every = references[what.case, what.metric]
-                applying = [each for each in every if applies(each, record)]
+            if applying is None:  # the same for all nodes
+                applying = [reference for reference in candidates if applies(reference, record)]
             if not applying:
                 break
             value = float(figures.median[figure])
@@ -174,19 +191,19 @@ def _held(
     return answers
 
 
-def _words(
+def _verdicts(
     figures: Aggregates, answers: Mapping[int, Sequence[Judgement]], fleet: Fleet
 ) -> Numbers:
-    """Return the worst of all answers on each figure, as its number in `WORDS`."""
-    good, bad, invalid, unjudged = (WORDS.index(word) for word in WORDS)
-    words = np.full(len(figures), unjudged, dtype=np.int64)
-    words[fleet.passed] = good
-    for figure, own in answers.items():
-        if any(answer.outcome == "PASS" for answer in own):
-            words[figure] = good
-    for figure, own in answers.items():
-        if any(answer.outcome == "FAIL" for answer in own):
-            words[figure] = bad
-    words[fleet.failed] = bad
-    words[~figures.valid] = invalid
-    return words
+    """Return the worst outcome of each figure, as its number in `WORDS`."""
+    passed, failed, invalid, unjudged = (WORDS.index(word) for word in WORDS)
+    verdicts = np.full(len(figures), unjudged, dtype=np.int64)
+    verdicts[fleet.passed] = passed
+    for figure, judgements in answers.items():
+        if any(judgement.outcome == "PASS" for judgement in judgements):
+            verdicts[figure] = passed
+    for figure, judgements in answers.items():
+        if any(judgement.outcome == "FAIL" for judgement in judgements):
+            verdicts[figure] = failed
+    verdicts[fleet.failed] = failed
+    verdicts[~figures.valid] = invalid
+    return verdicts

@@ -1,4 +1,4 @@
-"""Outcomes of what is done to a node, and the failure that carries one."""
+"""Outcomes of an operation on a node, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from proofmark.common.errors import ProofmarkError
 
 
 class Outcome(StrEnum):
-    """How an act on a node ended."""
+    """How an operation on a node ended."""
 
     OK = "OK"
     UNREACHABLE = "UNREACHABLE"
-    """Nobody answers at the address."""
+    """No connection to the address."""
     NO_ANSWER = "NO_ANSWER"
-    """The line stands, and nothing comes."""
+    """The connection is open, but no response arrived in time."""
     DENIED = "DENIED"
-    """Wrong user or password; not tried again, because BMCs lock accounts."""
+    """Wrong user or password; there is no retry, because BMCs lock accounts."""
     BAD_CERTIFICATE = "BAD_CERTIFICATE"
     BUSY = "BUSY"
-    """The BMC kept saying 503, however often it was asked."""
+    """The BMC answered every attempt with 429 or 503."""
     UNEXPECTED = "UNEXPECTED"
-    """An answer that makes no sense here; the text has it."""
+    """A response that the protocol does not allow here; the text quotes it."""
     REFUSED = "REFUSED"
-    """The firmware does not offer what was asked for."""
+    """The firmware does not offer the requested setting or reset."""
     CANNOT_SET = "CANNOT_SET"
-    """This back end only records; a person has to set the machine."""
+    """The back end sets nothing; a person has to set the machine."""
     FOREIGN_PENDING = "FOREIGN_PENDING"
-    """Somebody else's change waits for the next boot."""
+    """A setting that this kit did not request waits for the next boot."""
     HELD = "HELD"
-    """Somebody else has taken the node out of service."""
+    """Another user or program has drained the node."""
     NOT_DRAINED = "NOT_DRAINED"
-    """Jobs still run on it after the time that they were given."""
+    """Jobs still run on the node after the drain limit."""
     NOT_RESET = "NOT_RESET"
-    """It was told to restart and answers with the boot id of before."""
+    """A restart was requested, but the node still has the boot id of before."""
     NO_RETURN = "NO_RETURN"
-    """It did not come back in time."""
+    """The node did not boot within the boot limit."""
     NOT_APPLIED = "NOT_APPLIED"
-    """It restarted and is in the mode of before."""
+    """The node restarted and is in the mode of before."""
     OTHER_MODE = "OTHER_MODE"
-    """It restarted and is in a mode that nobody asked for."""
+    """The node restarted and is in a mode that was not requested."""
     UNPROVEN = "UNPROVEN"
-    """The operating system does not tell enough to know the mode."""
+    """The operating system does not show enough to distinguish the modes."""
     STOPPED = "STOPPED"
-    """We were told to stop before this node's turn."""
+    """The command was stopped before or during the operation on this node."""
 
 
 class NodeError(ProofmarkError):
-    """An act on one node failed, with its outcome."""
+    """An operation on one node failed, with its outcome."""
 
     def __init__(self, outcome: Outcome, text: str) -> None:
         self.outcome, self.text = outcome, text

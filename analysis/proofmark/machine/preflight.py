@@ -1,4 +1,4 @@
-"""Day one: what has to be right before a machine is touched, each with a named outcome."""
+"""The checks before a machine is changed, each with a named outcome."""
 
 from __future__ import annotations
 
@@ -29,19 +29,26 @@ from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
 CLOCK_S = 2.0
-"""Clocks that differ by more make logs, counters and certificates disagree."""
+"""With a larger difference of clocks, logs, counters and certificates are not comparable."""
 SCRIPT = 'date +%s\nid -u "$1"\n'
-SSH_SAYS = {
+SSH_OUTCOMES = {
     "Host key verification failed": "HOST_KEY",
     "REMOTE HOST IDENTIFICATION HAS CHANGED": "HOST_KEY",
     "Permission denied": "LOGIN",
     "no such user": "NO_USER",
 }
+"""The outcome of each message of ssh and id."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check: ``OK``, ``NOT_NEEDED``, ``NOT_TOLD``, or what is wrong."""
+    """The result of one check.
+
+    Attributes:
+        what: the subject of the check.
+        outcome: ``OK``, ``NOT_NEEDED``, ``NOT_TOLD``, or the name of a problem.
+        text: the nodes and the details.
+    """
 
     what: str
     outcome: str
@@ -49,113 +56,129 @@ class Finding:
 
     @property
     def bad(self) -> bool:
-        """Whether a run must not start with it."""
+        """Whether the problem must be solved before a run."""
         return self.outcome not in ("OK", "NOT_NEEDED", "NOT_TOLD")
 
 
 def preflight(
-    site: Site, plan: Plan, who: Credentials, end: datetime | None, user: str
+    site: Site, plan: Plan, credentials: Credentials, window_end: datetime | None, user: str
 ) -> list[Finding]:
-    """Look at everything; change nothing (a node's comment in Slurm is set to what it is)."""
+    """Return the findings of all checks.
+
+    They change nothing: the comment of one node in the scheduler is set to its present value.
+
+    Args:
+        site: the site with the nodes to check.
+        plan: the plan that the site shall run.
+        credentials: of the BMCs.
+        window_end: the end of the maintenance window, if there is one.
+        user: the user who runs the steps.
+    """
     firmware = site.partition.firmware
-    there = firmware or Firmware(back_end="record", remote_shell=site.remote_shell)
-    findings = _nodes(site, there, user)
-    findings += _programs(site, there, plan_programs(plan))
-    findings += _bmcs(site, firmware, who) if firmware else []
-    return [*findings, _rights(site, plan), _window(plan, firmware, end), _stop(site)]
+    remote = firmware or Firmware(back_end="manual", remote_shell=site.remote_shell)
+    findings = _nodes(site, remote, user)
+    findings += _programs(site, remote, plan_programs(plan))
+    findings += _bmcs(site, firmware, credentials) if firmware else []
+    return [
+        *findings,
+        _drain_permission(site, plan),
+        _window(plan, firmware, window_end),
+        _stop_command(site),
+    ]
 
 
 def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
     shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
     uid = pwd.getpwnam(user).pw_uid
 
-    def one(node: str) -> str:
+    def check_node(node: str) -> str:
         start = time.time()
-        told = shell(node, SCRIPT, (user,)).split()
-        between = start - CLOCK_S <= int(told[0]) + 1 and int(told[0]) <= time.time() + CLOCK_S
-        if not between:
-            return f"CLOCK_SKEW {int(told[0]) - start:+.0f} s"
-        return "OK" if told[1] == str(uid) else f"OTHER_UID {user} is {told[1]}, here {uid}"
+        clock, node_uid = shell(node, SCRIPT, (user,)).split()[:2]
+        if not start - CLOCK_S <= int(clock) + 1 or not int(clock) <= time.time() + CLOCK_S:
+            return f"CLOCK_SKEW {int(clock) - start:+.0f} s"
+        return "OK" if node_uid == str(uid) else f"OTHER_UID {user} is {node_uid}, here {uid}"
 
-    good, bad = split(fan_out(site.hosts, one, firmware.max_parallel))
-    words = {**good, **{node: _said(failed) for node, failed in bad.items()}}
-    return _grouped("nodes: host key, log-in, clock, uid", words)
+    good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel))
+    results = {**good, **{node: _ssh_outcome(error) for node, error in bad.items()}}
+    return _grouped("nodes: host key, log-in, clock, uid", results)
 
 
 def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
-    """Look on every node that answers for the programs that the scripts of the steps call."""
+    """Check on every node that can be reached for the programs that the step scripts call."""
     shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
     script = (files("proofmark.machine") / "shell" / MISSING_PROGRAMS).read_text(encoding="utf-8")
 
-    def one(node: str) -> str:
+    def check_node(node: str) -> str:
         return lacking(shell(node, script, tuple(needed)), needed)
 
-    good, _ = split(fan_out(site.hosts, one, firmware.max_parallel))
-    alike: dict[str, list[str]] = {}
+    good, _ = split(fan_out(site.hosts, check_node, firmware.max_parallel))
+    nodes_of: dict[str, list[str]] = {}
     for node, missing in good.items():
-        alike.setdefault(missing, []).append(node)
+        nodes_of.setdefault(missing, []).append(node)
     return [
         Finding(
             "programs: what the steps call",
             "NO_PROGRAM" if missing else "OK",
             f"{folded(nodes)}: {missing}".strip(": "),
         )
-        for missing, nodes in alike.items()
+        for missing, nodes in nodes_of.items()
     ]
 
 
-def _said(failed: NodeError) -> str:
-    known = (word for text, word in SSH_SAYS.items() if text in failed.text)
-    return f"{next(known, failed.outcome)} {failed.text}"
+def _ssh_outcome(error: NodeError) -> str:
+    outcomes = (outcome for text, outcome in SSH_OUTCOMES.items() if text in error.text)
+    return f"{next(outcomes, error.outcome)} {error.text}"
 
 
-def _bmcs(site: Site, firmware: Firmware, who: Credentials) -> list[Finding]:
-    end = back_end(
-        BackEndContext(firmware, who, RemoteShell(firmware.remote_shell, firmware.timeout_s))
-    )
+def _bmcs(site: Site, firmware: Firmware, credentials: Credentials) -> list[Finding]:
+    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+    chosen = back_end(BackEndContext(firmware, credentials, shell))
     hosts = hosts_of(site, firmware)
 
-    def one(node: str) -> str:
-        end.read(hosts[node], {})
+    def check_node(node: str) -> str:
+        chosen.read(hosts[node], {})
         return "OK"
 
-    good, bad = split(fan_out(site.hosts, one, firmware.max_parallel, threading.Event()))
-    words = {**good, **{node: f"{each.outcome} {each.text}" for node, each in bad.items()}}
-    return _grouped("BMCs: certificate, log-in, registry", words)
+    good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))
+    results = {**good, **{node: f"{error.outcome} {error.text}" for node, error in bad.items()}}
+    return _grouped("BMCs: certificate, log-in, registry", results)
 
 
-def _grouped(what: str, words: dict[str, str]) -> list[Finding]:
-    nodes: dict[str, list[str]] = {}
-    for node, word in words.items():
-        nodes.setdefault(word.partition(" ")[0], []).append(node)
+def _grouped(what: str, results: dict[str, str]) -> list[Finding]:
+    """Return one finding per outcome; a result is an outcome, then a space and the details."""
+    nodes_of: dict[str, list[str]] = {}
+    for node, result in results.items():
+        nodes_of.setdefault(result.partition(" ")[0], []).append(node)
     return [
-        Finding(what, outcome, f"{folded(those)}: {words[those[0]].partition(' ')[2]}".strip(": "))
-        for outcome, those in nodes.items()
+        Finding(
+            what, outcome, f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": ")
+        )
+        for outcome, nodes in nodes_of.items()
     ]
 
 
-def _rights(site: Site, plan: Plan) -> Finding:
-    what = "scheduler: may we drain?"
+def _drain_permission(site: Site, plan: Plan) -> Finding:
+    what = "scheduler: permission to drain"
     if all(group.mode == plan.current_mode for group in plan.groups):
         return Finding(what, "NOT_NEEDED", "the plan changes no mode")
     try:
-        why = draining(site.partition.scheduler).missing_permission(site.hosts[0])
+        missing = draining(site.partition.scheduler).missing_permission(site.hosts[0])
     except BadInput as error:
         return Finding(what, "CANNOT_DRAIN", str(error))
-    return Finding(what, "NO_RIGHTS" if why else "OK", why or site.partition.scheduler)
+    return Finding(what, "NO_RIGHTS" if missing else "OK", missing or site.partition.scheduler)
 
 
 def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Finding:
-    needs = plan.totals.wall_s + resets_s(plan, firmware)
-    text = f"the plan takes about {duration(needs)}, resets included"
+    needed_s = plan.totals.wall_s + resets_s(plan, firmware)
+    text = f"the plan takes about {duration(needed_s)}, resets included"
     if end is None:
-        return Finding("maintenance window", "NOT_TOLD", f"{text}; --window-ends tells the end")
-    left = (end - datetime.now(UTC)).total_seconds()
-    outcome = "OK" if needs <= left else "TOO_SHORT"
-    return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left))} are left")
+        return Finding("maintenance window", "NOT_TOLD", f"{text}; --window-ends sets the end")
+    left_s = (end - datetime.now(UTC)).total_seconds()
+    outcome = "OK" if needed_s <= left_s else "TOO_SHORT"
+    return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left_s))} are left")
 
 
-def _stop(site: Site) -> Finding:
+def _stop_command(site: Site) -> Finding:
     command = scheduler(site.partition.scheduler).stop_command
-    text = f"Ctrl-C ends jobs by {command}; then playbooks/restore.yml"
+    text = f"Ctrl-C ends jobs by {command}; then run playbooks/restore.yml"
     return Finding("stop command", "OK" if shutil.which(command) else "NO_STOP", text)

@@ -1,4 +1,4 @@
-"""A scheduler: what a job requests of it, how its commands are called, how nodes are drained."""
+"""The base classes of schedulers, the request of a job, and calls of scheduler commands."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from proofmark.common.plugins import Plugins
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
-_ANSWER_S = 60
-"""Longer than the time after which the clients of Slurm and PBS give up by themselves."""
+_TIMEOUT_S = 60
+"""Longer than the timeouts of the clients of Slurm and PBS."""
 
 
 class SchedulerUnavailable(ProofmarkError):
-    """The scheduler does not answer: neither yes nor no."""
+    """The scheduler did not answer; the command may be repeated."""
 
 
 class SchedulerError(ProofmarkError):
-    """The scheduler answered, and would not do it."""
+    """The scheduler refused a command."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks its scheduler for.
+    """The resources and settings that a job requests.
 
     Attributes:
-        name: unique to this job of this run, at most 15 characters, the first one a letter.
-        nodes: exactly these.
-        seconds: after which the scheduler may stop it.
-        log: absolute; gets what the job says, at its end.
-        independent: every node measures by itself, so that a lost one stops no other.
+        name: unique to this job of this run; at most 15 characters, the first one a letter.
+        nodes: the job gets exactly these.
+        seconds: the time limit of the job.
+        log: absolute path; the output of the job is appended.
+        queue: the site's settings of its scheduler.
+        independent: whether each node measures alone, so that the job continues if a node fails.
     """
 
     name: str
@@ -55,13 +56,14 @@ class Request:
 
 
 class Scheduler(ABC):
-    """A scheduler; all methods but `header` and `fan_out` call its commands.
+    """Base class of schedulers.
 
-    These raise `SchedulerUnavailable` if it cannot be reached.
+    All methods except `header` and `fan_out` call commands of the scheduler. They raise
+    `SchedulerUnavailable` if it does not answer.
 
     Attributes:
-        poll_s: the longest pause between two polls.
-        isolates_jobs: whether jobs that share a node never run there at the same time.
+        poll_s: the longest pause between two polls, in seconds.
+        isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job.
     """
 
@@ -75,10 +77,10 @@ class Scheduler(ABC):
 
     @abstractmethod
     def fan_out(self, request: Request) -> list[str]:
-        """Return the shell function ``on_all SCRIPT ARGUMENT…`` of the job script.
+        """Return the lines of the shell function ``on_all SCRIPT ARGUMENT…`` of the job script.
 
-        It runs the script by sh on every node of the job, waits for all, and passes TERM on. It is
-        the last command of its shell, so it may ``exec``.
+        The function runs the script by sh on every node of the job, waits for all, and forwards
+        SIGTERM. It is the last command of its shell, so that it may ``exec``.
         """
 
     @abstractmethod
@@ -86,24 +88,24 @@ class Scheduler(ABC):
         """Submit `script` and return the id of the job.
 
         Raises:
-            SchedulerError: the scheduler does not take it.
+            SchedulerError: the scheduler refuses the job.
         """
 
     @abstractmethod
     def find(self, name: str) -> str:
-        """Return the id of the job called `name` that has not ended, or nothing."""
+        """Return the id of the job `name` that has not ended; empty if there is none."""
 
     @abstractmethod
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Return the state of each job, by one call; unknown jobs are left out."""
+        """Return the state of each job, by one call; jobs that it does not list are omitted."""
 
     @abstractmethod
     def ended(self, job: str) -> JobStatus | None:
-        """Return how a job ended that `states` has no longer; None if that is unknown."""
+        """Return the final state of a job that `states` no longer lists; None if it is unknown."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> None:
-        """End the jobs; it need not wait."""
+        """End the jobs; the method need not wait for their end."""
 
     @abstractmethod
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
@@ -112,12 +114,12 @@ class Scheduler(ABC):
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What a scheduler reports of a node.
+    """The status of a node, as the scheduler reports it.
 
     Attributes:
-        out: whether it takes no new jobs.
-        idle: whether no job is on it.
-        reason: why it is out.
+        out: whether the node gets no new jobs.
+        idle: whether no job runs on the node.
+        reason: why the node is out; empty if no reason was given.
     """
 
     out: bool
@@ -126,9 +128,9 @@ class NodeStatus:
 
 
 class DrainingScheduler(Scheduler):
-    """A scheduler that takes nodes out of service and returns them.
+    """Base class of schedulers whose nodes can be drained and resumed.
 
-    Its methods raise `NodeError` if the scheduler refuses.
+    Its own methods raise `NodeError` if the scheduler refuses or does not answer.
     """
 
     @abstractmethod
@@ -137,19 +139,19 @@ class DrainingScheduler(Scheduler):
 
     @abstractmethod
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Let the nodes take no further job."""
+        """Drain the nodes: jobs that run continue, and no new job starts."""
 
     @abstractmethod
     def resume(self, nodes: Sequence[str]) -> None:
-        """Let the nodes take jobs again."""
+        """Resume the nodes: new jobs may start."""
 
     @abstractmethod
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if they may."""
+        """Return why this user may not drain `node`; empty if the user may."""
 
 
 SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")
-"""All schedulers; a site's own are entry points of this group."""
+"""All schedulers; those of a site are entry points of this group."""
 
 
 def scheduler(name: str) -> Scheduler:
@@ -162,68 +164,72 @@ def scheduler(name: str) -> Scheduler:
 
 
 def draining(name: str) -> DrainingScheduler:
-    """Return the scheduler `name`, which can drain nodes.
+    """Return the scheduler `name` if it is a `DrainingScheduler`.
 
     Raises:
         BadInput: there is no such scheduler, or the kit cannot drain its nodes.
     """
-    found = scheduler(name)
-    if isinstance(found, DrainingScheduler):
-        return found
-    able = (
-        each for each in SCHEDULERS.names() if issubclass(SCHEDULERS.get(each), DrainingScheduler)
+    chosen = scheduler(name)
+    if isinstance(chosen, DrainingScheduler):
+        return chosen
+    accepted = (
+        other
+        for other in SCHEDULERS.names()
+        if issubclass(SCHEDULERS.get(other), DrainingScheduler)
     )
-    raise bad_input("partition", "scheduler", f"{name!r}: it drains no nodes", ", ".join(able))
+    found = f"{name!r}, whose nodes the kit cannot drain"
+    raise bad_input("partition", "scheduler", found, ", ".join(accepted))
 
 
 def ask_scheduler(
-    *command: str, silent: Collection[str] = (), good: Collection[int] = (0,), text: str = ""
+    *command: str,
+    unavailable: Collection[str] = (),
+    success: Collection[int] = (0,),
 ) -> str:
-    """Run a command of a scheduler and return what it prints; `text` is its input.
+    """Run a command of a scheduler and return its standard output.
 
     Args:
         command: the program and its arguments.
-        silent: parts of a message that says that nobody answers.
-        good: the exit codes of an answer.
-        text: what it reads.
+        unavailable: parts of the messages that the command prints if its server does not answer.
+        success: the exit codes of success.
 
     Raises:
         BadInput: there is no such program.
-        SchedulerUnavailable: it says so, or says nothing within a minute.
-        SchedulerError: it fails for another reason; its message.
+        SchedulerUnavailable: the server does not answer, or the command ran for a minute.
+        SchedulerError: the command failed for another reason; with its message.
     """
     try:
         done = run_command(
             command,
-            text=text,
-            timeout_s=_ANSWER_S,
+            timeout_s=_TIMEOUT_S,
             environment=clean(os.environ),
-            new_session=True,  # a Ctrl-C is ours; the answer comes nevertheless
+            new_session=True,  # Ctrl-C must not interrupt the command
         )
     except FileNotFoundError:
         found = f"no program {command[0]!r} in PATH"
-        raise bad_input("partition", "scheduler", found, "its commands where this runs") from None
+        accepted = "a scheduler whose commands are installed on this host"
+        raise bad_input("partition", "scheduler", found, accepted) from None
     except subprocess.TimeoutExpired:
-        raise SchedulerUnavailable(f"{command[0]} did not answer within {_ANSWER_S} s") from None
-    if done.returncode in good:
+        raise SchedulerUnavailable(f"{command[0]} did not answer within {_TIMEOUT_S} s") from None
+    if done.returncode in success:
         return done.stdout
-    said = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
-    if any(part in said for part in silent):
-        raise SchedulerUnavailable(f"{command[0]}: {said}")
-    raise SchedulerError(f"{command[0]}: {said or f'exit code {done.returncode}'}")
+    message = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
+    if any(part in message for part in unavailable):
+        raise SchedulerUnavailable(f"{command[0]}: {message}")
+    raise SchedulerError(f"{command[0]}: {message or f'exit code {done.returncode}'}")
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` without what would change a job behind the back of its script."""
-    foreign = ("SBATCH_", "SLURM_JOB", "SLURM_STEP", "SQUEUE_", "SINFO_", "PBS_", "VIRTUAL_ENV")
-    return {name: value for name, value in environment.items() if not name.startswith(foreign)}
+    """Return `environment` without variables that would override the options of a job script."""
+    removed = ("SBATCH_", "SLURM_JOB", "SLURM_STEP", "SQUEUE_", "SINFO_", "PBS_", "VIRTUAL_ENV")
+    return {name: value for name, value in environment.items() if not name.startswith(removed)}
 
 
 def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
-    """Return ``on_all`` for a scheduler that starts something on one node at a time.
+    """Return ``on_all`` for a scheduler whose command starts a process on one node.
 
-    `command` reaches ``"$node"``; the script and its arguments are appended as one text, which the
-    shell there splits again. This node, ``$HOST``, needs none.
+    `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
+    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
     """
     quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
     return [
@@ -245,5 +251,5 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
 
 
 def ssh_to(nodes: Sequence[str]) -> list[str]:
-    """Return ``on_all`` by ssh, for where nothing else reaches the nodes of a job."""
+    """Return ``on_all`` by ssh, for a scheduler without a command for the nodes of a job."""
     return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=30 "$node"')

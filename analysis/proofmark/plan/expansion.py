@@ -21,14 +21,20 @@ from proofmark.site.machine import Machine, Machines
 
 
 def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> Plan:
-    """Expand `suite` on the partition of `site`.
+    """Return the plan of `suite` on the partition of `site`.
+
+    Args:
+        benchmarks: all cases and suites.
+        suite: name of a suite.
+        site: the partition and its nodes.
+        machines: the machine, or a function from a mode to the machine in this mode.
 
     Raises:
-        BadInput: unknown suite, no case in it, a sweep that expands to nothing, a placement that
-            the machine cannot hold, or a contract limit that can never judge.
+        BadInput: the suite is unknown or has no case, a sweep has no point, the machine cannot hold
+            a placement, or a contract limit applies to no result.
     """
-    if wrong := limit_mistakes(benchmarks, site):
-        raise BadInput(*wrong)
+    if mistakes := limit_mistakes(benchmarks, site):
+        raise BadInput(*mistakes)
     repeats = benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
     if not members:
@@ -44,8 +50,8 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
                 update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
             )
             for earlier in range(repeats)
-            for often, drafts in uses
-            for repeat in range(earlier * often + 1, (earlier + 1) * often + 1)
+            for repeats_of_use, drafts in uses
+            for repeat in range(earlier * repeats_of_use + 1, (earlier + 1) * repeats_of_use + 1)
             for draft in drafts
             for nodes in _chunks(draft, site.partition.nodes_per_job)
         ]
@@ -70,14 +76,14 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
         "assumed": {} if hardware == "discovered" else hardware.assumed,
     }
     draft_plan = Plan(digest="", **body)
-    # A run keeps its partition's facts, such as the scratch: with others it is another run.
-    decided = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
-    digest = content_digest(decided)
+    # Other facts of the partition, such as another scratch, make another run.
+    content = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
+    digest = content_digest(content)
     return draft_plan.model_copy(update={"digest": digest})
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
-    """Return what is wrong with the contract limits of `site`: they would judge nothing."""
+    """Return the mistakes in the contract limits of `site`: limits that apply to no result."""
     return [
         mistake
         for index, limit in enumerate(site.partition.limits)
@@ -103,9 +109,9 @@ class _Expansion:
         self._layouts: dict[str, Layouts] = {}
 
     def uses(self, name: str, case: Case, mode: str) -> list[tuple[int, list[Step]]]:
-        """Return for each use of `case` its repeats and its steps in `mode`.
+        """Return the repeats and the steps in `mode` of each use of `case`.
 
-        The steps have no number yet, and all the nodes.
+        The steps are not numbered yet, and have all nodes.
         """
         uses = case.suites[self._suite]
         return [(use.repeats, self._steps(name, case, use, mode)) for use in uses]
@@ -114,44 +120,44 @@ class _Expansion:
         partition = self._site.partition
         if mode not in _modes(use, partition.modes, partition.current_mode):
             return []
-        for lacking in (each for each in use.modes if each not in partition.modes):
-            self._leave_out(f"{name}: mode {lacking}: {self._site.partition_name} has no such mode")
+        for missing in (each for each in use.modes if each not in partition.modes):
+            self._leave_out(f"{name}: mode {missing}: {self._site.partition_name} has no such mode")
         sweep = self._sweep(name, case, use, mode)
-        if not sweep.wanted():
+        if not sweep.applies():
             self._leave_out(f"{name}: {use.when} does not hold here")
             return []
         points = list(sweep.points())
-        for why, times in sweep.left_out.items():
-            self._leave_out(f"{name}: {why} (mode {mode}, {times} points)")
+        for reason, times in sweep.left_out.items():
+            self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
         if not points:
-            lacking = "; ".join(sweep.left_out)
+            reasons = "; ".join(sweep.left_out)
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
-            raise bad_input(sweep.file, "where", lacking or found, "at least one point")
+            raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
         return [step for draft in drafts for step in self._spread_out(draft, use.scope)]
 
     def _spread_out(self, step: Step, scope: Scope) -> list[Step]:
-        """Give a step for each node, or for pairs of nodes, all the nodes."""
-        each = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
+        """Give a step of the scope each-node or each-pair all nodes."""
+        needed = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
         hosts = list(self._site.hosts)
-        if len(step.nodes) != each:
+        if len(step.nodes) != needed:
             found = f"{len(step.nodes)} nodes with scope {scope}"
-            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{each}")
-        most = self._site.partition.nodes_per_job or each
-        if each > most:
-            found = f"{each} nodes together"
-            accepted = f"at most {most}: partition.nodes_per_job"
+            raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{needed}")
+        limit = self._site.partition.nodes_per_job or needed
+        if needed > limit:
+            found = f"{needed} nodes together"
+            accepted = f"at most {limit}: partition.nodes_per_job"
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
-        if scope == "job" or len(hosts) == each:
-            return [step]  # on so many nodes it is an ordinary step
+        if scope == "job" or len(hosts) == needed:
+            return [step]  # a site of this many nodes has one instance: an ordinary step
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
         return [
             step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
             for pairing in pairings
         ]
 
-    def _leave_out(self, why: str) -> None:
-        self.left_out[why] = None
+    def _leave_out(self, reason: str) -> None:
+        self.left_out[reason] = None
 
     def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
         machine = self._machine(mode)
@@ -162,34 +168,34 @@ class _Expansion:
             "file_systems": list(partition.scratches),
             "fabric_levels": partition.fabric.names,
         }
-        asked = {**case.sweep, **use.sweep}.get("nodes")
-        most = partition.nodes_per_job
-        if most and most < symbols["nodes"]:
-            # What runs together is one job; what each node does by itself is cut into several.
-            symbols["nodes"] = most
-            if "nodes" in names_in(asked):
-                self._leave_out(f"{name}: more than {most} nodes together: nodes_per_job")
+        nodes = {**case.sweep, **use.sweep}.get("nodes")
+        limit = partition.nodes_per_job
+        if limit and limit < symbols["nodes"]:
+            # Nodes that run together are one job; per-node steps are divided into several jobs.
+            symbols["nodes"] = limit
+            if "nodes" in names_in(nodes):
+                self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
         layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
         file = f"{self._folder / name}.yml"
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 
-def _modes(use: SuiteUse, there: Collection[str], current: str) -> list[str]:
-    """Return the modes in which `use` runs on a partition that has those of `there`."""
-    return [mode for mode in use.modes if mode in there] or [current]
+def _modes(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
+    """Return the modes in which `use` runs on a partition with the modes `available`."""
+    return [mode for mode in use.modes if mode in available] or [current]
 
 
-def _chunks(step: Step, most: int | None) -> list[list[str]]:
-    """Cut the nodes of a step that each runs by itself into as many as a job may have."""
-    if step.scope == "job" or most is None:
+def _chunks(step: Step, limit: int | None) -> list[list[str]]:
+    """Divide the nodes of a per-node step into groups of at most `limit` nodes, one per job."""
+    if step.scope == "job" or limit is None:
         return [step.nodes]
-    size = most - most % 2 if step.scope == "each-pair" else most
-    turned = [node for nodes in step.instances().values() for node in nodes]
-    return [turned[at : at + size] for at in range(0, len(turned), size)]
+    size = limit - limit % 2 if step.scope == "each-pair" else limit
+    ordered = [node for nodes in step.instances().values() for node in nodes]
+    return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 
 def _jobs(steps: Sequence[Step], group: int) -> list[Job]:
-    """Put all steps of one set of nodes into one job: the cost in jobs follows the node sets."""
+    """Put all steps with the same nodes into one job."""
     by_nodes: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         by_nodes.setdefault(tuple(step.nodes), []).append(step)

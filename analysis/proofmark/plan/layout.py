@@ -1,72 +1,38 @@
-"""Where the ranks of a point go on one partition's nodes, and which memory they are bound to."""
+"""Computes the placement and the memory of the points of a sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, PlainSerializer
+from collections.abc import Mapping
+from typing import Any
 
 from proofmark.common.errors import InputError
 from proofmark.plan.placement import Placement, PlacementError, place
 from proofmark.site.node.topology import NumaDomain, Topology
 
-RankCpus = tuple[int, tuple[int, ...]]
-"""One rank: its node's index in the step's nodes, and its CPUs in the order of its threads."""
-
-
-def _fold(ranks: Sequence[RankCpus]) -> list[list[Any]]:
-    """Write consecutive nodes that are laid out alike as ``[first, last, [CPUs of each rank]]``."""
-    by_node = [(node, [rank[1] for rank in own]) for node, own in groupby(ranks, lambda r: r[0])]
-    entries: list[list[Any]] = []
-    # Consecutive nodes have a constant difference between number and place in the list.
-    for _, group in groupby(enumerate(by_node), lambda at: (at[1][0] - at[0], at[1][1])):
-        alike = [node for _, node in group]
-        (first, seats), (last, _) = alike[0], alike[-1]
-        if first < last:
-            entries.append([first, last, seats])
-        else:
-            entries += [[first, cpus] for cpus in seats]
-    return entries
-
-
-def _unfold(entries: Any) -> Any:
-    if not isinstance(entries, list):
-        return entries
-    ranks: list[Any] = []
-    for entry in entries:
-        if len(entry) == 3:
-            first, last, seats = entry
-            ranks += [(node, cpus) for node in range(first, last + 1) for cpus in seats]
-        else:
-            ranks.append(entry)
-    return ranks
-
-
-RankCpusList = Annotated[
-    list[RankCpus], BeforeValidator(_unfold), PlainSerializer(_fold, when_used="json")
-]
-"""One entry a rank; in JSON like nodes stand together."""
-
 
 class Layouts:
-    """The layouts of one topology; each is computed once, however many points share it."""
+    """The placements on one topology; points with the same request share one computation."""
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._known: dict[tuple[object, ...], Placement | PlacementError] = {}
+        self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
 
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
-        """Lay the ranks of `point`; `counts` are its nodes, ranks and threads.
+        """Return the placement of `point`.
+
+        Args:
+            point: the values of the axes.
+            counts: its numbers of nodes, ranks and threads.
+            file: the file of the case, for messages.
 
         Raises:
-            BadInput: no such placement or senseless counts; `PlacementError`: not on these nodes.
+            BadInput: there is no such placement, or a count is not possible.
+            PlacementError: the nodes cannot hold the ranks.
         """
         key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), file)
-        if key not in self._known:
+        if key not in self._placements:
             try:
-                self._known[key] = place(
+                self._placements[key] = place(
                     self.topology,
                     str(point["placement"]),
                     counts["ranks"],
@@ -75,33 +41,32 @@ class Layouts:
                     pus_per_core=int(point.get("pus_per_core", 1)),
                     asked_in=file,
                 )
-            except PlacementError as refused:
-                self._known[key] = refused
-        found = self._known[key]
-        if isinstance(found, PlacementError):
-            raise found
-        return found
+            except PlacementError as error:
+                self._placements[key] = error
+        placement = self._placements[key]
+        if isinstance(placement, PlacementError):
+            raise placement
+        return placement
 
     def memory(self, kind: str, placement: Placement | None, file: str) -> list[NumaDomain]:
-        """Return the domains of memory of `kind` next to the cores of `placement`.
+        """Return the NUMA domains with memory of `kind` next to the cores of `placement`.
 
-        Memory that is next to no core of it counts only where none of that kind is. Without a
-        placement all domains of the kind are meant.
+        All domains of the kind are returned if none of them is next to these cores, or if
+        `placement` is None.
 
         Raises:
             PlacementError: the node has no such memory.
         """
-        there = [domain for domain in self.topology.numa_domains if domain.kind == kind]
-        if not there:
+        domains = [domain for domain in self.topology.numa_domains if domain.kind == kind]
+        if not domains:
             kinds = ", ".join(sorted({domain.kind for domain in self.topology.numa_domains}))
             raise PlacementError(InputError(file, f"memory {kind}", "none in the node", kinds))
         if placement is None:
-            return there
-        seats = [seat for stretch in placement.stretches for seat in stretch.seats]
-        used = {core.index for seat in seats for core in seat.cores}
-        return [domain for domain in there if not used.isdisjoint(domain.near)] or there
-
-
-def ranks_of(placement: Placement) -> list[RankCpus]:
-    """Return every rank's node and CPUs."""
-    return [(rank.node, rank.pus) for rank in placement.ranks]
+            return domains
+        used = {
+            self.topology.core_of[cpu].index
+            for nodes in placement.node_ranges
+            for cpus in nodes.cpus
+            for cpu in cpus
+        }
+        return [domain for domain in domains if not used.isdisjoint(domain.near)] or domains

@@ -1,7 +1,7 @@
 """The plan: modes x cases x placements of one suite on one partition, expanded, ordered, costed.
 
-Pure: facts and models in, a `Plan` out. The plan names programs by package, not by path: it
-stands before anything is installed, and its digest does not depend on where that will be.
+The plan names programs by package, not by path: it is made before anything is installed, and its
+digest does not depend on the place of the installation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proofmark.site.hardware import CURRENT
 
 
 class Job(StrictModel):
-    """What the scheduler sees: steps that share a set of nodes."""
+    """A job of the scheduler: steps that share a set of nodes."""
 
     id: str
     nodes: Nodes
@@ -26,7 +26,7 @@ class Job(StrictModel):
 
 
 class Group(StrictModel):
-    """Jobs that need the same mode of the machine and the same build."""
+    """Jobs with the same mode of the machine and the same environment of programs."""
 
     mode: str
     environment: str
@@ -34,7 +34,7 @@ class Group(StrictModel):
 
 
 class Totals(StrictModel):
-    """Cost of a plan. ``scratch_peak_bytes`` is the most that stands in scratch at one time."""
+    """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time."""
 
     jobs: int
     steps: int
@@ -45,13 +45,18 @@ class Totals(StrictModel):
 
 
 class Plan(StrictModel):
-    """Everything one acceptance will do.
+    """All steps of one acceptance.
 
-    The machine stands in `current_mode`; groups of other modes wait for a reboot that is confirmed.
-    `entered` are modes that a run was allowed to enter: the run's folder knows them, not the plan.
-    `left_out` are points that the machine lacks something for, `assumed` facts that nobody told.
-    `not_needed` are steps that repeat the command of another step, each with the reason: that
-    follows from the programs, so the run's folder has it too.
+    Attributes:
+        digest: SHA-256 of the plan and of the facts of its partition.
+        cases: the digest of each case.
+        current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
+        left_out: the points that this machine cannot run, each with the reason.
+        assumed: the assumed facts of the hardware, by key.
+        allowed_modes: the modes that the run may enter; the folder of the run has them, not
+            plan.json.
+        not_needed: the steps that repeat the command of another step, each with the reason. They
+            follow from the programs: the folder of the run has them, not plan.json.
     """
 
     digest: str
@@ -65,7 +70,7 @@ class Plan(StrictModel):
     current_mode: str = CURRENT
     left_out: list[str] = []
     assumed: dict[str, str] = {}
-    entered: list[str] = Field(default=[], exclude=True)
+    allowed_modes: list[str] = Field(default=[], exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:
@@ -80,12 +85,12 @@ class Plan(StrictModel):
                 yield from job.steps
 
     def to_run(self) -> list[Group]:
-        """Return what runs in the mode of the machine, and in the modes that are entered."""
-        modes = {self.current_mode, *self.entered}
+        """Return the needed groups of the current mode and of the modes that the run may enter."""
+        modes = {self.current_mode, *self.allowed_modes}
         return [group for group in self.needed() if group.mode in modes]
 
     def needed(self) -> list[Group]:
-        """Return all groups without the steps that are not needed."""
+        """Return all groups, without the steps in `not_needed`."""
         if not self.not_needed:
             return self.groups
         return [
@@ -94,7 +99,7 @@ class Plan(StrictModel):
                     "jobs": [
                         job.model_copy(update={"steps": steps})
                         for job in group.jobs
-                        if (steps := [each for each in job.steps if each.id not in self.not_needed])
+                        if (steps := [step for step in job.steps if step.id not in self.not_needed])
                     ]
                 }
             )
@@ -102,7 +107,7 @@ class Plan(StrictModel):
         ]
 
     def steps_to_run(self) -> Iterator[Step]:
-        """Yield every step of these groups in the order of execution."""
+        """Yield every step of the groups of `to_run` in the order of execution."""
         for group in self.to_run():
             for job in group.jobs:
                 yield from job.steps

@@ -1,4 +1,4 @@
-"""How long the resets of a plan take."""
+"""Estimates the time of the resets of a plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from proofmark.site.firmware import Firmware
 
 
 def resets_s(plan: Plan, firmware: Firmware | None) -> float:
-    """Return the time of all resets: into each mode but the current one, and back."""
+    """Return the seconds of all resets: into each mode but the current one, and back."""
     if firmware is None:
         return 0.0
     batches = [

@@ -1,4 +1,4 @@
-"""One command of the plan: made from a point of a sweep, named, with the nodes it runs on."""
+"""A step: one command of the plan, made from a point of a sweep."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from proofmark.cases.models import APART, AXES, FILE_SYSTEM, Scope
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, Parameters, Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.layout import RankCpusList, ranks_of
+from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
 
 SCRATCH = "{scratch}"
-"""Stands in arguments and inputs for the step's own scratch folder until the step is written."""
+"""Placeholder in arguments and inputs for the scratch folder of the step."""
 
 Scalar = str | int | float
 
@@ -24,14 +24,21 @@ Scalar = str | int | float
 class Step(StrictModel):
     """One command of the plan.
 
-    ``parameters`` are the sweep's own axes, ``derived`` what the case computes from them.
-    ``cpus`` has one entry per rank and is empty where the program places its own processes;
-    ``seconds`` and ``bytes`` are the expected wall time and the most it leaves in scratch.
+    A step with the scope ``each-node`` or ``each-pair`` is measured by each node, or by disjoint
+    pairs of nodes, at the same time (`instances`). Then ``ranks``, ``cpus``, ``seconds`` and
+    ``bytes`` are those of one instance.
 
-    A step of another ``scope`` than ``job`` is measured by each node, or by disjoint pairs of
-    nodes, at the same time (`instances`); then ``ranks``, ``cpus``, ``seconds`` and ``bytes`` are
-    those of one instance. ``pairing`` says which pairs. ``membind`` are the NUMA nodes that memory
-    comes from, any if empty. ``file_system`` is empty for the partition's own scratch.
+    Attributes:
+        parameters: the values of the axes of the sweep.
+        derived: the values that the case computes from them.
+        cpus: the CPUs of each rank; empty if the program binds its own processes.
+        seconds: the expected wall time.
+        bytes: the most data that it leaves in scratch.
+        pairing: number of the pairing of nodes, see `instances`.
+        membind: the NUMA domains that memory must come from; empty: any.
+        file_system: empty for the scratch of the partition.
+        copies: copies of the program that run at the same time.
+        stagger: the longest pause of a node before it starts, seconds.
     """
 
     id: str
@@ -41,7 +48,7 @@ class Step(StrictModel):
     ranks: int
     threads: int
     placement: str
-    parameters: dict[str, Scalar]
+    parameters: Parameters
     derived: dict[str, Scalar]
     package: str
     program: str
@@ -63,37 +70,37 @@ class Step(StrictModel):
     stagger: int = 0
 
     def instances(self) -> dict[str, list[str]]:
-        """Return the nodes of each measurement by the name of its folder; of a job-step none.
+        """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
 
-        Pairing 1 takes the nodes two by two; 2 the same, one node further and round the end, so
-        that every node meets its other neighbour; 3 the two that an odd number leaves over.
+        Pairing 1 has the nodes 1+2, 3+4, …; pairing 2 has 2+3, 4+5, …, last+1, so that every node
+        is paired with both neighbours; pairing 3 has last+1 of an odd number of nodes.
         """
         if self.scope == "job":
             return {}
         if self.scope == "each-node":
             return {node: [node] for node in self.nodes}
-        turned = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
+        ordered = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
         if self.pairing == 3:
-            turned = [self.nodes[-1], self.nodes[0]]
+            ordered = [self.nodes[-1], self.nodes[0]]
         elif len(self.nodes) % 2 and self.pairing == 2:
-            turned = self.nodes[1:]
-        pairs = zip(turned[::2], turned[1::2], strict=False)
+            ordered = self.nodes[1:]
+        pairs = zip(ordered[::2], ordered[1::2], strict=False)
         return {f"{one}+{other}": [one, other] for one, other in pairs}
 
     @property
     def measurements(self) -> int:
-        """How often it is measured at the same time: once, or once an instance."""
+        """The number of measurements at the same time: 1, or the number of instances."""
         if self.scope == "each-pair":
             return 1 if self.pairing == 3 else len(self.nodes) // 2
         return len(self.nodes) if self.scope == "each-node" else 1
 
     def folders(self) -> list[str]:
-        """Return where its results are, below ``steps/``: one folder, or one an instance."""
+        """Return the folders of its results below ``steps/``: one, or one per instance."""
         return [f"{self.id}/{name}" for name in self.instances()] or [self.id]
 
 
 def step_of(name: str, sweep: Sweep, point: Point) -> Step:
-    """Make the step of one point of the case `name`, still without an id.
+    """Return the step of one point of the case `name`; its id is empty.
 
     Raises:
         BadInput: a value of the case cannot be computed.
@@ -108,7 +115,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         return count(rendered(value, key), file, key, least=least)
 
     def plain(keys: Iterable[str]) -> dict[str, Scalar]:
-        # class_ is how an expression spells class, which Python keeps for itself.
+        # An expression has class_ for class, which is a keyword of Python.
         values = {key.rstrip("_"): point.values[key] for key in keys}
         return {key: value for key, value in values.items() if not isinstance(value, list)}
 
@@ -118,9 +125,11 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         timeout = number(rendered(case.timeout, "timeout"), file, "timeout", least=1)
     labels = {key: rendered(text, f"labels.{key}") for key, text in case.labels.items()}
     swept = {*case.sweep, *sweep.use.sweep}
-    told = [axis for axis in point.axes if axis not in AXES or (axis == "nodes" and axis in swept)]
+    recorded = [
+        axis for axis in point.axes if axis not in AXES or (axis == "nodes" and axis in swept)
+    ]
     if FILE_SYSTEM in point.values:
-        told.append("fs_block_bytes")
+        recorded.append("fs_block_bytes")
     return Step(
         id="",
         case=name,
@@ -129,7 +138,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         ranks=point.count("ranks"),
         threads=point.count("threads"),
         placement=str(point.values.get("placement", "")),
-        parameters=plain(told) | labels,
+        parameters=plain(recorded) | labels,
         derived=plain(point.lets),
         package=case.package,
         program=str(rendered(case.program, "program")),
@@ -143,7 +152,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
-        cpus=ranks_of(point.placement) if point.placement else [],
+        cpus=point.placement.ranks if point.placement else [],
         seconds=seconds,
         timeout=int(timeout),
         bytes=whole(case.cost.bytes, "cost.bytes"),
@@ -159,20 +168,22 @@ def _words(value: Any) -> list[Any]:
 
 
 def _nodes(site: Site, point: Point, file: str) -> list[str]:
-    """Choose the nodes of a point: the first ones, or the first two so far apart as asked."""
+    """Return the nodes of a point: the first ones, or the first two at the requested distance."""
     nodes = point.count("nodes")
     if nodes > len(site.hosts):
         found = f"{nodes} nodes"
         raise bad_input(file, "sweep.nodes", found, f"at most {len(site.hosts)} of -l")
-    if (level := point.values.get(APART)) is None:
+    if (level := point.values.get(DISTANCE)) is None:
         return list(site.hosts[:nodes])
     if nodes != 2:
-        raise bad_input(file, f"sweep.{APART}", f"{nodes} nodes", "2: a pair is so far apart")
-    return site.pair_apart(str(level))
+        raise bad_input(
+            file, f"sweep.{DISTANCE}", f"{nodes} nodes", "2 nodes: a pair has a distance"
+        )
+    return site.pair_at(str(level))
 
 
 def labelled(name: str, points: Sequence[Point], steps: Sequence[Step]) -> list[Step]:
-    """Name each step after its case and the values in which it differs from its fellows."""
+    """Return `steps` with ids: the name of the case and the values that differ among `points`."""
     varying = [
         key for key in points[0].axes if len({str(point.values[key]) for point in points}) > 1
     ]

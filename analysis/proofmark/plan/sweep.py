@@ -1,4 +1,4 @@
-"""The points of a sweep on one machine: axes times axes, with what follows from each."""
+"""The points of a sweep on one machine: all combinations of the values of its axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import APART, AXES, FILE_SYSTEM, MEMORY, Case, SuiteUse
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEMORY, Case, SuiteUse
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.layout import Layouts
@@ -16,20 +16,20 @@ from proofmark.plan.placement import Placement, PlacementError
 from proofmark.site.inventory import Site
 
 BOUND_BYTES = "bound_bytes"
-"""Name in expressions: the memory of a node that the ranks of the point are bound to."""
+"""Name in expressions: the bytes of memory of a node that the ranks of the point are bound to."""
 COUNTS = ("nodes", "ranks", "threads")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One point.
+    """One point of a sweep.
 
     Attributes:
-        values: of the axes, then of the case's ``let``.
+        values: the values of the axes and of ``let``, by name.
         axes: the names of the swept axes.
-        lets: the names of what ``let`` computed, without the axes among them.
-        placement: None for a program that places its own processes.
-        membind: NUMA nodes (os indexes) that its memory comes from; empty: any.
+        lets: the names that ``let`` computes, without axes.
+        placement: None if the program binds its own processes.
+        membind: NUMA domains (os indexes) that its memory must come from; empty: any.
     """
 
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Point:
     membind: tuple[int, ...]
 
     def count(self, axis: str) -> int:
-        """Return its number of nodes, ranks or threads."""
+        """Return the number of nodes, ranks or threads."""
         return int(self.values[axis])
 
 
@@ -48,7 +48,7 @@ class Sweep:
     """One use of a case in a suite, on one machine.
 
     Attributes:
-        left_out: why points are not there, and how many; what is left out is never silent.
+        left_out: the number of points that are left out, by reason.
     """
 
     file: str
@@ -61,10 +61,10 @@ class Sweep:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def points(self) -> Iterator[Point]:
-        """Yield the points that the machine can hold and that ``where`` wants.
+        """Yield the points that the machine can hold and that satisfy ``where``.
 
-        A point that needs memory, switch levels or, where the sweep has several placements, a
-        placement that the machine lacks is left out.
+        A point is left out if the machine lacks its memory or its distance of nodes. If the sweep
+        has several placements, a point is left out if the machine lacks its placement.
 
         Raises:
             BadInput: an axis without a value, or an expression that cannot be computed.
@@ -75,12 +75,12 @@ class Sweep:
         for combination in itertools.product(*axes.values()):
             try:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
-            except PlacementError as refused:
-                if not (several or refused.mistakes[0].key.startswith((MEMORY, APART))):
+            except PlacementError as error:
+                mistake = error.mistakes[0]
+                if not (several or mistake.key.startswith((MEMORY, DISTANCE))):
                     raise
-                wrong = refused.mistakes[0]
-                why = f"{wrong.key}: {wrong.found}; there is: {wrong.accepted}"
-                self.left_out[why] = self.left_out.get(why, 0) + 1
+                reason = f"{mistake.key}: {mistake.found}; there is: {mistake.accepted}"
+                self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
             if point is not None:
                 yield point
@@ -90,46 +90,51 @@ class Sweep:
         if self.case.launch != "process":
             axes.setdefault("placement", "close")
         values: dict[str, list[Any]] = {}
-        for axis, given in axes.items():
-            here = f"suites.{self.suite}." if axis in self.use.sweep else ""
-            key = f"{here}sweep.{axis}"
-            value = render(given, self.symbols, file=self.file, key=key)
+        for axis, expression in axes.items():
+            prefix = f"suites.{self.suite}." if axis in self.use.sweep else ""
+            key = f"{prefix}sweep.{axis}"
+            value = render(expression, self.symbols, file=self.file, key=key)
             values[axis] = value if isinstance(value, list) else [value]
             if not values[axis]:
-                found = f"{given!r}, which gives no point"
+                found = f"{expression!r}, which gives no point"
                 raise bad_input(self.file, key, found, "at least one point")
         return values
 
     def _point(self, point: dict[str, Any], lets: Mapping[str, Any]) -> Point | None:
         axes = tuple(point)
-        laid: tuple[Placement | None, tuple[int, ...]] | None = None
+        binding: tuple[Placement | None, tuple[int, ...]] | None = None
         for letter, expression in lets.items():
             key = f"let.{letter}"
-            if laid is None and BOUND_BYTES in names_in(expression):
-                laid = self._laid(point)
-            elif laid is not None and letter in AXES:
-                accepted = f"before the first that uses {BOUND_BYTES}, which follows from it"
-                raise bad_input(self.file, key, f"{letter} so late", accepted)
+            if binding is None and BOUND_BYTES in names_in(expression):
+                binding = self._binding(point)
+            elif binding is not None and letter in AXES:
+                accepted = (
+                    f"{letter} before the first expression with {BOUND_BYTES}, which needs it"
+                )
+                raise bad_input(self.file, key, f"{letter} after {BOUND_BYTES}", accepted)
             point[letter] = self._rendered(expression, point, key)
-        placement, membind = laid or self._laid(point)
+        placement, membind = binding or self._binding(point)
         for where in (self.case.where, self.use.where):
-            if where is not None and not self._asked(where, point, "where"):
+            if where is not None and not self._holds(where, point, "where"):
                 return None
-        for question, accepted in self.case.constraints.items():
-            if not self._asked(question, point, "constraints"):
+        for condition, accepted in self.case.constraints.items():
+            if not self._holds(condition, point, "constraints"):
                 found = ", ".join(f"{axis} {point[axis]}" for axis in axes)
                 raise bad_input(self.file, "constraints", found, accepted)
-        if APART in point and not self.site.pair_apart(level := str(point[APART])):
+        if DISTANCE in point and not self.site.pair_at(level := str(point[DISTANCE])):
             names = ", ".join(self.site.partition.fabric.names)
-            found = f"no two hosts of {self.site.limit} are so"
-            raise PlacementError(InputError(self.file, f"apart {level}", found, names))
+            found = f"no two hosts of {self.site.limit} have this distance"
+            raise PlacementError(InputError(self.file, f"{DISTANCE} {level}", found, names))
         if placement is None:
             placement = self._placed(point)
-        own = tuple(letter for letter in lets if letter not in AXES)
-        return Point(point, axes, own, placement, membind)
+        derived = tuple(letter for letter in lets if letter not in AXES)
+        return Point(point, axes, derived, placement, membind)
 
-    def _laid(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
-        """Resolve kind of memory and file system."""
+    def _binding(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
+        """Return the placement and the NUMA domains of `point`, if it has a kind of memory.
+
+        The sizes that follow from its memory and its file system are added to `point`.
+        """
         if FILE_SYSTEM in point:
             known = self.site.partition.scratches
             if (name := point[FILE_SYSTEM]) not in known:
@@ -158,34 +163,42 @@ class Sweep:
         return self.layouts.of(point, counts, self.file)
 
     def _rendered(self, expression: Any, point: Mapping[str, Any], key: str) -> Any:
-        # A point's own number of nodes hides the partition's total.
+        # The number of nodes of a point overrides that of the partition.
         return render(expression, {**self.symbols, **point}, file=self.file, key=key)
 
-    def _asked(self, question: str, point: Mapping[str, Any], key: str) -> bool:
-        answer = self._rendered(question, point, key)
-        if not isinstance(answer, bool):
-            raise bad_input(self.file, key, repr(question), "a comparison in braces")
-        return answer
+    def _holds(self, condition: str, point: Mapping[str, Any], key: str) -> bool:
+        value = self._rendered(condition, point, key)
+        if not isinstance(value, bool):
+            raise bad_input(self.file, key, repr(condition), "a comparison in braces")
+        return value
 
-    def wanted(self) -> bool:
-        """Return whether the machine is one for this use (``when``)."""
-        return self.use.when is None or self._asked(self.use.when, {}, "when")
+    def applies(self) -> bool:
+        """Return whether the condition ``when`` of the use holds on this machine."""
+        return self.use.when is None or self._holds(self.use.when, {}, "when")
 
 
 def number(value: Any, file: object, key: str, *, least: int) -> float:
-    """Return `value` as a number from `least`, or raise `BadInput`."""
+    """Return `value` as a number.
+
+    Raises:
+        BadInput: it is no number, less than `least`, or infinite.
+    """
     try:
-        found = float(value)
+        converted = float(value)
     except ValueError:
-        found = math.nan
-    if not least <= found < math.inf:
+        converted = math.nan
+    if not least <= converted < math.inf:
         raise bad_input(file, key, repr(value), f"a number from {least}")
-    return found
+    return converted
 
 
 def count(value: Any, file: object, key: str, *, least: int) -> int:
-    """Return `value` as a whole number from `least`, or raise `BadInput`."""
-    found = number(value, file, key, least=least)
-    if found != int(found):
+    """Return `value` as a whole number.
+
+    Raises:
+        BadInput: it is no whole number, or less than `least`.
+    """
+    converted = number(value, file, key, least=least)
+    if converted != int(converted):
         raise bad_input(file, key, repr(value), f"a whole number from {least}")
-    return int(found)
+    return int(converted)

@@ -1,4 +1,4 @@
-"""All that is wrong with a site, in one go, before any node is touched."""
+"""Finds all mistakes in a site, without access to its nodes."""
 
 from __future__ import annotations
 
@@ -22,30 +22,35 @@ def validate(
     environments: Collection[str],
     schedulers: Collection[str],
 ) -> tuple[list[Plan], list[InputError]]:
-    """Return the plan of every suite on every partition under `limit`, and every mistake found.
+    """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
-    `environments` and `schedulers` are the names that a partition may have there.
+    Args:
+        inventory: the folder of the inventory.
+        limit: pattern of hosts, as in Ansible's ``-l``.
+        benchmarks: all cases and suites.
+        environments: the accepted names of ``partition.environment``.
+        schedulers: the accepted names of ``partition.scheduler``.
     """
     mistakes = [
         mistake for file in sorted(inventory.rglob("*.yml")) for mistake in repeated_keys(file)
     ]
     broken: list[Site] = []
     try:
-        sites, wrong = read_sites(inventory, limit, broken=broken)
+        sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
         return [], [*mistakes, *error.mistakes]
-    mistakes += wrong
+    mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
     for site in [*sites, *broken]:
         mistakes += _unknown_names(site, environments, schedulers)
-        mistakes += _given_twice(site)
+        mistakes += _duplicates(site)
         mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
-    for site in map(_without_limits, sites):  # those that judge nothing are told; go on
-        planned, wrong = _planned(site, benchmarks)
-        plans += planned
-        mistakes += (_located(site, mistake) for mistake in wrong)
+    for site in map(_without_limits, sites):  # the mistakes in limits are already in the list
+        plans_of_site, plan_mistakes = _plans(site, benchmarks)
+        plans += plans_of_site
+        mistakes += (_located(site, mistake) for mistake in plan_mistakes)
     return plans, list(dict.fromkeys(mistakes))
 
 
@@ -57,25 +62,28 @@ def _without_limits(site: Site) -> Site:
 def _unknown_names(
     site: Site, environments: Collection[str], schedulers: Collection[str]
 ) -> Iterator[InputError]:
-    known = {"environment": environments, "scheduler": schedulers}
-    for key, words in known.items():
-        if (word := getattr(site.partition, key)) not in words:
-            found = f"{word!r}{nearest(word, words)}"
+    accepted = {"environment": environments, "scheduler": schedulers}
+    for key, names in accepted.items():
+        if (name := getattr(site.partition, key)) not in names:
+            found = f"{name!r}{nearest(name, names)}"
             yield _located(
-                site, InputError("", f"partition.{key}", found, ", ".join(sorted(words)))
+                site, InputError("", f"partition.{key}", found, ", ".join(sorted(names)))
             )
 
 
-def _given_twice(site: Site) -> Iterator[InputError]:
-    """Find two file systems of one name or path: a step would write where it should not."""
-    for what in ("name", "path"):
-        values = [str(getattr(each, what)) for each in site.partition.file_systems]
+def _duplicates(site: Site) -> Iterator[InputError]:
+    """Yield a mistake for file systems with the same name or path.
+
+    A step would write to the wrong file system.
+    """
+    for key in ("name", "path"):
+        values = [str(getattr(each, key)) for each in site.partition.file_systems]
         if twice := sorted({value for value in values if values.count(value) > 1}):
-            found = f"{what} {', '.join(twice)} twice"
+            found = f"{key} {', '.join(twice)} twice"
             yield _located(site, InputError("", "partition.file_systems", found, "each once"))
 
 
-def _planned(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputError]]:
+def _plans(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputError]]:
     mistakes: list[InputError] = []
     plans: list[Plan] = []
     try:
@@ -97,7 +105,7 @@ def _planned(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[Input
 
 
 def _located(site: Site, mistake: InputError) -> InputError:
-    """Give a mistake in the partition's facts the line on which it stands."""
+    """Return a mistake in the facts of the partition with its file and line."""
     if mistake.file not in ("", str(site.facts)):
         return mistake
     file, _ = placed(variable_files(site.facts), mistake.key.split("."))

@@ -1,16 +1,23 @@
-"""Where ranks and threads should sit, and whether they did, as the nodes themselves noted it."""
+"""Compares the planned binding of ranks, threads and memory with the reported one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
-from proofmark.runs.binding_file import DAMAGED, UNREADABLE, Bound, Thread, read_binding
+from proofmark.plan.rank_cpus import RankCpus
+from proofmark.runs.binding_file import (
+    DAMAGED,
+    UNREADABLE,
+    BindingReport,
+    ThreadReport,
+    read_binding,
+)
 from proofmark.site.execution import HostCpuMap
-from proofmark.site.node.cpu import cpu_list
+from proofmark.site.node.cpu import cpu_list, cpu_list_text
 
 
 class BindingCheck:
@@ -21,32 +28,37 @@ class BindingCheck:
     """
 
     def __init__(self, step: Step, host_cpus: HostCpuMap | None) -> None:
-        self._step, self._stand_ins = step, host_cpus
-        self._right: set[bytes | tuple[bytes, ...] | None] = set()
+        self._step, self._host_cpus = step, host_cpus
+        self._passed: set[bytes | tuple[bytes, ...] | None] = set()
 
-    def trouble(self, hosts: Sequence[str], binding: bytes) -> str:
-        """Return what sat elsewhere than asked on `hosts`, or an empty string."""
-        plain = _anonymous(hosts, binding)
-        if plain in self._right:
+    def invalid_reason(self, hosts: Sequence[str], binding: bytes) -> str:
+        """Return how `binding`, reported from `hosts`, differs from the plan, or an empty string.
+
+        Args:
+            hosts: the nodes of the measurement.
+            binding: the content of ``binding.json``.
+        """
+        anonymous = _anonymous(hosts, binding)
+        if anonymous in self._passed:
             return ""
-        key = None if plain is None else tuple(sorted(_entries(plain)))
-        if key in self._right:
+        key = None if anonymous is None else tuple(sorted(_entries(anonymous)))
+        if key in self._passed:
             return ""
         try:
-            found = read_binding(json.loads(binding))
+            report = read_binding(json.loads(binding))
         except UNREADABLE:
             return DAMAGED
-        trouble = binding_error(self._step, hosts, *found, self._stand_ins)
-        if not trouble and plain is not None and len(self._right) < _REMEMBERED:
-            self._right |= {plain, key}
-        return trouble
+        reason = binding_error(self._step, hosts, report, self._host_cpus)
+        if not reason and anonymous is not None and len(self._passed) < _CACHE_SIZE:
+            self._passed |= {anonymous, key}
+        return reason
 
 
-_REMEMBERED = 1000
+_CACHE_SIZE = 1000
 
 
 def _entries(content: bytes) -> list[bytes]:
-    """Return how many hosts, and the entries as step.sh writes them; else all of it as one."""
+    """Return the number of hosts and each entry as step.sh writes it; other content undivided."""
     head, tail = b"[\n{", b"}\n]\n"
     hosts, content = content[:1], content[1:]
     between = content.count(b"\n") - 3
@@ -57,7 +69,7 @@ def _entries(content: bytes) -> list[bytes]:
 
 
 def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
-    """Return a binding with hosts by number; None where a name stands elsewhere as well."""
+    """Return `binding` with numbers for host names; None if a name is part of another text."""
     if b"@" in binding or len(hosts) > 2:
         return None
     names = [short_name(host).encode() for host in hosts]
@@ -69,71 +81,83 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
 
 
 def binding_error(
-    step: Step,
-    hosts: Sequence[str],
-    ranks: Sequence[Bound],
-    threads: Sequence[Thread],
-    host_cpus: HostCpuMap | None = None,
+    step: Step, hosts: Sequence[str], report: BindingReport, host_cpus: HostCpuMap | None = None
 ) -> str:
-    """Return what sat elsewhere than asked, or an empty string.
+    """Return the first difference between the planned and the reported binding, or "".
 
-    `hosts` are the nodes of the measurement: the step's, or those of one instance.
+    Args:
+        step: the step, with the planned CPUs of each rank.
+        hosts: the nodes of the measurement: those of the step, or of one instance.
+        report: the reported binding.
+        host_cpus: the CPUs of the machine below virtual nodes.
     """
     if not step.cpus:
         return ""
-    if len(ranks) != len(step.cpus):
-        return f"{len(ranks)} of {len(step.cpus)} ranks said where they ran"
-    seats = host_rank_cpus(step, host_cpus)
-    asked_memory = set(host_numa_domains(step, host_cpus))
-    seen: dict[int, str] = {}
-    for entry in sorted(ranks, key=lambda bound: bound.rank):
-        node, cpus = seats[entry.rank] if entry.rank < len(seats) else (-1, ())
-        if cpu_list(entry.cpus) != set(cpus):
-            return f"rank {entry.rank} ran on CPUs {entry.cpus}, asked for {_listed(cpus)}"
-        if wrong := _host_trouble(entry, node, hosts, seen):
-            return wrong
-        policy, _, domains = entry.memory.partition(":")
-        if asked_memory and (policy != "bind" or cpu_list(domains) != asked_memory):
-            found = entry.memory or "an unknown policy"
-            return (
-                f"rank {entry.rank} had memory by {found}, asked for bind:{_listed(asked_memory)}"
-            )
-    return _thread_trouble(seats[0][1], threads) if step.launch == "threads" else ""
+    if len(report.ranks) != len(step.cpus):
+        return f"{len(report.ranks)} of {len(step.cpus)} ranks reported their binding"
+    planned_ranks = host_rank_cpus(step, host_cpus)
+    domains = set(host_numa_domains(step, host_cpus))
+    nodes = _NodeNumbers(hosts)
+    for entry in sorted(report.ranks, key=lambda entry: entry.rank):
+        rank, memory = entry.rank, entry.memory
+        planned = planned_ranks[rank] if rank < len(planned_ranks) else RankCpus(-1, ())
+        host = short_name(report.hosts[entry.cpus.node])
+        reported = entry.cpus._replace(node=nodes.number(host, planned.node))
+        if reported != planned.as_reported():
+            if reported.cpus != planned.as_reported().cpus:
+                found = cpu_list_text(reported.cpus)
+                return f"rank {rank} ran on CPUs {found}, planned on {_listed(planned.cpus)}"
+            return f"rank {rank} ran on {host}, planned on {nodes.name(planned.node)}"
+        policy, _, reported_domains = memory.partition(":")
+        if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
+            found = memory or "unknown"
+            return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
+    return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
 
 
-def _host_trouble(entry: Bound, node: int, hosts: Sequence[str], seen: dict[int, str]) -> str:
-    """Compare a rank's host with the plan's.
+class _NodeNumbers:
+    """Maps reported host names to the nodes of the plan.
 
-    A host of another name than any of the plan's (an alias, localhost) has to be one node all the
-    same: of all ranks of that node, and of no other's.
+    A host may report another name than the plan has (an alias, localhost). Such a name is one node:
+    all ranks of that node report it, and no rank of another node does.
     """
-    names = [short_name(host) for host in hosts]
-    found = short_name(entry.host)
-    asked = names[node] if 0 <= node < len(names) else "no node"
-    expected = seen.setdefault(node, found)
-    twice = any(other == found for index, other in seen.items() if index != node)
-    if (found in names and found != asked) or found != expected or twice:
-        return f"rank {entry.rank} ran on {found}, asked for {asked}"
-    return ""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        self._names = [short_name(host) for host in hosts]
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._reported: dict[int, str] = {}
+
+    def number(self, host: str, planned: int) -> int:
+        """Return the node that `host` is, for a rank planned for the node `planned`.
+
+        A number that no node has is returned if the ranks of `planned` report several hosts.
+        """
+        number = self._numbers.setdefault(host, planned)
+        several = self._reported.setdefault(planned, host) != host
+        return len(self._names) if several else number
+
+    def name(self, number: int) -> str:
+        """Return the name of a node of the plan."""
+        return self._names[number] if 0 <= number < len(self._names) else "no node"
 
 
-def _thread_trouble(cpus: Sequence[int], threads: Sequence[Thread]) -> str:
-    """Compare what OpenMP told; of a single thread it tells nothing, that is the rank's."""
+def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
+    """Compare the CPU of each thread with its report; OpenMP does not report a single thread."""
     if len(cpus) < 2:
         return ""
-    told: Mapping[int, set[str]] = {number: set() for number in range(len(cpus))}
+    reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
     for entry in threads:
         if entry.thread >= len(cpus):
-            return f"thread {entry.thread} of {len(cpus)} was not asked for"
-        told[entry.thread].add(entry.cpus)
-    if silent := [number for number, found in told.items() if not found]:
-        return f"{len(cpus) - len(silent)} of {len(cpus)} threads said where they ran"
-    for number, found in told.items():
-        for text in sorted(found):
+            return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
+        reported[entry.thread].add(entry.cpus)
+    if missing := [number for number, texts in reported.items() if not texts]:
+        return f"{len(cpus) - len(missing)} of {len(cpus)} threads reported their CPU"
+    for number, texts in reported.items():
+        for text in sorted(texts):
             if cpu_list(text) != {cpus[number]}:
-                return f"thread {number} ran on CPUs {text}, asked for {cpus[number]}"
+                return f"thread {number} ran on CPUs {text}, planned on {cpus[number]}"
     return ""
 
 
-def _listed(numbers: Sequence[int] | set[int]) -> str:
+def _listed(numbers: Iterable[int]) -> str:
     return ",".join(map(str, sorted(set(numbers))))

@@ -1,7 +1,7 @@
-"""Records in columns: what a run of thousands of nodes is read into, judged from and kept as.
+"""Records in columns: the form in which the records of a run are read, judged and stored.
 
-A node's figures differ from its fellows' in hardly more than their values. So what is measured is
-noted once, and each record refers to it by number.
+The records of two nodes differ in little more than their values. So each measurand is stored once,
+and each record refers to it by number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EMULATED = "emulated"
-"""The origin of records of virtual nodes: their speed is that of the machine below them."""
+"""The origin of records of virtual nodes: the measured speed is that of the machine below them."""
 Scalar = str | int | float
 Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One number (contract, "Record"); `attempt` counts the times its step was run, from 1."""
+    """One measured value; `attempt` numbers the executions of a step from 1."""
 
     run: str
     step: str
@@ -49,7 +49,7 @@ class Record:
 
 
 class Measurand(NamedTuple):
-    """What is measured: all of a record that is the same on every node and in every repeat.
+    """The columns of a record that are the same on every node and in every repeat.
 
     `parameters` is JSON with sorted keys.
     """
@@ -70,9 +70,13 @@ class Measurand(NamedTuple):
 class Execution(NamedTuple):
     """One execution of a step.
 
-    `steal` is the share of its CPU time that a hypervisor withheld, `others` the share that other
-    processes used; NaN where that is not known.
-    `disturbed` is the reason if the machine was disturbed during the execution, else empty.
+    Attributes:
+        step: id of the step, with the folder of the instance if there is one.
+        attempt: number of the execution, from 1.
+        repeat: number of the planned repeat, from 1.
+        steal: the share of its CPU time that a hypervisor withheld; NaN if it is not known.
+        others: the share of the CPU time that other processes used; NaN if it is not known.
+        disturbed: the reason if the machine was disturbed during the execution, else empty.
     """
 
     step: str
@@ -85,9 +89,10 @@ class Execution(NamedTuple):
 
 @dataclass
 class RecordBuilder:
-    """Records while they are being read; the lists of numbers are as long as there are records.
+    """Collects records while they are read; the lists of numbers have one entry per record.
 
-    `execution` counts `executions`; a `reason` of -1 is none: the record is valid.
+    `execution`, `measurand`, `node` and `reason` are indexes into `executions`, `measurands`,
+    `nodes` and `reasons`. The reason -1 is that of a valid record.
     """
 
     executions: list[Execution] = field(default_factory=list)
@@ -100,8 +105,8 @@ class RecordBuilder:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
-    def part(self) -> RecordBatch:
-        """Return them as columns."""
+    def batch(self) -> RecordBatch:
+        """Return the collected records as columns."""
         return RecordBatch(
             [list(column) for column in zip(*self.executions, strict=True)],
             list(self.measurands),
@@ -116,9 +121,10 @@ class RecordBuilder:
 
 
 class RecordBatch(NamedTuple):
-    """Some of a run's records, as one process hands them to another; as `Records` has them.
+    """Some records of a run, in the form that is sent from one process to another.
 
-    `executions` are columns, one for each field of `Execution`; none where there is no execution.
+    It has the columns of `Records`, but `executions` has one list for each field of `Execution`; it
+    is empty if there is no execution.
     """
 
     executions: list[list[Any]]
@@ -132,25 +138,25 @@ class RecordBatch(NamedTuple):
     reason: Numbers
 
 
-NOTHING = float("nan")
-"""Stands where there is no value."""
+NO_VALUE = float("nan")
+"""The value of a record without a value."""
 
 
-def intern(known: dict[Word, int], each: Word) -> int:
-    """Return the number of `each` in `known`, where a new one gets the next."""
-    return known.setdefault(each, len(known))
+def intern(numbers: dict[Word, int], word: Word) -> int:
+    """Return the number of `word` in `numbers`; a new word gets the next number."""
+    return numbers.setdefault(word, len(numbers))
 
 
 @dataclass(frozen=True, eq=False)
 class Records(Sequence[Record]):
-    """The records of a run; as a sequence they are made one by one when they are asked for.
+    """The records of a run: a sequence that makes each `Record` when it is accessed.
 
     Attributes:
-        run: its id.
-        executions, measurands, nodes, reasons: what the numbers below refer to.
-        execution, measurand, node: of each record.
-        value: NaN where there is none.
-        reason: why it is INVALID; -1 of a valid record.
+        run: id of the run.
+        executions, measurands, nodes, reasons: the entries that the numbers below refer to.
+        execution, measurand, node: the numbers of each record.
+        value: the value of each record; NaN if it has none.
+        reason: the number of the reason why a record is INVALID; -1 for a valid record.
     """
 
     run: str
@@ -165,41 +171,42 @@ class Records(Sequence[Record]):
     reason: Numbers
 
     @classmethod
-    def joined(cls, run: str, parts: Iterable[RecordBatch]) -> Records:
-        """Return what several readers read, one part behind the other."""
+    def joined(cls, run: str, batches: Iterable[RecordBatch]) -> Records:
+        """Return the records of `batches`, in this order."""
         executions: list[Execution] = []
         measurands: dict[Measurand, int] = {}
         nodes: dict[str, int] = {}
         reasons: dict[str, int] = {}
-        placed: list[RecordBatch] = [RecordBuilder().part()]
-        for part in parts:
-            why = np.append(_merged(reasons, part.reasons), -1)  # the last: of valid records
-            placed.append(
-                part._replace(
-                    execution=part.execution + len(executions),
-                    measurand=_merged(measurands, part.measurands)[part.measurand],
-                    node=_merged(nodes, part.nodes)[part.node],
-                    reason=why[part.reason],
+        renumbered: list[RecordBatch] = [RecordBuilder().batch()]
+        for batch in batches:
+            # Index -1, the reason of valid records, is the last entry: -1 again.
+            new_reasons = np.append(_merged(reasons, batch.reasons), -1)
+            renumbered.append(
+                batch._replace(
+                    execution=batch.execution + len(executions),
+                    measurand=_merged(measurands, batch.measurands)[batch.measurand],
+                    node=_merged(nodes, batch.nodes)[batch.node],
+                    reason=new_reasons[batch.reason],
                 )
             )
-            executions += map(Execution, *part.executions) if part.executions else ()
+            executions += map(Execution, *batch.executions) if batch.executions else ()
         return cls(
             run,
             executions,
             list(measurands),
             list(nodes),
             list(reasons),
-            np.concatenate([part.execution for part in placed]),
-            np.concatenate([part.measurand for part in placed]),
-            np.concatenate([part.node for part in placed]),
-            np.concatenate([part.value for part in placed]),
-            np.concatenate([part.reason for part in placed]),
+            np.concatenate([batch.execution for batch in renumbered]),
+            np.concatenate([batch.measurand for batch in renumbered]),
+            np.concatenate([batch.node for batch in renumbered]),
+            np.concatenate([batch.value for batch in renumbered]),
+            np.concatenate([batch.reason for batch in renumbered]),
         )
 
     @classmethod
     def of(cls, records: Sequence[Record], run: str = "") -> Records:
         """Return `records` in columns."""
-        draft = RecordBuilder()
+        builder = RecordBuilder()
         executions: dict[Execution, int] = {}
         for record in records:
             measurand = Measurand(
@@ -207,17 +214,17 @@ class Records(Sequence[Record]):
                 parameters=json.dumps(dict(record.parameters), sort_keys=True),
             )
             execution = Execution(record.step, record.attempt, record.repeat)
-            draft.execution.append(intern(executions, execution))
-            draft.measurand.append(intern(draft.measurands, measurand))
-            draft.node.append(intern(draft.nodes, record.node))
-            draft.value.append(NOTHING if record.value is None else record.value)
-            draft.reason.append(-1 if record.valid else intern(draft.reasons, record.reason))
-        draft.executions += executions
-        return cls.joined(run or (records[0].run if records else ""), [draft.part()])
+            builder.execution.append(intern(executions, execution))
+            builder.measurand.append(intern(builder.measurands, measurand))
+            builder.node.append(intern(builder.nodes, record.node))
+            builder.value.append(NO_VALUE if record.value is None else record.value)
+            builder.reason.append(-1 if record.valid else intern(builder.reasons, record.reason))
+        builder.executions += executions
+        return cls.joined(run or (records[0].run if records else ""), [builder.batch()])
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
-        """Tell of each record whether it is."""
+        """Mask of the valid records."""
         return self.reason < 0
 
     def __len__(self) -> int:
@@ -229,7 +236,7 @@ class Records(Sequence[Record]):
     def __getitem__(self, index: slice) -> list[Record]: ...
     def __getitem__(self, index: int | slice) -> Record | list[Record]:
         if isinstance(index, slice):
-            return [self[intern] for intern in range(*index.indices(len(self)))]
+            return [self[place] for place in range(*index.indices(len(self)))]
         value, reason = float(self.value[index]), int(self.reason[index])
         execution = self.executions[self.execution[index]]
         return self.record(
@@ -251,26 +258,26 @@ class Records(Sequence[Record]):
         *,
         valid: bool = True,
     ) -> Record:
-        """Make a record of one measurand."""
-        what = self.measurands[measurand]
+        """Return a record of the measurand with the number `measurand`."""
+        about = self.measurands[measurand]
         return Record(
             self.run,
             execution.step,
             execution.attempt,
-            what.system,
-            what.partition,
+            about.system,
+            about.partition,
             node,
-            what.origin,
-            what.case,
-            what.benchmark,
-            what.metric,
+            about.origin,
+            about.case,
+            about.benchmark,
+            about.metric,
             value,
-            what.unit,
+            about.unit,
             execution.repeat,
-            what.mode,
-            what.placement,
+            about.mode,
+            about.placement,
             self._parameters[measurand],
-            what.environment_hash,
+            about.environment_hash,
             valid,
             reason,
         )
@@ -280,10 +287,10 @@ class Records(Sequence[Record]):
         return [json.loads(each.parameters) for each in self.measurands]
 
 
-def _merged(every: dict[Word, int], own: Iterable[Word]) -> Numbers:
-    """Return what number each of `own` has in `every`, which grows by those that are new."""
-    return _numbers([intern(every, each) for each in own])
+def _merged(numbers: dict[Word, int], words: Iterable[Word]) -> Numbers:
+    """Return the number of each of `words` in `numbers`; new words are added to it."""
+    return _numbers([intern(numbers, word) for word in words])
 
 
-def _numbers(own: Sequence[int]) -> Numbers:
-    return np.asarray(own, dtype=np.int64)
+def _numbers(values: Sequence[int]) -> Numbers:
+    return np.asarray(values, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Executions during which the machine was disturbed, by the ``stability`` of their case.
+"""Finds executions during which the machine was disturbed, by the ``stability`` of their case.
 
-A virtual machine shares its processors with other machines. A figure that was measured while these
-took CPU time describes them, not the machine: it is neither PASS nor FAIL.
+A virtual machine shares its processors with other machines. A value that was measured while these
+used CPU time is not a property of the machine: it is neither PASS nor FAIL.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from proofmark.records.columns import EMULATED, Records, intern
 
 
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
-    """Return `records` with those of disturbed executions INVALID, each with the reason.
+    """Return `records`; those of disturbed executions are INVALID, each with the reason.
 
-    The speed of an emulated node is not judged (ADR 0041), so nothing disturbs it.
+    Emulated nodes are left out: their speed is not judged (ADR 0041).
     """
-    wanted = {name: case.stability for name, case in cases.items() if case.stability}
-    found: dict[int, str] = {}
-    for name, stability in wanted.items():
+    stabilities = {name: case.stability for name, case in cases.items() if case.stability}
+    disturbed: dict[int, str] = {}
+    for name, stability in stabilities.items():
         measurands = [each.case == name and each.origin != EMULATED for each in records.measurands]
-        own = np.array(measurands, dtype=bool)[records.measurand]
-        for execution, why in _disturbed(records, own, stability):
-            found.setdefault(execution, why)
-    if not found:
+        of_case = np.array(measurands, dtype=bool)[records.measurand]
+        for execution, why in _disturbed(records, of_case, stability):
+            disturbed.setdefault(execution, why)
+    if not disturbed:
         return records
     executions = list(records.executions)
     reasons = {text: place for place, text in enumerate(records.reasons)}
     reason = records.reason.copy()
-    for execution, why in found.items():
+    for execution, why in disturbed.items():
         executions[execution] = executions[execution]._replace(disturbed=why)
-        its = (records.execution == execution) & records.valid
-        reason[its] = intern(reasons, why)
+        newly_invalid = (records.execution == execution) & records.valid
+        reason[newly_invalid] = intern(reasons, why)
     return replace(records, executions=executions, reasons=list(reasons), reason=reason)
 
 
 def _disturbed(
-    records: Records, own: np.ndarray[tuple[int], np.dtype[np.bool_]], stability: Stability
+    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], stability: Stability
 ) -> Iterator[tuple[int, str]]:
     """Yield the numbers of disturbed executions of a case, each with the reason.
 
-    `own` marks the records of the case.
+    `of_case` is the mask of the records of the case.
     """
-    for execution in np.unique(records.execution[own]).tolist():
+    for execution in np.unique(records.execution[of_case]).tolist():
         about = records.executions[execution]
-        for share, limit, what in (
+        for share, limit, cause in (
             (about.steal, stability.max_steal, "a hypervisor withheld"),
             (about.others, stability.max_others, "other processes used"),
         ):
             if share > limit:
-                why = f"disturbed: {what} {share:.1%} of the CPU time, more than {limit:.0%}"
+                why = f"disturbed: {cause} {share:.1%} of the CPU time, more than {limit:.0%}"
                 yield execution, why
-    for series in _rates(records, own, stability.metric).values():
+    for series in _rates(records, of_case, stability.metric).values():
         yield from changed_repeats(series, stability)
 
 
@@ -65,8 +65,10 @@ def changed_repeats(
 ) -> Iterator[tuple[int, str]]:
     """Yield the executions within which the rate of the machine changed, each with the reason.
 
-    `series` has repeat, execution and rate of each repeat. The rate of a repeat is compared with
-    that of the next; nothing follows the last, so it is compared with the one before it.
+    Args:
+        series: repeat, execution and rate of each repeat. The rate of a repeat is compared with
+            that of the next repeat. The last repeat is compared with the one before it.
+        stability: the limits of the case.
     """
     ordered = sorted(series)
     for place, ((_, this, before), (_, following, after)) in enumerate(pairwise(ordered), start=2):
@@ -83,13 +85,15 @@ def changed_repeats(
 
 
 Rates = dict[tuple[int, int, int], list[tuple[int, int, float]]]
-"""Repeat, execution and value, by attempt, measurand and node."""
+"""Repeat, execution and value of each repeat, by attempt, measurand and node."""
 
 
-def _rates(records: Records, own: np.ndarray[tuple[int], np.dtype[np.bool_]], metric: str) -> Rates:
+def _rates(
+    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], metric: str
+) -> Rates:
     rates: Rates = {}
-    chosen = np.array([each.metric == metric for each in records.measurands], dtype=bool)
-    for place in np.flatnonzero(own & chosen[records.measurand] & records.valid).tolist():
+    of_metric = np.array([each.metric == metric for each in records.measurands], dtype=bool)
+    for place in np.flatnonzero(of_case & of_metric[records.measurand] & records.valid).tolist():
         execution = int(records.execution[place])
         about, value = records.executions[execution], float(records.value[place])
         if value > 0:

@@ -1,4 +1,4 @@
-"""Records: one row per number, read from the raw outputs of a run and from nothing else."""
+"""Reads the records of a run: one record per value in the raw outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import (
-    NOTHING,
+    NO_VALUE,
     Execution,
     Measurand,
     RecordBatch,
@@ -37,43 +37,50 @@ from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
 SLICE = 1000
-"""Measurements of a step that one process reads at a time."""
-ALONE = 2000
-"""Measurements of a run up to which a second process is not worth its start."""
+"""The number of measurements of a step that one process reads at a time."""
+ONE_PROCESS = 2000
+"""One process reads a run with at most this number of measurements: a second costs more time."""
 
 Instances = Sequence[tuple[str, Sequence[str]]]
-"""Folders of a step's measurements below its own, each with its nodes."""
+"""The folders of the measurements of a step, below the folder of the step, with their nodes."""
 
 
 def read_run(
     run: Run, benchmarks: Benchmarks, site: Site, software: Software, nodes: Mapping[str, Node]
 ) -> Records:
-    """Read every finished step of `run`; `nodes` are those collected so far.
+    """Return the records of every finished step of `run`.
 
-    A large run is read by as many processes as there are processors.
+    A large run is read by one process per processor.
+
+    Args:
+        run: the run.
+        benchmarks: its cases.
+        site: its site.
+        software: its programs.
+        nodes: the reports of its nodes, by host.
     """
     reader = _Reader(run, benchmarks, site, software, nodes)
     tasks = list(_tasks(run))
-    large = sum(len(instances) for _, _, instances in tasks) > ALONE
+    large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
     records = Records.joined(run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, benchmarks.cases)
 
 
 Task = tuple[str, Step, Instances]
-"""A mode, a step planned in it, and those of its measurements that are to be read."""
+"""A mode, a step that is planned in it, and the measurements of the step to read."""
 
 
 def _tasks(run: Run) -> Iterator[Task]:
     for group in run.plan.groups:
         for job in group.jobs:
             for step in job.steps:
-                every = list(step.instances().items()) or [("", [])]
-                for first in range(0, len(every), SLICE):
-                    yield group.mode, step, every[first : first + SLICE]
+                instances = list(step.instances().items()) or [("", [])]
+                for first in range(0, len(instances), SLICE):
+                    yield group.mode, step, instances[first : first + SLICE]
 
 
 class _Reader:
-    """Reads steps; what is the same for all the nodes of a step is worked out once."""
+    """Reads the steps of a run."""
 
     def __init__(
         self,
@@ -88,81 +95,87 @@ class _Reader:
         self.conditions = Conditions(run, site, nodes)
 
     def read(self, task: Task) -> RecordBatch:
-        """Return what all executions of a step give in these folders."""
+        """Return the records of all executions of a step in the folders of `task`."""
         mode, step, instances = task
         reader = _StepReader(self, mode, step)
-        where = str(self.run.files.step(step.id).folder)
+        step_folder = str(self.run.files.step(step.id).folder)
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
-            for attempt in attempts(f"{where}/{folder}" if folder else where):
+            for attempt in attempts(f"{step_folder}/{folder}" if folder else step_folder):
                 reader.take(name, hosts, attempt)
-        return reader.draft.part()
+        return reader.builder.batch()
 
 
 class _StepReader:
-    """Reads executions of one step into a draft."""
+    """Reads the executions of one step; the measurands are the same for all of its nodes."""
 
     def __init__(self, about: _Reader, mode: str, step: Step) -> None:
-        self.draft = RecordBuilder()
+        self.builder = RecordBuilder()
         self._about, self._mode, self._step = about, mode, step
         self._case = about.benchmarks.case(step.case)
-        self._asked = {
+        self._planned = {
             **step.parameters,
             **step.derived,
             "ranks": step.ranks,
             "threads": step.threads,
         }
         self._binding_check = BindingCheck(step, about.partition.host_cpus)
-        self._known: dict[tuple[object, ...], tuple[int, str]] = {}
+        self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
-        """Add what one execution gave, in the folder `name`, for `hosts`."""
-        step, case, draft = self._step, self._case, self.draft
+        """Add the records of one execution.
+
+        Args:
+            name: the folder of the execution, below ``steps/``.
+            hosts: the nodes of the instance; empty for a step without instances.
+            attempt: the execution.
+        """
+        step, case, builder = self._step, self._case, self.builder
         try:
             content = read_bytes(f"{attempt.path}/{step.output}")
         except FileNotFoundError:
             content = b""
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
-        there = hosts or sorted({bound.host for bound in attempt.ranks})
-        trouble = self._trouble(hosts, there, attempt)
+        nodes = hosts or sorted(attempt.binding_report.hosts)
+        invalid = self._invalid_reason(hosts, nodes, attempt)
         if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
-            trouble = trouble or concurrency_error(
+            invalid = invalid or concurrency_error(
                 step, case.concurrent, attempt.files.folder, readings, file
             )
             readings = [*readings, *spread(case.concurrent, readings)]
-        several = _named(tuple(there)) if len(there) > 1 else ""
-        draft.executions.append(
+        several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
+        builder.executions.append(
             Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others)
         )
         for reading in readings:
-            measurand, elsewhere = self._measurand(reading)
-            draft.measurand.append(measurand)
-            draft.value.append(NOTHING if reading.value is None else reading.value)
+            measurand, contradiction = self._measurand(reading)
+            builder.measurand.append(measurand)
+            builder.value.append(NO_VALUE if reading.value is None else reading.value)
             reason = None
-            if trouble or elsewhere or not reading.valid or reading.node:
-                reason = _reason(reading, trouble, elsewhere, attempt)
-            draft.reason.append(-1 if reason is None else intern(draft.reasons, reason))
-            draft.node.append(intern(draft.nodes, several or reading.node or attempt.host))
-        draft.execution += [len(draft.executions) - 1] * len(readings)
+            if invalid or contradiction or not reading.valid or reading.node:
+                reason = _reason(reading, invalid, contradiction, attempt)
+            builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
+            builder.node.append(intern(builder.nodes, several or reading.node or attempt.host))
+        builder.execution += [len(builder.executions) - 1] * len(readings)
 
-    def _trouble(self, hosts: Sequence[str], there: Sequence[str], attempt: Attempt) -> str:
-        conditions, when = self._about.conditions, (attempt.start, attempt.end)
-        nodes = dict.fromkeys([attempt.host, *there])
+    def _invalid_reason(self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt) -> str:
+        conditions, period = self._about.conditions, (attempt.start, attempt.end)
+        all_nodes = dict.fromkeys([attempt.host, *nodes])
         return (
             end_invalid_reason(self._step, attempt)
-            or self._binding_check.trouble(hosts or self._step.nodes, attempt.binding)
-            or conditions.trouble(self._step, self._mode, nodes, *when)
-            or _misplaced(hosts, attempt)
+            or self._binding_check.invalid_reason(hosts or self._step.nodes, attempt.binding)
+            or conditions.invalid_reason(self._step, self._mode, all_nodes, *period)
+            or _wrong_folder(hosts, attempt)
         )
 
     def _measurand(self, reading: Reading) -> tuple[int, str]:
-        """Return the number of what was measured, and where it is not what was asked for."""
+        """Return the number of the measurand, and how the output contradicts the plan."""
         key = (reading.benchmark, reading.metric, reading.unit, *reading.parameters.items())
-        found = self._known.get(key)
-        if found is None:
+        known = self._measurands.get(key)
+        if known is None:
             step, plan = self._step, self._about.run.plan
-            made = Measurand(
+            measurand = Measurand(
                 system=plan.system,
                 partition=plan.partition,
                 origin=self._about.partition.origin,
@@ -175,61 +188,65 @@ class _StepReader:
                 environment_hash=self._about.software.packages[step.package].environment_hash,
                 parameters=json.dumps(_parameters(step, reading), sort_keys=True),
             )
-            place = intern(self.draft.measurands, made)
-            found = self._known[key] = place, _elsewhere(self._asked, reading)
-        return found
+            place = intern(self.builder.measurands, measurand)
+            known = self._measurands[key] = place, _contradiction(self._planned, reading)
+        return known
 
 
 @lru_cache(maxsize=1 << 16)
-def _named(hosts: tuple[str, ...]) -> str:
+def _node_set(hosts: tuple[str, ...]) -> str:
     return folded(hosts)
 
 
-def _misplaced(hosts: Sequence[str], attempt: Attempt) -> str:
-    """Return why the output in the folder of `hosts` is not theirs, or an empty string.
+def _wrong_folder(hosts: Sequence[str], attempt: Attempt) -> str:
+    """Return the reason if another node wrote the output in the folder of `hosts`, or "".
 
-    Whose it is says the node itself; a folder's name is only where it should be found.
+    The name in ``when.json`` is that of the node; the name of the folder only follows the plan.
     """
     if not hosts or short_name(attempt.host) == short_name(hosts[0]):
         return ""
     return f"measured on {attempt.host}, in the folder of {hosts[0]}"
 
 
-def _reason(reading: Reading, trouble: str, elsewhere: str, attempt: Attempt) -> str | None:
-    """Return why a reading is INVALID; None of a valid one.
+def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt) -> str | None:
+    """Return why a reading is INVALID; None for a valid one.
 
-    To a reading's own validity comes what the step and the question tell.
+    Args:
+        reading: one value of an output.
+        invalid: why the execution is INVALID; empty if it is valid.
+        contradiction: how the output contradicts the plan; empty if it does not.
+        attempt: the execution.
     """
     if not reading.valid:
-        return f"{trouble}; {reading.reason}" if trouble else reading.reason
-    if trouble or elsewhere:
-        return trouble or elsewhere
+        return f"{invalid}; {reading.reason}" if invalid else reading.reason
+    if invalid or contradiction:
+        return invalid or contradiction
     if not reading.node or reading.node == attempt.host:
         return None
-    hosts = {bound.host for bound in attempt.ranks} | {attempt.host}
+    hosts = {*attempt.binding_report.hosts, attempt.host}
     if reading.node in hosts:
         return None
     return f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
 
 
-def _elsewhere(asked: Mapping[str, Scalar], reading: Reading) -> str:
-    """Return in what the output contradicts the question, or an empty string."""
+def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> str:
+    """Return the first parameter that the output has other than planned, or an empty string."""
     for name, printed in reading.parameters.items():
-        if name in asked and not _same(asked[name], printed):
-            return f"asked for {name} {asked[name]}, the output says {printed}"
+        if name in planned and not _same(planned[name], printed):
+            return f"planned {name} {planned[name]}, the output has {printed}"
     return ""
 
 
-def _same(asked: Scalar, printed: Scalar) -> bool:
-    if isinstance(asked, (int, float)) and isinstance(printed, (int, float)):
-        return asked == printed
-    return str(asked) == str(printed)
+def _same(planned: Scalar, printed: Scalar) -> bool:
+    if isinstance(planned, (int, float)) and isinstance(printed, (int, float)):
+        return planned == printed
+    return str(planned) == str(printed)
 
 
 def _parameters(step: Step, reading: Reading) -> dict[str, Scalar]:
-    own: dict[str, Scalar] = dict(step.parameters)
+    planned: dict[str, Scalar] = dict(step.parameters)
     if step.launch == "mpi":
-        own["ranks"] = step.ranks
+        planned["ranks"] = step.ranks
     if step.threads > 1 or step.launch == "threads":
-        own["threads"] = step.threads
-    return own | dict(reading.parameters)
+        planned["threads"] = step.threads
+    return planned | dict(reading.parameters)

@@ -1,4 +1,4 @@
-"""Records as one tidy table: what records.parquet holds."""
+"""Records as one table: the content of records.parquet."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ SCHEMA: Mapping[str, Any] = {
 
 
 def table(records: Records) -> pl.DataFrame:
-    """Return the records as one tidy table (`SCHEMA`)."""
+    """Return the records as a table with the columns of `SCHEMA`, one row per record."""
 
-    def taken(values: Sequence[Any], kind: Any, numbers: Numbers) -> pl.Series:
+    def gathered(values: Sequence[Any], kind: Any, numbers: Numbers) -> pl.Series:
         return pl.Series(values, dtype=kind).gather(numbers)
 
     columns: dict[str, Any] = {
         "run": pl.Series([records.run], dtype=pl.String).new_from_index(0, len(records)),
-        "node": taken(records.nodes, pl.String, records.node),
+        "node": gathered(records.nodes, pl.String, records.node),
         "value": pl.Series(records.value).fill_nan(None),
         "valid": records.valid,
-        "reason": taken(["", *records.reasons], pl.String, records.reason + 1),
+        "reason": gathered(["", *records.reasons], pl.String, records.reason + 1),
     }
     for name in ("step", "attempt", "repeat"):
-        own = [getattr(each, name) for each in records.executions]
-        columns[name] = taken(own, SCHEMA[name], records.execution)
+        of_executions = [getattr(each, name) for each in records.executions]
+        columns[name] = gathered(of_executions, SCHEMA[name], records.execution)
     for place, name in enumerate(Measurand._fields):
-        columns[name] = taken(
+        columns[name] = gathered(
             [each[place] for each in records.measurands], pl.String, records.measurand
         )
     return pl.DataFrame({name: columns[name] for name in SCHEMA}, schema=dict(SCHEMA))

@@ -1,4 +1,4 @@
-"""Why an execution of a step does not count: its exit code, a signal, its time limit."""
+"""Finds out why an execution of a step is INVALID: its exit code, a signal, its time limit."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ _SIGNALS = {number.value: number.name for number in signal.Signals}
 def invalid_reason(
     step: Step, attempt: Attempt, hosts: Sequence[str] = (), host_cpus: HostCpuMap | None = None
 ) -> str:
-    """Return why no number of this execution counts, or an empty string.
+    """Return why an execution is INVALID, or an empty string.
 
-    The program's exit code, the watchdog, and where each rank and thread really was. `hosts` are
-    the nodes of an instance, if the step has such.
+    The exit code, the time limit and the reported binding are checked.
+
+    Args:
+        step: the step.
+        attempt: one execution of it.
+        hosts: the nodes of the instance; empty for a step without instances.
+        host_cpus: the CPUs of the machine below virtual nodes.
     """
     binding_check = BindingCheck(step, host_cpus)
-    return end_invalid_reason(step, attempt) or binding_check.trouble(
+    return end_invalid_reason(step, attempt) or binding_check.invalid_reason(
         hosts or step.nodes, attempt.binding
     )
 
 
 def end_invalid_reason(step: Step, attempt: Attempt) -> str:
-    """Return what the exit code and the watchdog say against it, or an empty string."""
+    """Return why an execution is INVALID by its exit code or its time limit, or an empty string."""
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
     if attempt.rc < 0:
@@ -38,7 +43,7 @@ def end_invalid_reason(step: Step, attempt: Attempt) -> str:
         return f"killed by {_SIGNALS[attempt.rc - 128]}"
     if attempt.rc:
         meaning = {126: "cannot be executed", 127: "not found"}.get(attempt.rc)
-        what = f" ({step.program} {meaning})" if meaning else ""
-        said = last_words(attempt.files.stderr)
-        return f"exit code {attempt.rc}{what}" + (f": {said}" if said else "")
+        program = f" ({step.program} {meaning})" if meaning else ""
+        message = last_words(attempt.files.stderr)
+        return f"exit code {attempt.rc}{program}" + (f": {message}" if message else "")
     return ""

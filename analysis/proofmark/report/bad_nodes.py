@@ -1,69 +1,69 @@
-"""The bad nodes: name, how far off, likely cause; then what the comparison is able to find."""
+"""The bad nodes: name, deviation, likely cause; then the detection power of the comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
 
-from proofmark.judge.diagnosis.bad_nodes import BadNode, Slow
+from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.report.text import count, folded, number, pairs
+from proofmark.report.text import count, fold_valid_names, number, pairs
 
 MOST_FIGURES = 3
-REST = "All stand in verdict.json."
+REST = "The complete list is in verdict.json."
 
 
-def sections(material: RunData) -> tuple[Section, ...]:
-    """Return the section; none of a run on a single node."""
-    bad = material.verdict.bad
-    if bad.asked < 2:
+def sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a run on a single node."""
+    bad = run_data.verdict.bad
+    if bad.measured < 2:
         return ()
     blocks = (
-        *_nodes(material),
-        *_links(material),
-        *_causes(material),
-        *_drift(material),
-        *_able(material),
+        *_nodes(run_data),
+        *_links(run_data),
+        *_causes(run_data),
+        *_drift(run_data),
+        *_detection_power(run_data),
     )
     return (Section("bad-nodes", "Bad nodes", tuple(blocks)),)
 
 
-def _nodes(material: RunData) -> Iterator[Block]:
-    bad = material.verdict.bad
+def _nodes(run_data: RunData) -> Iterator[Block]:
+    bad = run_data.verdict.bad
     if not bad.nodes:
-        said = f"None of {count(bad.asked, 'node')} is off by more than chance allows."
-        yield Block(paragraphs=(said,))
+        none = f"None of {count(bad.measured, 'node')} deviates by more than chance explains."
+        yield Block(paragraphs=(none,))
         return
     rows = [
         (
             Cell(node.host, "strong"),
-            _far(node),
+            _worst(node),
             Cell(node.likely, "reason", details=tuple(map(str, node.causes[1:3]))),
-            _figures(material, node),
-            "measure again first" if node.retest else "for the vendor",
+            _figures(run_data, node),
+            "measure again" if node.retest else "report to the vendor",
         )
         for node in bad.nodes
     ]
-    columns = ("Node", Column("Off", "number"), "Likely cause", "By", "What to do")
-    caption = f"{count(len(bad.nodes), 'bad node')} of {bad.asked}"
+    columns = ("Node", Column("Deviation", "number"), "Likely cause", "Evidence", "Action")
+    caption = f"{count(len(bad.nodes), 'bad node')} of {bad.measured}"
     yield Block(
         titles=(caption,),
         tables=(table(caption, columns, rows, kind=TITLED, rest=REST),),
-        links=(Link("rma.csv", "the list for the vendor: rma.csv"),),
+        links=(Link("rma.csv", "rma.csv, the list for the vendor"),),
     )
 
 
-def _far(node: BadNode) -> str:
+def _worst(node: BadNode) -> str:
     return _percent(node.worst) if node.slow else "–"
 
 
-def _percent(part: float) -> str:
-    return f"{100 * part:+.1f} %".replace("-", "−")
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:+.1f} %".replace("-", "−")
 
 
-def _figures(material: RunData, node: BadNode) -> Cell:
+def _figures(run_data: RunData, node: BadNode) -> Cell:
     shown = [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
         shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
@@ -72,31 +72,31 @@ def _figures(material: RunData, node: BadNode) -> Cell:
         for step in dict.fromkeys(slow.result.record.step for slow in node.slow[:1])
     )
     for link in links:
-        path = material.run.folder / link.path
+        path = run_data.run.folder / link.path
         if path.is_file():
             shown.append(f"stdout: SHA-256 {sha256(path.read_bytes()).hexdigest()}")
-    return Cell(shown[0] if shown else "its counters", details=tuple(shown[1:]), links=links)
+    return Cell(shown[0] if shown else "error counters", details=tuple(shown[1:]), links=links)
 
 
-def _figure(slow: Slow) -> str:
+def _figure(slow: SlowFigure) -> str:
     record = slow.result.record
     setting = pairs(record.parameters)
     value = f"{number(record.value)} {record.unit} ({_percent(slow.deviation)})"
     return f"{slow.name} {value}" + (f", {setting}" if setting else "")
 
 
-def _links(material: RunData) -> Iterator[Block]:
-    if links := material.verdict.bad.links:
+def _links(run_data: RunData) -> Iterator[Block]:
+    if links := run_data.verdict.bad.links:
         rows = [
             (Cell(pair, "strong"), _percent(slow.deviation), _figure(slow)) for pair, slow in links
         ]
-        columns = ("Between", Column("Off", "number"), "By")
-        caption = "Slow links between nodes that are sound by themselves"
+        columns = ("Nodes", Column("Deviation", "number"), "Evidence")
+        caption = "Slow links between nodes that are not bad"
         yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
 
 
-def _causes(material: RunData) -> Iterator[Block]:
-    bad = material.verdict.bad
+def _causes(run_data: RunData) -> Iterator[Block]:
+    bad = run_data.verdict.bad
     if not bad.causes:
         return
     rows = [
@@ -105,39 +105,39 @@ def _causes(material: RunData) -> Iterator[Block]:
             f"{cause.bad} of {cause.nodes}",
             f"{cause.all_bad} of {cause.all_nodes}",
             f"{cause.p:.1g}",
-            folded(list(cause.members)),
+            fold_valid_names(cause.members),
         )
         for cause in bad.causes
     ]
     columns = (
-        "Shared",
-        Column("Bad there", "number"),
-        Column("Bad in all", "number"),
-        Column("By chance", "number"),
+        "Property",
+        Column("Bad nodes with it", "number"),
+        Column("Bad nodes in total", "number"),
+        Column("p-value", "number"),
         "Bad nodes",
     )
-    caption = "What the bad nodes have in common"
-    said = (
-        "Fisher's exact test, corrected for the number of things that were looked at. Things that "
-        "go together, such as a rack and its firmware, cannot be told apart."
+    caption = "Properties that bad nodes share"
+    method = (
+        "Fisher's exact test, corrected for the number of properties that were tested. Properties "
+        "that occur on the same nodes, such as a rack and its firmware, cannot be distinguished."
     )
     yield Block(
         titles=(caption,),
-        paragraphs=(said,),
+        paragraphs=(method,),
         tables=(table(caption, columns, rows, kind=TITLED, rest=REST),),
     )
 
 
-def _drift(material: RunData) -> Iterator[Block]:
+def _drift(run_data: RunData) -> Iterator[Block]:
     rows = [
         (
-            Cell(each.trait, "strong"),
-            f"{each.usual} ({count(each.nodes, 'node')})",
+            Cell(drift.trait, "strong"),
+            f"{drift.usual} ({count(drift.nodes, 'node')})",
             value,
-            folded(list(hosts)),
+            fold_valid_names(hosts),
         )
-        for each in material.verdict.bad.drift
-        for value, hosts in each.values
+        for drift in run_data.verdict.bad.drift
+        for value, hosts in drift.values
     ]
     if rows:
         caption = "Settings in which the nodes differ"
@@ -146,9 +146,12 @@ def _drift(material: RunData) -> Iterator[Block]:
         yield Block(titles=(caption,), tables=(listed,))
 
 
-def _able(material: RunData) -> Iterator[Block]:
-    """Say what the comparison can find: a test without power is no clean bill."""
-    fleet = material.verdict.fleet
+def _detection_power(run_data: RunData) -> Iterator[Block]:
+    """Yield the deviations that the comparison can find, with their probability.
+
+    A run without bad nodes proves little if the comparison has no power.
+    """
+    fleet = run_data.verdict.fleet
     if not fleet.figures:
         return
     rows = [_power(figure) for figure in fleet.figures]
@@ -158,34 +161,34 @@ def _able(material: RunData) -> Iterator[Block]:
         Column("Median", "number"),
         Column("Spread", "number"),
         Column("Limit", "number"),
-        Column("Found in 95 of 100", "number"),
+        Column("Found with 95 % probability", "number"),
         Column("−3 %", "number"),
         Column("−5 %", "number"),
         Column("−10 %", "number"),
     )
-    caption = "What the comparison of like nodes is able to find"
-    said = (
-        f"On a healthy machine anything at all is flagged in {100 * fleet.level:g} of 100 runs. "
-        "The last columns are the probability that a node so much worse is found."
+    caption = "Detection power of the comparison of like nodes"
+    explanation = (
+        f"On a healthy machine, {100 * fleet.level:g} of 100 runs flag at least one node. The last "
+        "three columns are the probability that a node with this deviation is found."
     )
     shown = table(caption, columns, rows, kind="dense", rest=REST)
     fold = Fold(f"Show {count(len(rows), 'figure')}", Block(tables=(shown,)), "long")
-    yield Block(titles=(caption,), paragraphs=(said,), folds=(fold,))
+    yield Block(titles=(caption,), paragraphs=(explanation,), folds=(fold,))
 
 
 def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
-    record, stick = figure.record, figure.fleet_limit
+    record, limit = figure.record, figure.fleet_limit
     words = filter(None, (record.case, record.benchmark, record.metric))
     details = ", ".join(filter(None, (record.placement, pairs(record.parameters), figure.kind)))
     name = Cell(" ".join(dict.fromkeys(words)), "strong", details=(details,))
-    if stick.limit is None:
-        return (name, str(stick.nodes), number(stick.centre), "–", stick.powerless, *["–"] * 4)
+    if limit.limit is None:
+        return (name, str(limit.nodes), number(limit.centre), "–", limit.powerless, *["–"] * 4)
     return (
         name,
-        str(stick.nodes),
-        f"{number(stick.centre)} {record.unit}",
-        f"{100 * stick.spread:.2g} %",
-        number(stick.limit),
-        f"{100 * stick.detectable:.2g} %",
-        *(f"{100 * stick.power_at(drop):.0f} %" for drop in (0.03, 0.05, 0.10)),
+        str(limit.nodes),
+        f"{number(limit.centre)} {record.unit}",
+        f"{100 * limit.spread:.2g} %",
+        number(limit.limit),
+        f"{100 * limit.detectable:.2g} %",
+        *(f"{100 * limit.power_at(drop):.0f} %" for drop in (0.03, 0.05, 0.10)),
     )

@@ -1,4 +1,4 @@
-"""Which kernel the BLAS chose, which one the processor deserves, and what each of them measured."""
+"""Compares the kernel that the BLAS chose with the right kernel for the processor."""
 
 from __future__ import annotations
 
@@ -19,47 +19,44 @@ _BOUND_BY_BLAS = re.compile(r"rmax|hpl|dgemm")
 
 
 def wanted_kernels(software: Software | None) -> dict[str, str]:
-    """Return by choice the kernel that the program's BLAS is to take there."""
+    """Return the kernel that the BLAS of the program should use, by choice of the variant."""
     wanted: dict[str, str] = {}
     for package in software.packages.values() if software else ():
         for choice, environment in package.variants.get(BLAS_KERNEL, {}).items():
-            kernel = ", ".join(environment.values()) or _by_itself(package)
+            kernel = ", ".join(environment.values()) or _default_kernel(package)
             if kernel:
                 wanted.setdefault(choice, kernel)
     return wanted
 
 
-def _by_itself(package: Package) -> str:
+def _default_kernel(package: Package) -> str:
     for program in package.programs.values():
         if program.blas:
             return program.blas.chosen or program.blas.built_for or ""
     return ""
 
 
-def kernels(material: RunData) -> dict[str, str]:
-    """Return by choice the kernel that was used: what the outputs say, else what was wanted."""
-    said = {choice: " and ".join(names) for choice, names in material.kernels.items() if names}
-    return {**wanted_kernels(material.software), **said}
+def kernels(run_data: RunData) -> dict[str, str]:
+    """Return the kernel that was used, by choice: from the outputs, else the wanted kernel."""
+    reported = {choice: " and ".join(names) for choice, names in run_data.kernels.items() if names}
+    return {**wanted_kernels(run_data.software), **reported}
 
 
-def block(material: RunData) -> list[Block]:
-    """Return the comparison of the choices, where there are several, and what is to be said.
-
-    Nothing where no step had a choice.
-    """
-    chosen = material.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
+def blocks(run_data: RunData) -> list[Block]:
+    """Return the comparison of the BLAS kernels of a run; nothing if no step had a choice."""
+    chosen = run_data.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
     compared = _compared(chosen)
     if not compared:
         return []
-    used = kernels(material)
+    used = kernels(run_data)
     choices = sorted(
         {choice for values in compared.values() for choice in values},
         key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
     )
-    said = tuple(_sentences(material, used))
-    title = "BLAS kernel: chosen against right"
+    sentences = tuple(_sentences(run_data, used))
+    title = "BLAS kernel: chosen kernel and right kernel"
     if len(choices) < 2:
-        return [Block(titles=(title,), paragraphs=said)] if said else []
+        return [Block(titles=(title,), paragraphs=sentences)] if sentences else []
     columns: list[Column | str] = [
         "Figure",
         "Node",
@@ -75,12 +72,14 @@ def block(material: RunData) -> list[Block]:
         ]
         for (figure, node, setting), values in compared.items()
     ]
-    caption = "The same program with the kernel that it takes by itself, and with the right one"
+    caption = "The same program with the kernel that the BLAS chooses, and with the right kernel"
     return [
         Block(
             titles=(title,),
-            paragraphs=said,
-            tables=(table(caption, columns, rows, rest="All stand in records.parquet."),),
+            paragraphs=sentences,
+            tables=(
+                table(caption, columns, rows, rest="The complete list is in records.parquet."),
+            ),
         )
     ]
 
@@ -88,7 +87,7 @@ def block(material: RunData) -> list[Block]:
 def _compared(
     results: Iterable[Result],
 ) -> dict[tuple[str, str, str], dict[str, Result]]:
-    """Return results by choice, by figure, node and the other parameters."""
+    """Return results by choice of the kernel, for each figure, node and other parameters."""
     compared: dict[tuple[str, str, str], dict[str, Result]] = {}
     for result in results:
         record = result.record
@@ -113,27 +112,28 @@ def _cell(result: Result | None) -> str:
 
 
 def _gain(values: Mapping[str, Result]) -> str:
-    own, right = values.get(AS_INSTALLED), values.get(RIGHT)
-    if own is None or right is None or not own.record.value or right.record.value is None:
+    default, right = values.get(AS_INSTALLED), values.get(RIGHT)
+    if default is None or right is None or not default.record.value or right.record.value is None:
         return "–"
-    return f"{right.record.value / own.record.value:.2f} ×"
+    return f"{right.record.value / default.record.value:.2f} ×"
 
 
-def _sentences(material: RunData, used: Mapping[str, str]) -> list[str]:
-    said = []
-    own, right = used.get(AS_INSTALLED), used.get(RIGHT)
-    if own and right and own == right:
-        said.append(
-            f"The BLAS takes {own} by itself, which is the right kernel for this processor. "
+def _sentences(run_data: RunData, used: Mapping[str, str]) -> list[str]:
+    sentences = []
+    default, right = used.get(AS_INSTALLED), used.get(RIGHT)
+    if default and right and default == right:
+        sentences.append(
+            f"The BLAS chooses {default}, which is the right kernel for this processor. "
             "A second measurement with the right kernel would repeat the same command."
         )
-    elif own and right:
-        said.append(
-            f"By itself the BLAS takes {own}; the right one for this processor is {right}. "
-            "Programs that are started without the setting get what the first column says."
+    elif default and right:
+        sentences.append(
+            f"The BLAS chooses {default}; the right kernel for this processor is {right}. "
+            "Programs that run without the setting have the performance of the first column."
         )
-    for choice, wanted in wanted_kernels(material.software).items():
-        names = material.kernels.get(choice, ())
+    for choice, wanted in wanted_kernels(run_data.software).items():
+        names = run_data.kernels.get(choice, ())
         if names and {name.casefold() for name in names} != {wanted.casefold()}:
-            said.append(f"{choice}: {wanted} was wanted, the output says {' and '.join(names)}.")
-    return said
+            printed = " and ".join(names)
+            sentences.append(f"{choice}: {wanted} was wanted, the output reports {printed}.")
+    return sentences

@@ -1,4 +1,4 @@
-"""What the figures of a run say to the claims of the papers: information, never a verdict."""
+"""The claims of the papers, checked on the figures of a run: information, not a verdict."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Tabl
 from proofmark.report.text import count
 
 ELSEWHERE = "measured on "
-"""How the answer begins where the claim is of another system."""
+"""The beginning of the sentence of an answer to a claim about another system."""
 
 
 def section(answers: Sequence[Answer]) -> Section:
-    """Return the claims on the run's system, and folded those on other systems."""
-    own = [answer for answer in answers if not _elsewhere(answer)]
+    """Return the section: a table of the claims on the run's system, the other claims folded."""
+    checked = [answer for answer in answers if not _elsewhere(answer)]
     other = [answer for answer in answers if _elsewhere(answer)]
-    tallies = [(word, sum(answer.word == word for answer in own)) for word in WORDS]
-    told = ", ".join(f"{word}: {amount}" for word, amount in tallies if amount)
+    tallies = [(word, sum(answer.word == word for answer in checked)) for word in WORDS]
+    counts = ", ".join(f"{word}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
-        "Statements of the papers, checked on the valid figures of this run. They are facts of "
-        "the papers' systems: what does not hold is news, no fault of this machine.",
-        f"{count(len(own), 'claim')} of this system: {told}."
-        if own
+        "Statements of the papers, checked on the valid figures of this run. They are facts about "
+        "the papers' systems: a claim that does not hold is not a fault of this machine.",
+        f"{count(len(checked), 'claim')} on this system: {counts}."
+        if checked
         else "No paper has a claim on this system.",
     )
-    tables = (_table("Claims on this system", own),) if own else ()
+    tables = (_table("Claims on this system", checked),) if checked else ()
     folds = (
         (Fold(f"{count(len(other), 'claim')} on other systems", Block(items=_items(other))),)
         if other
         else ()
     )
-    links = (Link("claims.json", "claims.json, with every number that decided"),)
+    links = (Link("claims.json", "claims.json, with every value that was compared"),)
     return Section(
         "claims",
         "Claims of the papers",
@@ -61,5 +61,8 @@ def _table(caption: str, answers: Sequence[Answer]) -> Table:
         for answer in answers
     ]
     return table(
-        caption, ("Claim", "The paper says", "Answer", "What was found"), rows, kind=TITLED
+        caption,
+        ("Claim", "Statement of the paper", "Answer", "Result of this run"),
+        rows,
+        kind=TITLED,
     )

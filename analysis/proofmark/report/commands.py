@@ -1,4 +1,4 @@
-"""Every command of a run as it was started, and how to run one of them again."""
+"""The commands of a run, and how to run a step again."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from proofmark.runs.progress import StepState
 FILES = ("run.sh", "stdout", "stderr", "binding.json")
 
 
-def section(material: RunData) -> Section:
-    """Return the steps by case."""
-    run = material.run
+def section(run_data: RunData) -> Section:
+    """Return the section: how to repeat a step, then the steps by case."""
+    run = run_data.run
     example = next(
-        (state.step.id for state in material.states if state.state == "done"),
-        material.states[0].step.id if material.states else "STEP",
+        (state.step.id for state in run_data.states if state.state == "done"),
+        run_data.states[0].step.id if run_data.states else "STEP",
     )
-    again = Block(
+    by_hand = Block(
         titles=("How to run one step again",),
         paragraphs=(
-            "In the folder of the run; the first output stays, the new one stands beside it in "
-            "again-1, again-2, …",
+            "Run this command in the folder of the run. The first output is kept. New output is "
+            "written to again-1, again-2, … in the folder of the step.",
         ),
         codes=(f"sh steps/{example}/run.sh",),
     )
     judged = Block(
-        paragraphs=("The same, so that both executions count in the next verdict and report:",),
+        paragraphs=("To use both executions in the next verdict and report:",),
         codes=(f"proofmark rerun runs/{run.id} {example}\nproofmark report runs/{run.id}",),
     )
     by_case: dict[str, list[StepState]] = {}
-    for state in material.states[:LONGEST_TABLE]:
+    for state in run_data.states[:LONGEST_TABLE]:
         by_case.setdefault(state.step.case, []).append(state)
-    blocks = [_case(material, case, states) for case, states in by_case.items()]
-    return Section("commands", "Commands", (again, judged, *blocks, *_left_out(material)))
+    blocks = [_case(run_data, case, states) for case, states in by_case.items()]
+    return Section("commands", "Commands", (by_hand, judged, *blocks, *_left_out(run_data)))
 
 
-def _case(material: RunData, case: str, states: list[StepState]) -> Block:
-    known = material.benchmarks.cases.get(case)
-    title = f"{case} – {known.title}" if known else case
-    return Block(titles=(title,), folds=tuple(_fold(material, state) for state in states))
+def _case(run_data: RunData, case: str, states: list[StepState]) -> Block:
+    definition = run_data.benchmarks.cases.get(case)
+    title = f"{case} – {definition.title}" if definition else case
+    return Block(titles=(title,), folds=tuple(_fold(run_data, state) for state in states))
 
 
-def _fold(material: RunData, state: StepState) -> Fold:
+def _fold(run_data: RunData, state: StepState) -> Fold:
     step = state.step
-    files = material.run.files
-    own = files.step(step.id)
-    command = material.commands.get(step.id)
+    files = run_data.run.files
+    step_files = files.step(step.id)
+    command = run_data.commands.get(step.id)
     names = (*FILES, *([step.output] if step.output not in FILES else []), *step.inputs)
     return Fold(
-        f"{step.id} – {_what_happened(state)}",
+        f"{step.id} – {_outcome(state)}",
         Block(
             codes=(command,) if command else (),
-            items=_digests(own, step.output) if command else (),
+            items=_digests(step_files, step.output) if command else (),
             links=tuple(
-                Link(files.link(own.folder / name), name)
+                Link(files.link(step_files.folder / name), name)
                 for name in names
-                if (own.folder / name).is_file()
+                if (step_files.folder / name).is_file()
             ),
         ),
         "command",
@@ -68,7 +68,7 @@ def _fold(material: RunData, state: StepState) -> Fold:
 
 
 def _digests(files: StepFiles, output: str) -> tuple[str, ...]:
-    """Return the SHA-256 of what the program printed, so that a copy can be held against it."""
+    """Return the SHA-256 of each output of the program, so that a copy can be verified."""
     paths = dict.fromkeys((files.stdout, files.stderr, files.folder / output))
     return tuple(
         f"{path.name}: SHA-256 {sha256(path.read_bytes()).hexdigest()}"
@@ -77,18 +77,18 @@ def _digests(files: StepFiles, output: str) -> tuple[str, ...]:
     )
 
 
-def _what_happened(state: StepState) -> str:
+def _outcome(state: StepState) -> str:
     if state.state != "done":
         return state.state
     code = "damaged result" if state.rc is None else f"exit code {state.rc}"
     return code if state.seconds is None else f"{code}, {duration(state.seconds)}"
 
 
-def _left_out(material: RunData) -> list[Block]:
-    said = []
-    total = len(material.states)
+def _left_out(run_data: RunData) -> list[Block]:
+    notes = []
+    total = len(run_data.states)
     if total > LONGEST_TABLE:
-        said.append(f"{count(total - LONGEST_TABLE, 'more step')} in steps/.")
+        notes.append(f"{count(total - LONGEST_TABLE, 'more step')} in steps/.")
     if total > MOST_COMMANDS:
-        said.append(f"From step {MOST_COMMANDS + 1} on, the command stands in run.sh only.")
-    return [Block(paragraphs=tuple(said))] if said else []
+        notes.append(f"From step {MOST_COMMANDS + 1} on, see run.sh of the step for the command.")
+    return [Block(paragraphs=tuple(notes))] if notes else []

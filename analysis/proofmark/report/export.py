@@ -1,4 +1,4 @@
-"""A run in the forms that others collect: CSV, Parquet, JUnit, perflogs, an HPL submission set."""
+"""Exports a run as CSV, Parquet, JUnit, perflogs or an HPL submission."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from proofmark.records.table import table
 from proofmark.runs.run import Run
 
 
-def export(kind: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write the run in the form `kind` (`KINDS`) into `folder`; return the files.
+def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    """Write the run in the format `name` (a key of `FORMATS`) into `folder`; return the files.
 
     Raises:
-        KeyError: there is no such form.
+        KeyError: `name` is not in `FORMATS`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    return KINDS[kind](run, records, verdict, folder)
+    return FORMATS[name](run, records, verdict, folder)
 
 
 def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -59,11 +59,11 @@ PERFLOG = (
     "perf_unit",
     "result",
 )
-"""Columns of a perflog as ReFrame's file logger writes them, joined by ``|``."""
+"""Columns of a perflog, as the file logger of ReFrame writes them, separated by ``|``."""
 
 
 def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write one log a case, under ``<system>/<partition>/``."""
+    """Write one log for each case, in ``<system>/<partition>/``."""
     lines: dict[Path, list[tuple[str, ...]]] = {}
     for result in verdict.results:
         record = result.record
@@ -79,9 +79,9 @@ def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list
 
 
 def _perf(run: Run, result: Result) -> tuple[str, ...]:
-    """Return one line; the thresholds are parts of the reference, as ReFrame has them."""
+    """Return one row; thresholds are fractions of the reference, as in ReFrame."""
     record = result.record
-    judged = next((each for each in result.references if each.outcome == result.verdict), None)
+    judged = next((ref for ref in result.references if ref.outcome == result.verdict), None)
     low = judged.at_least - 1 if judged and judged.at_least is not None else None
     high = judged.at_most - 1 if judged and judged.at_most is not None else None
     return (
@@ -92,7 +92,7 @@ def _perf(run: Run, result: Result) -> tuple[str, ...]:
         f"{record.case} {record.benchmark}",
         figure_name(result),
         record.metric,
-        *(_text(each) for each in (record.value, judged.value if judged else None, low, high)),
+        *map(_text, (record.value, judged.value if judged else None, low, high)),
         record.unit,
         {"PASS": "pass", "FAIL": "fail", "INVALID": "error"}.get(result.verdict, "unjudged"),
     )
@@ -103,7 +103,7 @@ def _text(value: float | None) -> str:
 
 
 def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Copy what a submission asks for of every step that has an ``HPL.dat``, valid ones only."""
+    """Copy the files of a submission, for each step with an ``HPL.dat`` and a valid record."""
     valid = {record.step for record in records if record.valid}
     written: list[Path] = []
     for step in sorted({record.step for record in records} & valid):
@@ -122,7 +122,7 @@ def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Pat
     return written
 
 
-KINDS: Mapping[str, Callable[[Run, Records, Verdict, Path], list[Path]]] = {
+FORMATS: Mapping[str, Callable[[Run, Records, Verdict, Path], list[Path]]] = {
     "csv": _csv,
     "parquet": _parquet,
     "junit": _junit,

@@ -1,4 +1,4 @@
-"""What somebody has to look at: failures, findings, error counters, steps that did not run."""
+"""Issues of a run: failures, findings, changed error counters, steps that did not run."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ from collections.abc import Iterable, Iterator, Sequence
 from proofmark.judge.verdict import Result
 from proofmark.report import blas_kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
-from proofmark.report.results import figure, measured, word
+from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
-from proofmark.report.text import count, folded
+from proofmark.report.text import count, fold_valid_names
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
     "waiting": "never started",
     "running": "still running when the report was written",
     "interrupted": "started, but stopped before its end",
-    "done": "ran, but its output gave nothing to read",
+    "done": "ran, but its output contains no value",
 }
-REST = "All stand in verdict.json."
+REST = "The complete list is in verdict.json."
 
 
-def section(material: RunData) -> Section:
-    """Return what needs attention, the gravest first."""
+def section(run_data: RunData) -> Section:
+    """Return the issues of a run, the most serious first."""
     blocks = [
-        *_failures(material),
-        *_retest(material),
-        *_not_run(material),
-        *_stopped(material),
-        *_other_modes(material),
-        *_findings(material),
-        *blas_kernels.block(material),
-        *_counters(material),
-        *_disturbances(material),
-        *_no_provenance(material),
+        *_failures(run_data),
+        *_retest(run_data),
+        *_not_run(run_data),
+        *_stopped(run_data),
+        *_other_modes(run_data),
+        *_findings(run_data),
+        *blas_kernels.blocks(run_data),
+        *_counters(run_data),
+        *_disturbances(run_data),
+        *_no_provenance(run_data),
     ]
-    calm = Block(paragraphs=("Nothing: no failure, no finding, no error counter moved.",))
-    return Section("attention", "What needs attention", tuple(blocks) or (calm,))
+    none = Block(paragraphs=("No failure, no finding, and no changed error counter.",))
+    return Section("attention", "Issues", tuple(blocks) or (none,))
 
 
-def _failures(material: RunData) -> Iterator[Block]:
-    """Yield FAIL and INVALID results; those of one step with one reason are one row."""
-    alike: dict[tuple[str, str, str], list[Result]] = {}
+def _failures(run_data: RunData) -> Iterator[Block]:
+    """Yield FAIL and INVALID results; results of one step with the same reason share a row."""
+    groups: dict[tuple[str, str, str], list[Result]] = {}
     for verdict in ("FAIL", "INVALID"):
-        for result in material.verdict.of(verdict):
+        for result in run_data.verdict.of(verdict):
             key = (verdict, result.record.step, result.reason)
-            alike.setdefault(key, []).append(result)
-    if not alike:
+            groups.setdefault(key, []).append(result)
+    if not groups:
         return
     rows = [
         (
-            word(verdict),
-            _figures(material, results),
+            verdict_cell(verdict),
+            _figures(run_data, results),
             results[0].record.node,
-            measured(results[0]) if len(results) == 1 else "–",
+            median_text(results[0]) if len(results) == 1 else "–",
             Cell(reason, "reason"),
-            Cell(step, "code", links=_files(material, step)),
+            Cell(step, "code", links=_files(run_data, step)),
         )
-        for (verdict, step, reason), results in alike.items()
+        for (verdict, step, reason), results in groups.items()
     ]
     columns = (
         "Verdict",
@@ -71,21 +71,19 @@ def _failures(material: RunData) -> Iterator[Block]:
     yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
 
 
-def _retest(material: RunData) -> Iterator[Block]:
-    if command := material.verdict.retest_command():
-        again = sum(result.retest for result in material.verdict.of("FAIL"))
+def _retest(run_data: RunData) -> Iterator[Block]:
+    if command := run_data.verdict.retest_command():
+        again = sum(result.retest for result in run_data.verdict.of("FAIL"))
         why = (
-            f"{count(again, 'figure')} outside the limits by less than the noise. Before they "
-            "count against anything, measure again; what is measured then counts beside the first."
+            f"{count(again, 'figure')} outside the limits by less than the noise. Measure again "
+            "before you act on a failure. The verdict then uses both measurements."
         )
-        yield Block(
-            titles=("Failures to measure again first",), paragraphs=(why,), codes=(command,)
-        )
+        yield Block(titles=("Failures to measure again",), paragraphs=(why,), codes=(command,))
 
 
-def _figures(material: RunData, results: Sequence[Result]) -> Cell:
+def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
     if len(results) == 1:
-        return figure(results[0], material.benchmarks)
+        return figure_cell(results[0], run_data.benchmarks)
     records = [result.record for result in results]
     benchmarks = dict.fromkeys(record.benchmark for record in records)
     metrics = dict.fromkeys(record.metric for record in records)
@@ -98,43 +96,47 @@ def _figures(material: RunData, results: Sequence[Result]) -> Cell:
 
 
 def _some(names: Iterable[str], most: int = 8) -> str:
-    found = list(names)
-    more = f" and {len(found) - most} more" if len(found) > most else ""
-    return ", ".join(found[:most]) + more
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
-def _files(material: RunData, step: str) -> tuple[Link, ...]:
-    files = material.run.files
-    own = files.step(step)
-    return tuple(
-        Link(files.link(path), path.name) for path in (own.stdout, own.stderr) if path.is_file()
-    )
+def _files(run_data: RunData, step: str) -> tuple[Link, ...]:
+    files = run_data.run.files
+    outputs = (files.step(step).stdout, files.step(step).stderr)
+    return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
 
 
-def _other_modes(material: RunData) -> Iterator[Block]:
-    if not_run := material.verdict.coverage.not_run:
-        caption = "Steps for other modes of the machine"
-        why = "They run in a mode that is entered only when a reboot is confirmed."
+def _other_modes(run_data: RunData) -> Iterator[Block]:
+    if not_run := run_data.verdict.coverage.not_run:
+        caption = "Steps for other firmware modes"
+        why = "These steps need a mode that is entered only if a reboot is confirmed."
         yield Block(titles=(caption,), paragraphs=(why,), items=not_run)
 
 
-def _not_run(material: RunData) -> Iterator[Block]:
-    missing = {line.partition(":")[0] for line in material.verdict.coverage.missing}
-    states = [state for state in material.states if state.step.id in missing]
+def _not_run(run_data: RunData) -> Iterator[Block]:
+    missing = {line.partition(":")[0] for line in run_data.verdict.coverage.missing}
+    states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
-    rows = [(_step(state), folded(state.step.nodes), NOT_RUN[state.state]) for state in states]
+    rows = [
+        (_step(state), fold_valid_names(state.step.nodes), NOT_RUN[state.state]) for state in states
+    ]
     caption = "Steps that were not run"
-    again = "The same command that started the run goes on with them."
+    again = "To run them, repeat the command that started the run."
     block = table(
-        caption, ("Step", "Nodes", "What happened"), rows, kind=TITLED, rest="See plan.json."
+        caption,
+        ("Step", "Nodes", "State"),
+        rows,
+        kind=TITLED,
+        rest="The complete list is in plan.json.",
     )
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
 
 
-def _stopped(material: RunData) -> Iterator[Block]:
-    if stopped := material.verdict.coverage.stopped:
-        caption = "Jobs that ended before their steps, or did without a node"
+def _stopped(run_data: RunData) -> Iterator[Block]:
+    if stopped := run_data.verdict.coverage.stopped:
+        caption = "Jobs that ended before all of their steps, or ran without a node"
         yield Block(titles=(caption,), items=stopped)
 
 
@@ -142,21 +144,21 @@ def _step(state: StepState) -> Cell:
     return Cell(state.step.id, "code")
 
 
-def _findings(material: RunData) -> Iterator[Block]:
-    software = material.software
-    found = [
+def _findings(run_data: RunData) -> Iterator[Block]:
+    software = run_data.software
+    findings = [
         f"{package}: {finding}"
         for package, provided in (software.packages.items() if software else ())
         for finding in provided.findings
     ]
-    if found:
-        yield Block(titles=("Findings about the software",), items=tuple(found))
+    if findings:
+        yield Block(titles=("Findings about the software",), items=tuple(findings))
 
 
-def _counters(material: RunData) -> Iterator[Block]:
+def _counters(run_data: RunData) -> Iterator[Block]:
     rows = [
         (
-            word("INVALID") if change.invalid else Cell("information"),
+            verdict_cell("INVALID") if change.invalid else Cell("information"),
             Cell(change.meaning, "strong"),
             node.host,
             Cell(change.name, "code"),
@@ -164,14 +166,14 @@ def _counters(material: RunData) -> Iterator[Block]:
             change.before,
             change.after,
         )
-        for node in material.nodes
+        for node in run_data.nodes
         for job in node.jobs
         for change in job.provenance.changes
     ]
     if not rows:
         return
     columns = (
-        "Weight",
+        "Effect",
         "Meaning",
         "Node",
         "Counter",
@@ -180,30 +182,32 @@ def _counters(material: RunData) -> Iterator[Block]:
         Column("After", "number"),
     )
     caption = "Error counters that changed while the benchmarks ran"
-    invalid = "INVALID: no figure that was measured meanwhile on this node can be trusted."
+    invalid = "INVALID: figures that were measured on this node at that time are not valid."
     yield Block(
         titles=(caption,),
         paragraphs=(invalid,) if any(row[0].text == "INVALID" for row in rows) else (),
-        tables=(table(caption, columns, rows, kind=TITLED, rest="All stand in nodes/."),),
+        tables=(
+            table(caption, columns, rows, kind=TITLED, rest="The complete list is in nodes/."),
+        ),
     )
 
 
-def _disturbances(material: RunData) -> Iterator[Block]:
-    found = tuple(
+def _disturbances(run_data: RunData) -> Iterator[Block]:
+    disturbances = tuple(
         dict.fromkeys(
-            each
-            for node in material.nodes
+            disturbance
+            for node in run_data.nodes
             for job in node.jobs
-            for each in job.provenance.disturbances
+            for disturbance in job.provenance.disturbances
         )
     )
-    if found:
-        yield Block(titles=("Nodes that were not idle",), items=found[:200])
+    if disturbances:
+        yield Block(titles=("Nodes that were not idle",), items=disturbances[:200])
 
 
-def _no_provenance(material: RunData) -> Iterator[Block]:
-    named = {host for step in material.run.plan.steps() for host in step.nodes}
-    gap = len(named) - len(material.nodes)
+def _no_provenance(run_data: RunData) -> Iterator[Block]:
+    planned = {host for step in run_data.run.plan.steps() for host in step.nodes}
+    gap = len(planned) - len(run_data.nodes)
     if gap > 0:
-        missing = f"{count(gap, 'node')} of {len(named)} left no provenance in nodes/."
+        missing = f"{gap} of {count(len(planned), 'node')} without provenance in nodes/."
         yield Block(titles=("Nodes without provenance",), paragraphs=(missing,))

@@ -1,4 +1,4 @@
-"""The tables of one node: its parts, and its error counters."""
+"""Tables of one node: its parts, and its error counters."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import replace
 from ClusterShell.RangeSet import RangeSet
 
 from proofmark.report.page import Column, Table, facts, table
-from proofmark.report.text import number, size
+from proofmark.report.text import number, size_4_digits
 from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
 
 MOST_JOBS = 20
-"""Jobs of a node whose counters are shown; the others stand in nodes/."""
+"""The largest number of jobs of a node whose counters are shown; nodes/ has all of them."""
 
 
 def filled(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """Return those that have rows."""
-    return tuple(each for each in tables if each.rows)
+    """Return the tables that have rows."""
+    return tuple(item for item in tables if item.rows)
 
 
 def module(dimm: Dimm) -> str:
-    """Return what a memory module is, and how fast it runs if that is not how it was made."""
-    names = (size(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
+    """Return a memory module in one line, with its speed if that differs from the rated one."""
+    names = (size_4_digits(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
     speed = f"{dimm.rated} MT/s" if dimm.rated else ""
     runs = f"runs at {dimm.configured} MT/s" if dimm.configured != dimm.rated else ""
     return " ".join(filter(None, (*names, speed, runs)))
@@ -36,21 +36,23 @@ def details(node: NodeFacts) -> Iterable[Table]:
         (
             str(domain.index),
             _cpus(domain.cpus),
-            size(domain.memory_bytes),
+            size_4_digits(domain.memory_bytes),
             " ".join(map(str, domain.distances)) or "–",
         )
         for domain in node.numa
     ]
     yield table("NUMA domains", ("Domain", "CPUs", "Memory", "Distances"), domains)
     caches = [
-        (f"L{cache.level}", cache.kind, size(cache.bytes), str(cache.instances))
+        (f"L{cache.level}", cache.kind, size_4_digits(cache.bytes), str(cache.instances))
         for cache in node.caches
     ]
-    yield table("Caches", ("Level", "Kind", "Each", Column("Number", "number")), caches)
+    yield table("Caches", ("Level", "Kind", "Size", Column("Number", "number")), caches)
     yield facts(
         "Vulnerabilities of the processor", sorted(node.vulnerabilities.items()), kind="dense"
     )
-    yield facts("Limits of the shell that probed", sorted(node.limits.items()), kind="dense")
+    yield facts(
+        "Resource limits of the shell that ran the probe", sorted(node.limits.items()), kind="dense"
+    )
 
 
 def _cpus(cpus: Sequence[int]) -> str:
@@ -59,14 +61,14 @@ def _cpus(cpus: Sequence[int]) -> str:
 
 def devices(node: NodeFacts) -> Iterable[Table]:
     """Yield memory modules, network, mounts and firmware."""
-    modules = [(dimm.locator, module(dimm), dimm.serial or "not told") for dimm in node.dimms]
+    modules = [(dimm.locator, module(dimm), dimm.serial or "not reported") for dimm in node.dimms]
     yield table("Memory modules", ("Slot", "Module", "Serial number"), modules)
     nics = [
         (
             nic.name,
             nic.driver or "–",
-            nic.firmware or "not told",
-            number(nic.megabits) if nic.megabits else "not told",
+            nic.firmware or "not reported",
+            number(nic.megabits) if nic.megabits else "not reported",
             nic.state or "–",
             str(nic.mtu or "–"),
             nic.link or "–",
@@ -82,12 +84,12 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         "State",
         "MTU",
         "PCIe link",
-        "PCIe link at best",
+        "Best PCIe link",
     )
     yield table("Network interfaces", columns, nics)
     ports = [
         tuple(
-            str(value or "not told")
+            str(value or "not reported")
             for value in (
                 f"{port.adapter}/{port.port}",
                 port.kind,
@@ -100,13 +102,13 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         for port in node.ports
     ]
     yield table("Fabric ports", ("Port", "Kind", "Firmware", "Board", "Rate", "State"), ports)
-    mounts = [(each.target, each.kind, each.source, each.options) for each in node.mounts]
-    yield table("Mounts", ("Where", "Type", "Source", "Options"), mounts)
+    mounts = [(mount.target, mount.kind, mount.source, mount.options) for mount in node.mounts]
+    yield table("Mounts", ("Mount point", "Type", "Source", "Options"), mounts)
     yield facts("Serial numbers and firmware", sorted(node.firmware.items()), kind="dense")
 
 
 def counters(node: Node) -> Iterable[Table]:
-    """Return the error counters before and after each job."""
+    """Yield the error counters before and after each job."""
     return (_counters_of(job) for job in node.jobs[:MOST_JOBS])
 
 
@@ -117,12 +119,12 @@ def _counters_of(job: JobOnNode) -> Table:
         (name, before, after.get(name, "not read" if last is None else "absent"))
         for name, before in sorted(first.values.items())
     ]
-    watched = table(
+    shown = table(
         f"Error counters of job {job.job}, attempt {job.attempt}",
         ("Counter", Column("Before", "number"), Column("After", "number")),
         rows,
         kind="dense",
     )
     absent = "; ".join(f"{name}: {why}" for name, why in sorted(first.absent.items()))
-    notes = (*watched.notes, *([f"Not watched: {absent}."] if absent else []))
-    return replace(watched, notes=notes)
+    notes = (*shown.notes, *([f"Not read: {absent}."] if absent else []))
+    return replace(shown, notes=notes)

@@ -1,7 +1,7 @@
-"""The parts of a page, as plain lists: the template loops over them and decides nothing.
+"""The parts of a page, as plain lists. The template loops over them without conditions.
 
-What may be missing is a list that may be empty. Texts are plain and foreign; the template makes
-them visible and escapes them. Only `Picture.svg` is markup, of this package's own making.
+An optional part is a list that may be empty. Texts are plain and may be foreign: the template
+escapes them, invisible characters included. Only `Picture.svg` is markup, made by this package.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from urllib.parse import quote
 from proofmark.report.text import count
 
 TITLED = "titled"
-"""Kind of a table whose caption repeats the title above it: it is read out, not shown."""
+"""Kind of a table whose caption repeats the title above it: only screen readers get it."""
 
 LONGEST_TABLE = 1000
-"""Rows of one table of a page; what is left out is said."""
+"""The largest number of rows of a table; a note below counts the rows that are left out."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,17 @@ class Link:
 
     @property
     def href(self) -> str:
-        """Return the path as a relative address."""
+        """Return the path as a relative URL."""
         return quote(self.path)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell; `kind` is a CSS class: ``number``, ``word PASS``, ``code``, ….
+    """A cell of a table.
 
-    `details` stand below its text, smaller.
+    Attributes:
+        kind: CSS classes: ``number``, ``word PASS``, ``code``.
+        details: lines below the text, in a smaller font.
     """
 
     text: str
@@ -48,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column; cells of `kind` ``number`` stand to the right."""
+    """A column of a table; cells of `kind` ``number`` are aligned right."""
 
     title: str
     kind: str = ""
@@ -64,7 +66,7 @@ class LabelledCell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row; its head is what the row is about."""
+    """A row of a table; `head` names its subject."""
 
     head: LabelledCell
     cells: tuple[LabelledCell, ...]
@@ -83,7 +85,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its caption and its files; `kind` is a CSS class, ``wide`` for two panels."""
+    """A plot with its caption and files; `kind` is a CSS class, ``wide`` for several panels."""
 
     title: str
     text: str
@@ -107,12 +109,12 @@ class Block:
 
     @property
     def lists(self) -> tuple[tuple[str, ...], ...]:
-        """Return the items as one list, or none: an empty list is nothing to read out."""
+        """Return the items as one list; nothing if there are none."""
         return (self.items,) if self.items else ()
 
     @property
     def link_lists(self) -> tuple[tuple[Link, ...], ...]:
-        """Return the links as `lists` does the items."""
+        """Return the links as one list; nothing if there are none."""
         return (self.links,) if self.links else ()
 
 
@@ -143,20 +145,23 @@ def table(
     rest: str = "",
     total: int | None = None,
 ) -> Table:
-    """Build a table from rows of cells; the first cell of a row is its head.
+    """Return a table of at most `LONGEST_TABLE` rows.
 
-    No table is longer than `LONGEST_TABLE`; `rest` says where the other rows are. With `total`, how
-    many there are, rows that are not shown are not made.
+    Args:
+        caption: shown above the table, or read by screen readers only (`TITLED`).
+        columns: columns, or titles of columns.
+        rows: cells of each row; the first cell is its head.
+        kind: CSS classes.
+        rest: added to the note about rows that are left out: where these are.
+        total: number of rows. With it, `rows` is read only as far as rows are shown.
     """
-    heads = tuple(each if isinstance(each, Column) else Column(each) for each in columns)
+    heads = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
     lines = list(rows if total is None else islice(rows, LONGEST_TABLE))
     built = []
     for line in lines[:LONGEST_TABLE]:
         cells = [
-            LabelledCell(
-                column.title, given if isinstance(given, Cell) else Cell(given, column.kind)
-            )
-            for column, given in zip(heads, line, strict=True)
+            LabelledCell(column.title, cell if isinstance(cell, Cell) else Cell(cell, column.kind))
+            for column, cell in zip(heads, line, strict=True)
         ]
         built.append(Row(cells[0], tuple(cells[1:])))
     more = (len(lines) if total is None else total) - len(built)
@@ -165,5 +170,5 @@ def table(
 
 
 def facts(caption: str, rows: Iterable[tuple[str, str]], *, kind: str = "") -> Table:
-    """Build a table of two columns from what is known: name and value."""
-    return table(caption, ("What", "Value"), rows, kind=f"facts {kind}".strip())
+    """Return a table of two columns: name and value."""
+    return table(caption, ("Property", "Value"), rows, kind=f"facts {kind}".strip())

@@ -1,4 +1,4 @@
-"""Rpeak nominal, as the papers state it: information, never a verdict."""
+"""Rpeak nominal, as the papers state it: information, not a verdict."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from proofmark.judge.references.derived import flop_per_cycle, peak
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
 from proofmark.report.plots.blas_kernel import HPL
-from proofmark.report.results import figure
+from proofmark.report.results import figure_cell
 from proofmark.report.run_data import RunData
 from proofmark.report.text import number
 from proofmark.site.node.facts import NodeFacts
 
 
-def peak_of_run(material: RunData) -> float | None:
-    """Return Rpeak nominal of the one node of a run; None where there are several."""
-    return peak(material.facts[0]) if len(material.nodes) == 1 else None
+def peak_of_run(run_data: RunData) -> float | None:
+    """Return Rpeak nominal in GFlop/s of the only node of a run; None if there are several."""
+    return peak(run_data.facts[0]) if len(run_data.nodes) == 1 else None
 
 
-def section(material: RunData) -> Section:
-    """Return Rpeak nominal of each kind of node, and HPL as a part of it."""
+def section(run_data: RunData) -> Section:
+    """Return the section: Rpeak nominal of each kind of node, and HPL in percent of it."""
     kinds: dict[tuple[str, ...], list[str]] = {}
-    for facts in material.facts:
+    for facts in run_data.facts:
         kinds.setdefault(_row(facts), []).append(facts.hostname)
     if not kinds:
-        unknown = "Rpeak is not known: no provenance was collected."
+        unknown = "Rpeak is unknown: no provenance was collected."
         return Section("information", "Information", (Block(paragraphs=(unknown,)),))
     columns = (
         "Processor",
@@ -35,11 +35,11 @@ def section(material: RunData) -> Section:
     )
     rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
     caption = "Rpeak nominal of one node"
-    tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(material)]
+    tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(run_data)]
     return Section(
         "information",
         "Information",
-        (Block(titles=(caption,), paragraphs=_explained(material), tables=tuple(tables)),),
+        (Block(titles=(caption,), paragraphs=_explanation(run_data), tables=tuple(tables)),),
     )
 
 
@@ -54,30 +54,30 @@ def _row(facts: NodeFacts) -> tuple[str, ...]:
     )
 
 
-def _explained(material: RunData) -> tuple[str, ...]:
-    said = [
-        "Cores × flop per cycle × nominal frequency, with two vector units a core. It judges "
-        "nothing: under vector instructions a processor runs at another frequency."
+def _explanation(run_data: RunData) -> tuple[str, ...]:
+    sentences = [
+        "Cores × flop per cycle × nominal frequency, with two vector units per core. No figure is "
+        "judged with it: under vector instructions a processor runs at another frequency."
     ]
-    if any(facts.virtual for facts in material.facts):
-        said.append(
-            "In a virtual machine the frequency under vector instructions is unknown, and so is "
-            "what else the processor does: HPL is judged against DGEMM of the same run."
+    if any(facts.virtual for facts in run_data.facts):
+        sentences.append(
+            "In a virtual machine the frequency under vector instructions and the other load of "
+            "the processor are unknown: HPL is judged against DGEMM of the same run."
         )
-    if any(facts.base_hz is None for facts in material.facts):
-        said.append("Where the node does not tell its nominal frequency, Rpeak is unknown.")
-    return tuple(said)
+    if any(facts.base_hz is None for facts in run_data.facts):
+        sentences.append("If a node does not report its nominal frequency, its Rpeak is unknown.")
+    return tuple(sentences)
 
 
-def _efficiencies(material: RunData) -> list[Table]:
-    rate = peak_of_run(material)
+def _efficiencies(run_data: RunData) -> list[Table]:
+    rate = peak_of_run(run_data)
     rows = []
-    for result in material.verdict.about(lambda record: record.metric in HPL):
+    for result in run_data.verdict.about(lambda record: record.metric in HPL):
         factor = gigaflops(result.record)
         value = result.record.value
         if rate and factor and value is not None:
-            part = f"{100 * value * factor / rate:.1f} %"
+            percent = f"{100 * value * factor / rate:.1f} %"
             shown = f"{number(value * factor)} GFlop/s"
-            rows.append((figure(result, material.benchmarks), shown, part))
+            rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
     columns = ("Figure", Column("Rmax", "number"), Column("Rmax ÷ Rpeak", "number"))
-    return [table("HPL as a part of Rpeak nominal", columns, rows)] if rows else []
+    return [table("HPL in percent of Rpeak nominal", columns, rows)] if rows else []

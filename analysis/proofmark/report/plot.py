@@ -1,4 +1,4 @@
-"""A plot: which records it wants, and what it draws from them."""
+"""The base class of the plots: which records a plot wants, and how it draws them."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from proofmark.report.drawing.series import Sample
 
 
 @dataclass(frozen=True)
-class Context:
-    """What is known of a run besides its records.
+class PlotContext:
+    """Facts about a run besides its records.
 
     Attributes:
-        peak_gflops: Rpeak nominal of one node, None where it is not known.
-        chosen: what a step's variant stands for there, by name and choice.
-        machine: the node of the run's system, where it is known.
-        lacking: by case, how many of its planned steps have no valid figure, and of how many.
+        peak_gflops: Rpeak nominal of the only node in GFlop/s; None if it is unknown.
+        choice_labels: text for a choice of a variant, by variant and choice:
+            ``("blas_kernel", "right")`` gives the name of the kernel.
+        machine: a node of the run's system; None if it is unknown.
+        missing_steps: by case, the number of planned steps without a valid figure, and of planned
+            steps.
     """
 
     peak_gflops: float | None
-    chosen: Mapping[tuple[str, str], str]
+    choice_labels: Mapping[tuple[str, str], str]
     machine: Machine | None = None
-    lacking: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 class Plot(ABC):
     """A plot of the report.
 
     Attributes:
-        title: what it shows; it names the plot where a run has no records for it.
-        suite: the suite of the paper whose figure it is; empty for the others, which are missing
-            nowhere.
-        position: plots appear in the report in this order.
+        title: quantity and axes; the report lists it if a run has no records for the plot.
+        suite: suite of the paper that has the plot as a figure; only runs of this suite list it as
+            missing. Empty: every run without its records lists it.
+        position: sort key of the plot in the report.
     """
 
     title: ClassVar[str]
@@ -48,19 +50,24 @@ class Plot(ABC):
 
     @abstractmethod
     def wants(self, record: Record) -> bool:
-        """Return whether `record` belongs into it."""
+        """Return whether the plot shows `record`."""
 
     @abstractmethod
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw at least one point, all of one origin; return nothing if they are too few."""
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Return the drawings of `samples`; nothing if the samples are too few.
+
+        Args:
+            samples: at least one sample that the plot wants; all have the same origin.
+            context: facts about the run.
+        """
 
 
 PLOTS = Plugins(Plot, "proofmark.report.plots", "plots")
-"""All plots; a site's own are entry points of this group."""
+"""All plots: those of the kit, and those of a site by entry points of this group."""
 
 
 @cache
 def plots() -> tuple[Plot, ...]:
     """Return all plots in the order of the report."""
-    every = (PLOTS.get(name)() for name in PLOTS.names())
-    return tuple(sorted(every, key=lambda plot: (plot.position, plot.title)))
+    instances = (PLOTS.get(name)() for name in PLOTS.names())
+    return tuple(sorted(instances, key=lambda plot: (plot.position, plot.title)))

@@ -1,4 +1,4 @@
-"""Draws the figures of a run, and keeps each with its data beside the report."""
+"""Draws the plots of a run, and writes each plot and its data into the folder of the plots."""
 
 from __future__ import annotations
 
@@ -15,102 +15,105 @@ from proofmark.records.columns import Record
 from proofmark.report import blas_kernels, peak
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample, samples_of
-from proofmark.report.drawing.svg import inline, raster, standalone
+from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
-from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count
 from proofmark.software.software import BLAS_KERNEL
 
 ONE_PANEL = 5.0
-"""Inches; a wider figure has several panels, and takes the width of the page."""
-KEPT = ("svg", "png", "csv")
+"""Width of one panel in inches; a wider plot has several panels, and gets the width of the page."""
+
+ENDINGS = ("svg", "png", "csv")
 Files = dict[str, bytes]
 """Contents by file name."""
 
 
-def section(material: RunData) -> tuple[Section, Files]:
-    """Return the figures, and the contents of their files by name."""
-    context = Context(
-        peak_gflops=peak.peak_of_run(material),
-        chosen={(BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(material).items()},
-        machine=machine_of(material.run),
-        lacking=_lacking(material),
+def section(run_data: RunData) -> tuple[Section, Files]:
+    """Return the section of the plots, and the contents of their files by name."""
+    context = PlotContext(
+        peak_gflops=peak.peak_of_run(run_data),
+        choice_labels={
+            (BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()
+        },
+        machine=machine_of(run_data.run),
+        missing_steps=_missing_steps(run_data),
     )
-    points = samples_of(
-        material.verdict.results, lambda record: any(plot.wants(record) for plot in plots())
-    )
-    folder = material.run.files.plots.name
+    samples = samples_of(run_data.verdict.results, _is_plotted)
+    folder = run_data.run.files.plots.name
     pictures: list[Picture] = []
     files: Files = {}
     missing: list[str] = []
     for plot in plots():
-        drawn = list(_drawings(plot, points, context))
-        if not drawn and plot.suite in ("", material.run.plan.suite):
+        drawings = list(_drawings(plot, samples, context))
+        if not drawings and plot.suite in ("", run_data.run.plan.suite):
             missing.append(plot.title)
-        for drawing in drawn:
+        for drawing in drawings:
             pictures.append(_picture(drawing, files, folder))
-    blocks = [Block(paragraphs=_left_out(material), pictures=tuple(pictures))]
-    blocks += _table_2(points, files, folder)
+    blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
+    blocks += _table_2(samples, files, folder)
     if missing:
         blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
     return Section("plots", "Plots", tuple(blocks)), files
 
 
-def _drawn(record: Record) -> bool:
+def _is_plotted(record: Record) -> bool:
     return any(plot.wants(record) for plot in plots())
 
 
-def _drawings(plot: Plot, points: list[Sample], context: Context) -> Iterator[Drawing]:
-    """Yield the drawings of `plot`; what was measured and what was not never share one."""
-    wanted = [point for point in points if plot.wants(point.record)]
-    for origin in dict.fromkeys(point.record.origin for point in wanted):
+def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterator[Drawing]:
+    """Yield the drawings of `plot`, separately for measured, emulated and predicted records."""
+    wanted = [sample for sample in samples if plot.wants(sample.record)]
+    for origin in dict.fromkeys(sample.record.origin for sample in wanted):
         with matplotlib.rc_context(STYLE):
-            yield from plot.draw([each for each in wanted if each.record.origin == origin], context)
+            yield from plot.draw([s for s in wanted if s.record.origin == origin], context)
 
 
 def _picture(drawing: Drawing, files: Files, folder: str) -> Picture:
     with matplotlib.rc_context(STYLE):
-        svg = standalone(drawing)
-        files[f"{drawing.name}.png"] = raster(drawing)
+        svg = svg_file(drawing)
+        files[f"{drawing.name}.png"] = png_file(drawing)
     files[f"{drawing.name}.svg"] = svg.encode()
-    files[f"{drawing.name}.csv"] = data(drawing).encode()
+    files[f"{drawing.name}.csv"] = csv_of(drawing).encode()
     links = tuple(
         Link(f"{folder}/{drawing.name}.{ending}", words)
         for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
-    return Picture(drawing.title, drawing.text, inline(drawing, svg), links, "wide" if wide else "")
+    return Picture(
+        drawing.title, drawing.text, svg_element(drawing, svg), links, "wide" if wide else ""
+    )
 
 
-def data(drawing: Drawing) -> str:
-    """Return what a figure was drawn from as CSV, in the units that were printed."""
+def csv_of(drawing: Drawing) -> str:
+    """Return the data of a plot as CSV, in the units that the programs printed."""
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    named = ("origin", "case", "benchmark", "metric", "node", "mode", "placement", "unit")
-    writer.writerow([*named, "parameters", "median", "least", "greatest"])
-    for point in drawing.points:
-        own = [getattr(point.record, name) for name in named]
-        parameters = json.dumps(dict(point.record.parameters), sort_keys=True)
-        writer.writerow([*own, parameters, point.value, point.low, point.high])
+    columns = ("origin", "case", "benchmark", "metric", "node", "mode", "placement", "unit")
+    writer.writerow([*columns, "parameters", "median", "least", "greatest"])
+    for sample in drawing.samples:
+        values = [getattr(sample.record, name) for name in columns]
+        parameters = json.dumps(dict(sample.record.parameters), sort_keys=True)
+        writer.writerow([*values, parameters, sample.value, sample.low, sample.high])
     return file.getvalue()
 
 
-def _table_2(points: list[Sample], files: Files, folder: str) -> list[Block]:
-    """Return table 2 of P5 for each origin, and keep it as CSV."""
+def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
+    """Return table 2 of P5 for each origin, and add its CSV to `files`."""
     plot = p5_placements.CollectivesByPlacement()
-    wanted = [point for point in points if plot.wants(point.record)]
+    wanted = [sample for sample in samples if plot.wants(sample.record)]
     blocks = []
-    for origin in dict.fromkeys(point.record.origin for point in wanted):
-        rows = p5_placements.table_2([each for each in wanted if each.record.origin == origin])
+    for origin in dict.fromkeys(sample.record.origin for sample in wanted):
+        rows = p5_placements.table_2([s for s in wanted if s.record.origin == origin])
         if not rows:
             continue
-        heads = [p5_placements.named(pair) for pair in p5_placements.RATIOS]
+        heads = [p5_placements.ratio_name(pair) for pair in p5_placements.RATIOS]
         file = StringIO()
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["origin", "collective", "statistic", *heads])
-        writer.writerows([origin, name, word, *values] for name, word, values in rows)
+        writer.writerows([origin, name, statistic, *values] for name, statistic, values in rows)
         files["p5-table-2.csv"] = files.get("p5-table-2.csv", b"") + file.getvalue().encode()
         title = "P5, table 2: relative difference of times between placements"
         columns: list[Column | str] = [
@@ -118,33 +121,36 @@ def _table_2(points: list[Sample], files: Files, folder: str) -> list[Block]:
             "Statistic",
             *(Column(head, "number") for head in heads),
         ]
-        cells = [(name, word, *(f"{each:.4f}" for each in own)) for name, word, own in rows]
+        cells = [
+            (name, statistic, *(f"{value:.4f}" for value in values))
+            for name, statistic, values in rows
+        ]
         link = Link(f"{folder}/p5-table-2.csv", "data as CSV")
-        made = table(f"{title}, {origin}", columns, cells, kind="dense")
-        blocks.append(Block(titles=(title,), tables=(made,), links=(link,)))
+        shown = table(f"{title}, {origin}", columns, cells, kind="dense")
+        blocks.append(Block(titles=(title,), tables=(shown,), links=(link,)))
     return blocks
 
 
-def _lacking(material: RunData) -> dict[str, tuple[int, int]]:
-    """Return of each case how many of its planned steps have no valid figure, and of how many."""
-    sound = material.verdict.sound_steps()
-    planned = [step for step in material.run.plan.steps() if step.repeat == 1]
+def _missing_steps(run_data: RunData) -> dict[str, tuple[int, int]]:
+    """Return for each case the number of planned steps without a valid figure, and of all."""
+    valid = run_data.verdict.sound_steps()
+    planned = [step for step in run_data.run.plan.steps() if step.repeat == 1]
     cases = dict.fromkeys(step.case for step in planned)
     steps = {case: [step.id for step in planned if step.case == case] for case in cases}
-    return {case: (sum(step not in sound for step in ids), len(ids)) for case, ids in steps.items()}
+    return {case: (sum(step not in valid for step in ids), len(ids)) for case, ids in steps.items()}
 
 
-def _left_out(material: RunData) -> tuple[str, ...]:
-    invalid = sum(_drawn(result.record) for result in material.verdict.of("INVALID"))
+def _left_out(run_data: RunData) -> tuple[str, ...]:
+    invalid = sum(_is_plotted(result.record) for result in run_data.verdict.of("INVALID"))
     if not invalid:
         return ()
-    return (f"{count(invalid, 'INVALID figure')} left out of the plots below.",)
+    return (f"{count(invalid, 'INVALID figure')} not shown in the plots below.",)
 
 
-def keep(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files of the figures; those of an earlier report that are none of them go."""
+def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the plot files into `folder`, and remove the plots of an earlier report."""
     folder.mkdir(exist_ok=True)
-    for path in [each for ending in KEPT for each in folder.glob(f"*.{ending}")]:
+    for path in [old for ending in ENDINGS for old in folder.glob(f"*.{ending}")]:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():

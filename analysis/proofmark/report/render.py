@@ -1,4 +1,4 @@
-"""From the view to HTML."""
+"""Renders the view as HTML."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from proofmark.report.view import View
 
 
 def render(content: View) -> str:
-    """Return the page; every text in it is made visible and escaped, whatever it holds."""
+    """Return the page as HTML; every text is escaped, invisible characters included."""
     environment = Environment(
         loader=PackageLoader("proofmark.report", "."),
         autoescape=True,
-        finalize=_shown,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -25,6 +25,6 @@ def render(content: View) -> str:
     return template.render(view=content, style=style)
 
 
-def _shown(value: object) -> object:
-    """Make a text visible; what the template marks as safe is markup of this package."""
+def _visible(value: object) -> object:
+    """Return `value` as visible text; text that the template marks as safe stays unchanged."""
     return value if hasattr(value, "__html__") else visible(str(value))

@@ -1,4 +1,4 @@
-"""The figures of a run as tables: those that were judged, and all of them."""
+"""Tables of the figures of a run: the judged figures, and all figures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
 
 NUMBER = "number"
-REST = "All of them stand in records.parquet."
+REST = "The complete list is in records.parquet."
 
 
-def word(verdict: str) -> Cell:
-    """Return the cell of one of the four words."""
+def verdict_cell(verdict: str) -> Cell:
+    """Return the cell of one of the four verdicts."""
     return Cell(verdict, f"word {verdict}")
 
 
 def name(result: Result) -> str:
-    """Return what was measured: case, benchmark and metric."""
+    """Return the name of a figure: case, benchmark and metric."""
     record = result.record
     same = record.benchmark.casefold() == record.case.casefold()
     benchmark = "" if same else record.benchmark
@@ -26,71 +26,78 @@ def name(result: Result) -> str:
 
 
 def settings(result: Result) -> str:
-    """Return how it was measured: mode, placement and parameters."""
+    """Return the settings of a figure: mode, placement and parameters."""
     record = result.record
     mode = "" if record.mode == "current" else f"mode {record.mode}"
     return ", ".join(filter(None, (mode, record.placement, pairs(record.parameters))))
 
 
-def figure(result: Result, benchmarks: Benchmarks) -> Cell:
-    """Return the cell that says what was measured, what that means, and how."""
+def figure_cell(result: Result, benchmarks: Benchmarks) -> Cell:
+    """Return a cell with the name of a figure, the meaning of its metric, and its settings."""
     case = benchmarks.cases.get(result.record.case)
     metric = case.metrics.get(result.record.metric) if case else None
     details = (metric.what if metric else "", settings(result))
     return Cell(name(result), "strong", details=tuple(filter(None, details)))
 
 
-def measured(result: Result) -> str:
-    """Return the median with its unit; – where there is no valid number."""
+def median_text(result: Result) -> str:
+    """Return the median with its unit; – if there is no valid value."""
     value = result.record.value
     return "–" if value is None else f"{number(value)} {result.record.unit}"
 
 
-def repeats(result: Result) -> str:
-    """Return how often it was measured, and the range where that is more than once."""
+def repeats_text(result: Result) -> str:
+    """Return the number of measurements, and their range if there are several."""
     values = result.values
     if len(values) < 2:
         return str(len(values))
     return f"{len(values)}: {number(min(values))} … {number(max(values))}"
 
 
-def judged_section(material: RunData) -> Section:
-    """Return the figures that a reference applies to."""
-    if not material.verdict.judgements():
-        nothing = "No reference applies to any figure of this run: all of them are UNJUDGED."
-        return Section("judged", "Judged figures", (Block(paragraphs=(nothing,)),))
-    explained = (
+def judged_section(run_data: RunData) -> Section:
+    """Return the section of the figures that a reference applies to."""
+    if not run_data.verdict.judgements():
+        none = "No reference applies to a figure of this run: all figures are UNJUDGED."
+        return Section("judged", "Judged figures", (Block(paragraphs=(none,)),))
+    explanation = (
         "A ratio is the median divided by the reference, or the median of the ratios within the "
         "repeats if both were measured in the same repeats. If several references apply to a "
-        "figure, each has its row, and the worst decides."
+        "figure, each reference has a row, and the worst outcome is the verdict of the figure."
     )
     return Section(
         "judged",
         "Judged figures",
-        (Block(paragraphs=(explained,), tables=(_judged_table(material),)),),
+        (Block(paragraphs=(explanation,), tables=(_judged_table(run_data),)),),
     )
 
 
-HOLDS = {"FAIL": ("FAIL",), "PASS": ("FAIL", "PASS"), "UNJUDGED": ("FAIL", "PASS", "UNJUDGED")}
-"""In which results an answer stands: the worst of a result's answers is its verdict."""
+VERDICTS_WITH = {
+    "FAIL": ("FAIL",),
+    "PASS": ("FAIL", "PASS"),
+    "UNJUDGED": ("FAIL", "PASS", "UNJUDGED"),
+}
+"""The verdicts of results that can contain a judgement with this outcome.
+
+The verdict of a result is the worst outcome of its judgements.
+"""
 
 
-def _judged_table(material: RunData) -> Table:
-    verdict = material.verdict
+def _judged_table(run_data: RunData) -> Table:
+    verdict = run_data.verdict
     rows = (
         (
-            word(judgement.outcome),
-            figure(result, material.benchmarks),
+            verdict_cell(judgement.outcome),
+            figure_cell(result, run_data.benchmarks),
             result.record.node,
-            measured(result),
-            repeats(result),
+            median_text(result),
+            repeats_text(result),
             _reference(result, judgement),
             number(judgement.ratio, 3),
             _limits(judgement),
             f"{judgement.kind}: {judgement.source}",
         )
-        for outcome, words in HOLDS.items()
-        for result in verdict.of(*words)
+        for outcome, verdicts in VERDICTS_WITH.items()
+        for result in verdict.of(*verdicts)
         for judgement in result.references
         if judgement.outcome == outcome
     )
@@ -105,7 +112,7 @@ def _judged_table(material: RunData) -> Table:
         "Limits",
         "Source",
     )
-    rest, total = "All stand in verdict.json.", verdict.judgements()
+    rest, total = "The complete list is in verdict.json.", verdict.judgements()
     return table("Figures with a reference", columns, rows, rest=rest, total=total)
 
 
@@ -120,17 +127,17 @@ def _limits(judgement: Judgement) -> str:
     return ", ".join(f"{words} {limit:g}" for words, limit in bounds if limit is not None)
 
 
-def all_section(material: RunData) -> Section:
-    """Return every figure of the run, folded away."""
-    results = material.verdict.results
+def all_section(run_data: RunData) -> Section:
+    """Return the section with every figure of the run, in a folded table."""
+    results = run_data.verdict.results
     rows = (
         (
-            word(result.verdict),
+            verdict_cell(result.verdict),
             name(result),
             settings(result),
             result.record.node,
-            measured(result),
-            repeats(result),
+            median_text(result),
+            repeats_text(result),
             Cell(result.reason, "reason"),
         )
         for result in results
@@ -151,5 +158,7 @@ def all_section(material: RunData) -> Section:
         Link("verdict.json", "verdict.json"),
         Link("junit.xml", "junit.xml"),
     )
-    said = "The SHA-256 of every file of the run, each raw output included, is in SHA256SUMS."
-    return Section("all", "All figures", (Block(paragraphs=(said,), folds=(fold,), links=links),))
+    checksums = "SHA256SUMS contains the SHA-256 of every file of the run, raw outputs included."
+    return Section(
+        "all", "All figures", (Block(paragraphs=(checksums,), folds=(fold,), links=links),)
+    )

@@ -1,4 +1,4 @@
-"""What a report is made of: everything that a run's folder tells, read once."""
+"""The data of a report: the contents of a run's folder, read once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from proofmark.software.blas import reported_kernels
 from proofmark.software.software import BLAS_KERNEL, Software
 
 MOST_COMMANDS = 500
-"""Steps whose command a report shows; the others it links to."""
+"""The largest number of commands that a report shows; for further steps it has only links."""
 
 _LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
@@ -36,13 +36,14 @@ class RunData:
     """The contents of a run.
 
     Attributes:
-        states: of each step, in the order of the plan.
-        commands: what starts the program, by step, as its ``run.sh`` has it.
-        claims: what its figures say to the papers' claims.
-        kernels: those that the BLAS named in the outputs, by choice of the variant.
-        started: of the first step that ran, in UTC; None where none did.
-        ended: of the last step, its end in UTC.
-        written: when the report is written, or what SOURCE_DATE_EPOCH says.
+        nodes: nodes with provenance of at least one job.
+        states: state of each step, in the order of the plan.
+        commands: command that starts the program, by step, from its ``run.sh``.
+        kernels: names of kernels that the BLAS printed, by choice of the variant ``blas_kernel``.
+        started: start of the first step, UTC; None if no step has ended.
+        ended: end of the last step, UTC; None if no step has ended.
+        written: time of the report, UTC, or SOURCE_DATE_EPOCH.
+        claims: answers to the claims of the papers.
     """
 
     run: Run
@@ -61,25 +62,25 @@ class RunData:
 
     @property
     def facts(self) -> list[NodeFacts]:
-        """Return what each node was at the begin of its newest job."""
+        """Return the facts of each node at the start of its newest job."""
         return [facts_of(node) for node in self.nodes]
 
 
 def facts_of(node: Node) -> NodeFacts:
-    """Return what `node` was at the begin of its newest job."""
+    """Return the facts of `node` at the start of its newest job."""
     return node.jobs[-1].provenance.facts
 
 
 def gather(run: Run, verdict: Verdict) -> RunData:
-    """Read the folder of `run`.
+    """Return the contents of the folder of `run`.
 
     Raises:
-        BadInput: one of the run's own files is damaged.
+        BadInput: a file of the run is damaged.
     """
     states = progress(run, active=is_locked(run)).steps
-    times = [each for state in states for each in _times(run.files.step(state.step.id))]
-    provided = run.files.software
-    software = read_json(provided, Software) if provided.exists() else None
+    times = [moment for state in states for moment in _times(run.files.step(state.step.id))]
+    path = run.files.software
+    software = read_json(path, Software) if path.exists() else None
     return RunData(
         run=run,
         verdict=verdict,
@@ -103,7 +104,7 @@ def _now() -> datetime:
 
 
 def _times(files: StepFiles) -> list[datetime]:
-    """Return start and end of a step; none of one that did not end or whose file is damaged."""
+    """Return start and end of a step; nothing if it has not ended or its file is damaged."""
     try:
         when = json.loads(files.when.read_text())
         return [datetime.fromisoformat(when[key]) for key in ("start", "end")]
@@ -125,8 +126,8 @@ def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
 def _kernels(
     run: Run, states: Sequence[StepState], software: Software | None
 ) -> dict[str, tuple[str, ...]]:
-    """Ask the outputs which kernel the BLAS took: what it said there is what was measured."""
-    said: dict[str, set[str]] = {}
+    """Return the kernels that the BLAS printed into the outputs, by choice of the variant."""
+    reported: dict[str, set[str]] = {}
     for state in states:
         step = state.step
         package = software.packages.get(step.package) if software else None
@@ -136,6 +137,6 @@ def _kernels(
         files = run.files.step(step.id)
         for path in (files.stdout, files.stderr):
             output = path.read_text(errors="replace") if path.exists() else ""
-            found = reported_kernels(program.blas.family, output)
-            said.setdefault(step.variants[BLAS_KERNEL], set()).update(found)
-    return {choice: tuple(sorted(names)) for choice, names in said.items()}
+            names = reported_kernels(program.blas.family, output)
+            reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
+    return {choice: tuple(sorted(names)) for choice, names in reported.items()}

@@ -1,4 +1,4 @@
-"""The programs of a run: which bits ran, and where they came from."""
+"""The programs of a run: files with SHA-256, libraries, environment and origin."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from proofmark.software.program import Program
 from proofmark.software.software import Package
 
 
-def blocks(material: RunData) -> Iterator[Block]:
-    """Yield the programs, their libraries and their environment."""
-    if material.software is None:
-        yield Block(titles=("Programs",), paragraphs=("No program has been provided yet.",))
+def blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield the programs of a run, with their libraries and their environment."""
+    if run_data.software is None:
+        yield Block(titles=("Programs",), paragraphs=("No program has been recorded yet.",))
         return
-    packages = material.software.packages
+    packages = run_data.software.packages
     rows = [
         (
             Cell(program.name, "strong"),
             _version(name, package),
             Cell(program.path, "code"),
-            Cell(program.sha256 or "not told", "code"),
+            Cell(program.sha256 or "not reported", "code"),
             _mpi(program),
             _blas(program),
         )
@@ -32,7 +32,7 @@ def blocks(material: RunData) -> Iterator[Block]:
     yield Block(
         titles=("Programs",),
         tables=(table("Programs that ran", columns, rows, kind=TITLED),),
-        folds=tuple(_folds(material)),
+        folds=tuple(_folds(run_data)),
     )
 
 
@@ -52,12 +52,12 @@ def _blas(program: Program) -> str:
     if blas is None:
         return "none"
     chosen = blas.chosen or blas.built_for
-    kernel = f"by itself {chosen}" if chosen else f"kernel not known: {blas.why_unknown}"
+    kernel = f"default kernel {chosen}" if chosen else f"kernel unknown: {blas.why_unknown}"
     return f"{blas.family} {blas.version or 'of unknown version'}, {kernel}"
 
 
-def _folds(material: RunData) -> Iterator[Fold]:
-    packages = material.software.packages if material.software else {}
+def _folds(run_data: RunData) -> Iterator[Fold]:
+    packages = run_data.software.packages if run_data.software else {}
     for name, package in packages.items():
         for program in package.programs.values():
             yield Fold(f"Libraries of {program.name}", Block(tables=(_libraries(program),)))
@@ -70,11 +70,11 @@ def _libraries(program: Program) -> Table:
             Cell(library.name, "code"),
             library.package or "–",
             Cell(library.path, "code"),
-            Cell(library.sha256 or "not told", "code"),
+            Cell(library.sha256 or "not reported", "code"),
         )
         for library in program.libraries
     ]
-    rows += [(Cell(lost, "code"), "–", "not found", "–") for lost in program.missing]
+    rows += [(Cell(missing, "code"), "–", "not found", "–") for missing in program.missing]
     columns = ("Library", "Package", "File", "SHA-256")
     return table(f"Libraries that {program.name} is linked with", columns, rows, kind="dense")
 
@@ -88,4 +88,4 @@ def _environment(package: Package) -> Table:
             values = " ".join(f"{key}={value}" for key, value in environment.items())
             rows.append((f"{variant} {choice}", Cell(values or "nothing", "code")))
     rows.append(("digest", Cell(package.environment_hash, "code")))
-    return table("What its programs find in their environment", ("When", "Setting"), rows)
+    return table("Environment variables of the programs", ("When", "Setting"), rows)

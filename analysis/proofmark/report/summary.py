@@ -1,4 +1,4 @@
-"""The answer of a run in one line, and what it is the answer about."""
+"""The head of the report: the verdict of the run in one line, and facts about the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
-from proofmark.report.text import count, grouped, sentence, size
+from proofmark.report.text import count, grouped, sentence, size_4_digits
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
@@ -21,12 +21,12 @@ MEANINGS = {
     "INVALID": "not a measurement of what was requested; it is never judged",
     "UNJUDGED": "measured, but no limit or reference applies",
 }
-"""What the verdict of a figure means; the README has the same words."""
+"""The meaning of each verdict; the README has the same words."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """One of the four words, how many figures carry it, and what it means."""
+    """One of the four verdicts, the number of figures with it, and its meaning."""
 
     word: str
     count: str
@@ -34,8 +34,8 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The head of a report; `about` is names and values."""
+class Summary:
+    """The head of a report; `about` contains names and values of facts about the run."""
 
     word: str
     sentence: str
@@ -43,34 +43,33 @@ class Answer:
     about: tuple[tuple[str, str], ...]
 
 
-def answer(material: RunData) -> Answer:
+def summary(run_data: RunData) -> Summary:
     """Return the head of the report."""
-    verdict = material.verdict
+    verdict = run_data.verdict
     tallies = (Tally(word, grouped(verdict.counts[word]), MEANINGS[word]) for word in WORDS)
-    return Answer(overall(verdict), headline(verdict), tuple(tallies), _about(material))
+    return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
 
 
 def overall(verdict: Verdict) -> str:
-    """Return the word for the whole run; it means what the exit code means."""
+    """Return the verdict of the whole run, which corresponds to the exit code."""
     return _WORDS_BY_CODE[verdict.exit_code()]
 
 
 def headline(verdict: Verdict) -> str:
-    """Return why the run gets its word, in one sentence."""
+    """Return the reason for the verdict of the whole run, in one sentence."""
     counts, coverage = verdict.counts, verdict.coverage
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
     parts = []
     if gap:
-        parts.append(f"{count(gap, 'step')} of {grouped(coverage.expected)} not measured")
+        parts.append(f"{grouped(gap)} of {count(coverage.expected, 'step')} not measured")
     if coverage.duplicate:
         parts.append(f"{count(coverage.duplicate, 'figure')} measured twice by one step")
     if invalid:
-        does = (
-            "does not measure what it claims" if invalid == 1 else "do not measure what they claim"
+        parts.append(
+            f"{count(invalid, 'figure')} INVALID (not a measurement of what was requested)"
         )
-        parts.append(f"{count(invalid, 'figure')} {does}")
     if failed:
         parts.append(f"{failed} of {count(judged, 'judged figure')} outside the limits")
     elif judged:
@@ -83,85 +82,86 @@ def headline(verdict: Verdict) -> str:
     return sentence(parts)
 
 
-def _about(material: RunData) -> tuple[tuple[str, str], ...]:
-    plan, coverage = material.run.plan, material.verdict.coverage
-    suite = material.benchmarks.suites.get(plan.suite)
-    twice = f"{coverage.duplicate} figures twice" if coverage.duplicate else "none twice"
-    spared = f", {len(coverage.not_needed)} not needed" if coverage.not_needed else ""
+def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    plan, coverage = run_data.run.plan, run_data.verdict.coverage
+    suite = run_data.benchmarks.suites.get(plan.suite)
+    twice = count(coverage.duplicate, "figure") if coverage.duplicate else "no figure"
+    skipped = len(coverage.not_needed)
+    not_needed = f", {count(skipped, 'step')} not needed" if skipped else ""
     return (
-        ("Machine", _machines(material)),
+        ("Machine", _machines(run_data)),
         (
             "Site",
-            f"{plan.site}, partition {plan.partition}, {count(len(_hosts(material)), 'node')}",
+            f"{plan.site}, partition {plan.partition}, {count(len(_hosts(run_data)), 'node')}",
         ),
         ("Suite", f"{plan.suite} – {suite.title}" if suite else plan.suite),
         (
             "Coverage",
-            f"{_nodes(material)}{grouped(coverage.measured)} of "
-            f"{count(coverage.expected, 'step')} measured, {twice}{spared}",
+            f"{_nodes(run_data)}{grouped(coverage.measured)} of "
+            f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
         ),
-        *_bad(material.verdict.bad),
-        ("Measured", _when(material)),
-        ("Origin", _origin(material.site.partition.origin)),
-        ("Run", material.run.id),
+        *_bad(run_data.verdict.bad),
+        ("Measured", _when(run_data)),
+        ("Origin", _origin(run_data.site.partition.origin)),
+        ("Run", run_data.run.id),
         (
             "Report",
-            f"written {_minute(material.written)} by Proofmark {__version__}",
+            f"written {_minute(run_data.written)} by Proofmark {__version__}",
         ),
     )
 
 
 MOST_NAMED = 12
-"""Bad nodes that the head of a report names."""
+"""The largest number of bad nodes that the head of a report names."""
 
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
-    """Return the bad nodes by name, the worst first; nothing of a run on a single node."""
-    if bad.asked < 2:
+    """Return the names of the bad nodes, the worst first; nothing for a run on a single node."""
+    if bad.measured < 2:
         return ()
     if not bad.nodes:
-        return (("Bad nodes", f"none of {grouped(bad.asked)}"),)
+        return (("Bad nodes", f"none of {grouped(bad.measured)}"),)
     named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
     more = len(bad.nodes) - MOST_NAMED
     rest = f" and {grouped(more)} more" if more > 0 else ""
-    of = f"{grouped(len(bad.nodes))} of {grouped(bad.asked)}"
+    of = f"{grouped(len(bad.nodes))} of {grouped(bad.measured)}"
     return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
 
 
-def _nodes(material: RunData) -> str:
-    """Return how many nodes were measured, of how many; nothing of a run on a single node."""
-    wanted = {short_name(host) for step in material.run.plan.steps_to_run() for host in step.nodes}
+def _nodes(run_data: RunData) -> str:
+    """Return how many of the planned nodes were measured; nothing for a run on a single node."""
+    wanted = {short_name(host) for step in run_data.run.plan.steps_to_run() for host in step.nodes}
     if len(wanted) < 2:
         return ""
-    names = material.verdict.measured()
-    there = {short_name(host) for name in names for host in hosts_of(name)} & wanted
-    return f"{grouped(len(there))} of {count(len(wanted), 'node')}, "
+    names = run_data.verdict.measured()
+    measured = {short_name(host) for name in names for host in hosts_of(name)} & wanted
+    return f"{grouped(len(measured))} of {count(len(wanted), 'node')}, "
 
 
-def _hosts(material: RunData) -> set[str]:
-    return {host for step in material.run.plan.steps() for host in step.nodes}
+def _hosts(run_data: RunData) -> set[str]:
+    return {host for step in run_data.run.plan.steps() for host in step.nodes}
 
 
-def _machines(material: RunData) -> str:
+def _machines(run_data: RunData) -> str:
     kinds = Counter(
         f"{facts.cpu_model}, {count(facts.sockets, 'socket')}, "
-        f"{count(facts.cores, 'core')}, {size(facts.memory_bytes)}"
+        f"{count(facts.cores, 'core')}, {size_4_digits(facts.memory_bytes)}"
         + (f", virtual ({facts.virtual})" if facts.virtual else "")
-        for facts in material.facts
+        for facts in run_data.facts
     )
-    several = len(material.nodes) > 1
+    several = len(run_data.nodes) > 1
     named = [f"{number} × {kind}" if several else kind for kind, number in kinds.most_common(3)]
     more = f"; {count(len(kinds) - 3, 'more kind')} of node" if len(kinds) > 3 else ""
     return "; ".join(named) + more or "unknown: no provenance was collected"
 
 
-def _when(material: RunData) -> str:
-    if material.started is None or material.ended is None:
-        return "nothing yet"
-    took = duration((material.ended - material.started).total_seconds())
-    same_day = material.started.date() == material.ended.date()
-    ended = f"{material.ended:%H:%M UTC}" if same_day else _minute(material.ended)
-    return f"{_minute(material.started)} to {ended} ({took})"
+def _when(run_data: RunData) -> str:
+    if run_data.started is None or run_data.ended is None:
+        return "no step has ended"
+    took = duration((run_data.ended - run_data.started).total_seconds())
+    same_day = run_data.started.date() == run_data.ended.date()
+    ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
+    return f"{_minute(run_data.started)} to {ended} ({took})"
 
 
 def _minute(moment: datetime) -> str:
@@ -171,7 +171,7 @@ def _minute(moment: datetime) -> str:
 def _origin(origin: str) -> str:
     meanings = {
         "measured": "measured on the machine itself",
-        "emulated": "emulated: a rehearsal, no measure of any machine",
+        "emulated": "emulated: a rehearsal, not a measurement of a machine",
         "predicted": "predicted by a model, not measured",
     }
     return meanings.get(origin, origin)

@@ -1,4 +1,4 @@
-"""Words and numbers as people read them, and foreign text made harmless to look at."""
+"""Numbers and sentences for readers, and foreign text with its invisible characters escaped."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Iterable, Mapping
 from ClusterShell.NodeSet import NodeSet
 
 LONGEST = 2000
-"""Characters of one piece of foreign text that a report shows."""
+"""The largest number of characters of one foreign text that a report shows."""
 
 _VISIBLE = {"\n", "\t"}
 _INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # Unicode general categories
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with what cannot be seen spelled out (``\x1b``), and bounded in length.
+    r"""Return `text` with invisible characters escaped (``\x1b``), cut after `LONGEST` characters.
 
-    Control characters, marks that turn the direction of writing and lone surrogates could hide
-    or forge words of a report; HTML's own characters are the template's business.
+    Control characters, direction marks and lone surrogates could hide or forge text of a report.
+    The template escapes the special characters of HTML.
     """
     if text.isprintable() and len(text) <= LONGEST:
-        return text  # isprintable() is true of no character in `_INVISIBLE`
+        return text  # isprintable() is False for each character in `_INVISIBLE`
     kept = text[:LONGEST]
     shown = "".join(_shown(character) for character in kept)
     left_out = len(text) - len(kept)
@@ -55,8 +55,8 @@ def grouped(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f") if abs(value) >= 10_000 else str(value)
 
 
-def size(count: int | None) -> str:
-    """Return bytes in the largest binary unit that leaves no long fraction: ``64 MiB``."""
+def size_4_digits(count: int | None) -> str:
+    """Return `count` bytes in binary units, with up to four digits: ``64 MiB``; – for None."""
     if count is None:
         return "–"
     amount = float(count)
@@ -68,27 +68,30 @@ def size(count: int | None) -> str:
 
 
 def pairs(parameters: Mapping[str, object]) -> str:
-    """Return parameters as ``bytes 4096, ranks 2``; lines break between, not within them."""
+    """Return parameters as ``bytes 4096, ranks 2``; a line does not break within a parameter."""
     return ", ".join(f"{key}\u00a0{value}" for key, value in parameters.items())
 
 
 def count(amount: int, one: str, many: str = "") -> str:
-    """Return ``1 step``, ``2 steps``; `many` where an s is not enough."""
+    """Return ``1 step``, ``2 steps``; `many` is the plural if it is not `one` with an s."""
     return f"{grouped(amount)} {one if amount == 1 else many or one + 's'}"
 
 
 def sentence(parts: Iterable[str], between: str = "; ") -> str:
-    """Join what there is of `parts` to one sentence with a full stop."""
+    """Return the parts that are not empty as one sentence with a full stop."""
     text = between.join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def folded(hosts: Iterable[str]) -> str:
-    """Return host names as a node set (``knl[0001-0068]``); odd names stand as they are."""
-    known, odd = NodeSet(), []
+def fold_valid_names(hosts: Iterable[str]) -> str:
+    """Return host names as a node set: ``knl[0001-0068]``.
+
+    Names with other characters than letters, digits, ``_``, ``.`` and ``-`` are listed after it.
+    """
+    valid, others = NodeSet(), []
     for host in hosts:
         if re.fullmatch(r"[A-Za-z0-9_.-]+", host):
-            known.add(host)
+            valid.add(host)
         else:
-            odd.append(host)
-    return ", ".join([*([str(known)] if known else []), *odd])
+            others.append(host)
+    return ", ".join([*([str(valid)] if valid else []), *others])

@@ -1,4 +1,4 @@
-"""The whole report as a plain model: an answer and sections, ready for the template."""
+"""The contents of the report for the template: a summary and sections."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ from proofmark.report import (
 )
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
-from proofmark.report.summary import Answer, answer
+from proofmark.report.summary import Summary, summary
 
 
 @dataclass(frozen=True)
 class View:
-    """What the template shows, and the files that the page links to."""
+    """The contents of the page, and the plot files that it links to.
+
+    Attributes:
+        plot_files: contents of the files in the folder of the plots, by name.
+    """
 
     title: str
-    answer: Answer
+    summary: Summary
     sections: tuple[Section, ...]
-    figures: Mapping[str, bytes]
+    plot_files: Mapping[str, bytes]
 
 
-def view(material: RunData) -> View:
-    """Arrange a run for its readers: verdicts, figures, bad nodes, then how to repeat it."""
-    figures, files = plots_section.section(material)
+def view(run_data: RunData) -> View:
+    """Return the page of a run: verdicts, plots, bad nodes, provenance, then the commands."""
+    plots, files = plots_section.section(run_data)
     sections = (
-        issues.section(material),
-        results.judged_section(material),
-        figures,
-        claims.section(material.claims),
-        peak.section(material),
-        *bad_nodes.sections(material),
-        provenance.section(material),
-        commands.section(material),
-        results.all_section(material),
+        issues.section(run_data),
+        results.judged_section(run_data),
+        plots,
+        claims.section(run_data.claims),
+        peak.section(run_data),
+        *bad_nodes.sections(run_data),
+        provenance.section(run_data),
+        commands.section(run_data),
+        results.all_section(run_data),
     )
-    return View(f"Acceptance of {material.run.plan.system}", answer(material), sections, files)
+    return View(f"Acceptance of {run_data.run.plan.system}", summary(run_data), sections, files)

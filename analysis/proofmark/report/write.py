@@ -1,4 +1,4 @@
-"""Writes the report of a run: one page that opens from a file, without script or network."""
+"""Writes the report of a run: one HTML page that needs no script and no network."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from proofmark.judge.verdict import Verdict
-from proofmark.report.plots_section import keep
+from proofmark.report.plots_section import write_plot_files
 from proofmark.report.render import render
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
@@ -16,19 +16,21 @@ from proofmark.runs.run import Run
 def write_report(run: Run, verdict: Verdict) -> Path:
     """Write ``report.html``, ``claims.json`` and ``figures/`` into the folder of `run`.
 
-    Return the page's path.
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
+    Returns:
+        The path of the page.
+
     Raises:
-        BadInput: one of the run's own files is damaged.
+        BadInput: a file of the run is damaged.
     """
-    material = gather(run, verdict)
-    content = view(material)
-    keep(run.files.plots, content.figures)
-    told = [answer.as_json() for answer in material.claims]
-    run.files.claims.write_text(json.dumps(told, indent=1) + "\n")
+    run_data = gather(run, verdict)
+    content = view(run_data)
+    write_plot_files(run.files.plots, content.plot_files)
+    claims = [answer.as_json() for answer in run_data.claims]
+    run.files.claims.write_text(json.dumps(claims, indent=1) + "\n")
     page = run.files.report
-    fresh = page.with_suffix(".html.new")
-    fresh.write_text(render(content), encoding="utf-8")
-    fresh.rename(page)
+    new = page.with_suffix(".html.new")
+    new.write_text(render(content), encoding="utf-8")
+    new.rename(page)
     return page

@@ -1,4 +1,4 @@
-"""The folder of a run: the only room that knows the names of the files in ``runs/<id>/``.
+"""The folder of a run: the only room with the names of the files in ``runs/<id>/``.
 
 May import: plan and the rooms below it.
 """

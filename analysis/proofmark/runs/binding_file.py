@@ -1,55 +1,71 @@
-"""Reads ``binding.json``: the CPUs that each rank and thread of a step was bound to."""
+"""Reads ``binding.json``: the binding that each rank and thread of a step reported."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.node.cpu import cpu_list
 
 
 @dataclass(frozen=True)
-class Bound:
-    """What a rank noted before it became the program; CPUs and memory as the kernel tells.
+class RankReport:
+    """The binding that a rank read from its kernel before it became the program.
 
-    ``memory`` is the policy as in ``numa_maps``: ``default``, ``bind:1``; empty if not told.
+    Attributes:
+        rank: number of the rank, from 0.
+        cpus: its CPUs, on a node of `BindingReport.hosts`.
+        memory: the memory policy as in ``numa_maps``: ``default``, ``bind:1``; empty if the rank
+            did not report it.
     """
 
     rank: int
-    host: str
-    cpus: str
+    cpus: RankCpus
     memory: str = ""
 
 
 @dataclass(frozen=True)
-class Thread:
-    """What the OpenMP runtime told of one thread when a team started."""
+class ThreadReport:
+    """The CPUs of one thread, as the OpenMP runtime printed them when a team started."""
 
     thread: int
     host: str
     cpus: str
 
 
+@dataclass(frozen=True)
+class BindingReport:
+    """The content of ``binding.json``; `hosts` are the hosts of the ranks, each once."""
+
+    hosts: list[str]
+    ranks: list[RankReport]
+    threads: list[ThreadReport]
+
+
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
-"""What reading a damaged file of a step raises."""
+"""The exceptions of reading a damaged file of a step."""
 
 
 DAMAGED = "when.json, binding.json or rc is damaged"
 
 
-def read_binding(entries: Any) -> tuple[list[Bound], list[Thread]]:
-    """Check the content of a ``binding.json``.
+def read_binding(entries: Any) -> BindingReport:
+    """Return the content of a ``binding.json``.
 
     Raises:
         ValueError, KeyError or TypeError: it is damaged.
     """
-    ranks: list[Bound] = []
-    threads: list[Thread] = []
+    hosts: dict[str, int] = {}
+    ranks: list[RankReport] = []
+    threads: list[ThreadReport] = []
     for entry in entries:
-        host, cpus = str(entry["host"]), str(entry["cpus"])
-        cpu_list(cpus)
+        host, text = str(entry["host"]), str(entry["cpus"])
+        cpus = cpu_list(text)
         if "thread" in entry:
-            threads.append(Thread(int(entry["thread"]), host, cpus))
+            threads.append(ThreadReport(int(entry["thread"]), host, text))
         else:
-            ranks.append(Bound(int(entry["rank"]), host, cpus, str(entry.get("memory", ""))))
-    return ranks, threads
+            node = hosts.setdefault(host, len(hosts))
+            rank_cpus = RankCpus(node, tuple(sorted(cpus)))
+            ranks.append(RankReport(int(entry["rank"]), rank_cpus, str(entry.get("memory", ""))))
+    return BindingReport(list(hosts), ranks, threads)

@@ -1,6 +1,6 @@
-"""The checksums of a run: ``SHA256SUMS``, signed with an ssh key; anybody checks both.
+"""The checksums of a run: ``SHA256SUMS``, signed with an ssh key.
 
-``sha256sum --check SHA256SUMS`` checks the files without this kit. ``ssh-keygen -Y verify`` checks
+Other programs check both: ``sha256sum --check SHA256SUMS`` the files, and ``ssh-keygen -Y verify``
 the signature.
 """
 
@@ -20,51 +20,55 @@ from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes, write_whole_bytes
 from proofmark.common.parallel import parallel_map
+from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import run_id_of
 from proofmark.runs.old_manifest import OLD_MANIFEST, OLD_SIGNATURE, read_old_manifest
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"
-"""Binds a signature to its purpose: one made for another is none for a run (ssh-keygen, -n)."""
+"""Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
 _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
-"""The lock tells who works on a run now; it is no part of what the run found."""
+"""Files without a checksum. The lock belongs to the process that works on the run."""
 _LINK = "a symbolic link"
 _ESCAPED = {"\\": "\\", "n": "\n", "r": "\r"}
-_ALONE = 2000
-"""Folders up to which a second process is not worth its start."""
+_ONE_PROCESS = 2000
+"""Maximum number of folders that one process reads: the start of more takes longer."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What `verify` found: the signer, and every file that is not as it was signed."""
+    """The result of `verify`: the signer, and each file that differs from the signed one."""
 
     signer: str
     wrong: tuple[str, ...]
 
 
 def checksums_of(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of the run in `folder`, by its path there.
+    """Return the SHA-256 (hexadecimal) of each file of the run in `folder`, by relative path.
 
-    A symbolic link has `_LINK` instead: its target may be anything.
+    A symbolic link has `_LINK` instead.
 
     Raises:
-        BadInput: there is something in it that is neither file, link nor folder.
+        BadInput: the folder contains something else than files, links and folders.
     """
     return dict(sorted(_entries(folder)))
 
 
 def write_checksums(folder: Path) -> Path:
-    """Write ``SHA256SUMS``; the same files give the same bytes. Symbolic links are left out."""
+    """Write ``SHA256SUMS`` without symbolic links. The same files give the same bytes."""
+    return _write(folder, checksums_of(folder))
+
+
+def _write(folder: Path, sums: Mapping[str, str]) -> Path:
     path = folder / NAME
-    sums = checksums_of(folder)
-    text = "".join(_line(name, each) for name, each in sums.items() if each != _LINK)
+    text = "".join(_line(name, checksum) for name, checksum in sums.items() if checksum != _LINK)
     write_whole_bytes(path, os.fsencode(text))
     return path
 
 
 def _line(name: str, checksum: str) -> str:
-    """Return a line as sha256sum writes it: odd names are escaped, a backslash in front says so."""
+    """Return a line of sha256sum. It starts with a backslash if the name is escaped."""
     if not any(letter in name for letter in "\\\n\r"):
         return f"{checksum}  {name}\n"
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
@@ -75,13 +79,13 @@ def read_checksums(text: str) -> dict[str, str]:
     """Return the checksums in a file of sha256sum, by name.
 
     Raises:
-        ValueError: a line is none of sha256sum.
+        ValueError: a line has another form.
     """
     sums: dict[str, str] = {}
     for line in text.split("\n")[:-1]:
         checksum, separator, name = line.removeprefix("\\").partition("  ")
         if not separator or len(checksum) != 64:
-            raise ValueError(f"{line[:80]!r} is no line of sha256sum")
+            raise ValueError(f"{line[:80]!r} is not a line of sha256sum")
         if line.startswith("\\"):
             name = re.sub(r"\\(.)", lambda match: _ESCAPED[match[1]], name)
         sums[name] = checksum
@@ -92,7 +96,7 @@ Entries = list[tuple[str, str]]
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield every file; the folders of many steps are read by as many processes as there are."""
+    """Yield the name and checksum of each file. Many folders are read by several processes."""
     root = os.fspath(folder)
     found, folders = _listed(root, "")
     deep: list[str] = []
@@ -101,8 +105,8 @@ def _entries(folder: Path) -> Iterator[tuple[str, str]]:
         found += own
         deep += inner
     yield from found
-    # A folder has a link of each one in it, where the file system counts them.
-    large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ALONE  # noqa: PTH116
+    # The number of links of a folder includes its sub-folders on most file systems.
+    large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ONE_PROCESS  # noqa: PTH116
     for own in parallel_map(partial(_below, root), deep, large=large):
         yield from own
 
@@ -118,7 +122,7 @@ def _below(root: str, folder: str) -> Entries:
 
 
 def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
-    """Return the files in `folder`, and its folders, by their names from `root` on."""
+    """Return the files in `folder` and its folders, by their paths relative to `root`."""
     entries: Entries = []
     folders: list[str] = []
     before = f"{folder}/" if folder else ""
@@ -134,28 +138,29 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
             elif each.is_file():
                 entries.append((name, hashlib.sha256(read_bytes(each.path)).hexdigest()))
             else:
-                raise bad_input(each.path, "", "no file and no folder", "files and folders")
+                raise bad_input(each.path, "", "not a file and not a folder", "files and folders")
     return entries, folders
 
 
 def sign(folder: Path, key: Path) -> Path:
-    """Write ``SHA256SUMS`` of the run in `folder` as it is now, sign it, return the signature.
+    """Write and sign ``SHA256SUMS`` of the run in `folder`; return the signature's path.
 
     Raises:
-        BadInput: there is no such key, ssh-keygen refuses, or the run contains symbolic links.
+        BadInput: the key is missing, ssh-keygen refuses, or the run contains symbolic links.
     """
     if not key.is_file():
         raise bad_input(
             "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
         )
-    links = [name for name, each in checksums_of(folder).items() if each == _LINK]
+    sums = checksums_of(folder)
+    links = [f"{folder}/{_shown(name)}" for name, checksum in sums.items() if checksum == _LINK]
     if links:
-        accepted = "files only: the target of a link can change after it was signed"
-        raise BadInput(*(InputError(f"{folder / name}", "", _LINK, accepted) for name in links))
-    path = write_checksums(folder)
+        accepted = "only files: the target of a link can change after the signature"
+        raise BadInput(*(InputError(link, "", _LINK, accepted) for link in links))
+    path = _write(folder, sums)
     signature = folder / SIGNATURE
     signature.unlink(missing_ok=True)
-    _keygen("sign", "-f", str(key), "-n", NAMESPACE, str(path), asked="--key")
+    _keygen("sign", "-f", str(key), "-n", NAMESPACE, str(path), place="--key")
     return signature
 
 
@@ -165,9 +170,9 @@ def is_signed(folder: Path) -> bool:
 
 
 def verify(folder: Path, signers: Path) -> Checked:
-    """Check the signature, then every file.
+    """Check the signature, then each file.
 
-    A run that an earlier version signed has ``manifest.json`` instead of ``SHA256SUMS``.
+    A run of format 1 has ``manifest.json`` instead of ``SHA256SUMS``.
 
     Raises:
         BadInput: the run is unsigned, or its signer is not among `signers`.
@@ -181,51 +186,51 @@ def verify(folder: Path, signers: Path) -> Checked:
     if not signers.is_file():
         raise bad_input("--signers", "", f"{signers}: no such file", "an allowed_signers file")
     if folder.resolve() in signers.resolve().parents:
-        accepted = "a file from outside the run: it would vouch for itself"
+        accepted = "a file outside the run: a run cannot name its own signers"
         raise bad_input("--signers", "", f"{signers}: in the run", accepted)
     for each in (path, signature):
         if not each.is_file():
             raise bad_input(each, "", "no such file: the run is unsigned", "proofmark sign RUN")
     names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
-    found = _keygen("find-principals", *names[:4], asked=str(signature)).splitlines()
+    found = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
     signer = found[0].strip()
     raw = path.read_bytes()
     good = _run("verify", "-I", signer, *names, content=raw)
     if good.returncode:
         if _run("check-novalidate", *names[2:], content=raw).returncode:
             return Checked(signer, (f"{path.name}: changed after it was signed",))
-        said = good.stderr.strip() or "not accepted"
-        raise bad_input(signers, "", said, f"a signer of {NAMESPACE}")
-    there = checksums_of(folder)
+        problem = one_line(good.stderr) or "a signature that is not accepted"
+        raise bad_input(signers, "", problem, f"a signer of {NAMESPACE}")
+    present = checksums_of(folder)
     if old:
-        listed, there = read_old_manifest(path, folder, there)
+        listed, present = read_old_manifest(path, folder, present)
     else:
         try:
             listed = read_checksums(os.fsdecode(raw))
         except (ValueError, KeyError) as error:
-            raise bad_input(path, "", str(error), "what sha256sum writes") from None
-    return Checked(signer, (*_differences(listed, there), *_moved(folder)))
+            raise bad_input(path, "", str(error), "the output of sha256sum") from None
+    return Checked(signer, (*_differences(listed, present), *_moved(folder)))
 
 
 def _moved(folder: Path) -> Iterator[str]:
-    """Name a run whose files are in the folder of another."""
-    own = run_id_of(folder)
-    if own not in (None, folder.name):
-        yield f"{RunFiles(folder).identity.name}: of the run {own}"
+    """Yield an error if the files belong to another run than the folder's name says."""
+    run_id = run_id_of(folder)
+    if run_id not in (None, folder.name):
+        yield f"{RunFiles(folder).identity.name}: of the run {run_id}"
 
 
-def _differences(listed: Mapping[str, str], there: Mapping[str, str]) -> Iterator[str]:
-    for name in sorted({*listed, *there}):
-        if name not in there:
+def _differences(listed: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
+    for name in sorted({*listed, *present}):
+        if name not in present:
             yield f"{_shown(name)}: removed"
         elif name not in listed:
             yield f"{_shown(name)}: added"
-        elif listed[name] != there[name]:
+        elif listed[name] != present[name]:
             yield f"{_shown(name)}: changed"
 
 
 def _shown(name: str) -> str:
-    """Return a name that can be printed, also of a file whose name is no text."""
+    """Return a printable form of a file name, which may contain any bytes."""
     return name if name.isprintable() else os.fsencode(name).decode(errors="backslashreplace")
 
 
@@ -236,10 +241,9 @@ def _run(verb: str, *words: str, content: bytes = b"") -> subprocess.CompletedPr
     return run_command([program, "-Y", verb, *words], text=os.fsdecode(content))
 
 
-def _keygen(verb: str, *words: str, asked: str) -> str:
+def _keygen(verb: str, *words: str, place: str) -> str:
     done = _run(verb, *words)
     if done.returncode:
-        said = " ".join(done.stderr.split())
-        what = "signer unknown" if verb == "find-principals" else "ssh-keygen refuses"
-        raise bad_input(asked, "", f"{what}: {said}", "a key of a signer")
+        problem = "unknown signer" if verb == "find-principals" else "refused by ssh-keygen"
+        raise bad_input(place, "", f"{problem}: {one_line(done.stderr)}", "a key of a signer")
     return done.stdout

@@ -1,4 +1,4 @@
-"""The files of a run, by what they hold: the only place that has their names."""
+"""The names of the files of a run. No other module has them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class StepFiles:
 
     @property
     def node_script(self) -> Path:
-        """The script that a node runs if the nodes measure the step by themselves."""
+        """The script of a node, if each node measures the step by itself."""
         return self.folder / "node.sh"
 
     @property
     def instances(self) -> Path:
-        """The folders of the nodes that measure the step by themselves, with their nodes."""
+        """The list of the folders of nodes, if each node measures the step by itself."""
         return self.folder / "instances"
 
     @property
     def exit_code(self) -> Path:
-        """The exit code; it is there when the step has ended."""
+        """The exit code. The file exists after the end of the step."""
         return self.folder / "rc"
 
     @property
@@ -44,17 +44,17 @@ class StepFiles:
 
     @property
     def stdout(self) -> Path:
-        """What the program printed."""
+        """The standard output of the program."""
         return self.folder / "stdout"
 
     @property
     def stderr(self) -> Path:
-        """The messages of the program."""
+        """The standard error of the program."""
         return self.folder / "stderr"
 
     @property
     def submitted(self) -> list[Path]:
-        """What a submission to the HPL list consists of, beside ``HPL.dat``."""
+        """The files of a submission to the HPL list, besides ``HPL.dat``."""
         own = [self.stdout, self.stderr, self.script, self.exit_code, self.when]
         return [*own, self.folder / "binding.json"]
 
@@ -72,28 +72,28 @@ class JobFiles:
 
     @property
     def messages(self) -> Path:
-        """What the job script printed."""
+        """The output of the job script."""
         return self.folder / "messages"
 
     @property
     def needs(self) -> Path:
-        """The processors that the programs of the job need."""
+        """The processor features that the programs of the job need."""
         return self.folder / "needs"
 
     @property
     def ticket(self) -> Path:
-        """The job as it was submitted; it is gone when the job has ended."""
+        """The submission of the job. It is removed at the end of the job."""
         return self.folder / "ticket.json"
 
     @property
     def history(self) -> Path:
-        """A line for each change of the job's state."""
+        """One line for each change of the state of the job."""
         return self.folder / "history.jsonl"
 
     def attempts(self) -> list[Path]:
-        """Return the folders of the job's attempts, the first one first."""
-        found = self.folder.glob("attempt-*")
-        return sorted(found, key=lambda path: int(path.name.removeprefix("attempt-")))
+        """Return the folders of the attempts, in order."""
+        folders = self.folder.glob("attempt-*")
+        return sorted(folders, key=lambda path: int(path.name.removeprefix("attempt-")))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class RunFiles:
         return JobFiles(self.folder / "jobs" / name)
 
     def link(self, path: Path) -> str:
-        """Return a file of the run relative to the run's folder, as its report links to it."""
+        """Return the path of a file relative to the run: the target of a link in the report."""
         return path.relative_to(self.folder).as_posix()
 
     @property
@@ -126,7 +126,7 @@ class RunFiles:
 
     @property
     def entered(self) -> Path:
-        """The modes that the run was allowed to enter, one a line."""
+        """The modes that the run may enter, one per line."""
         return self.folder / "entered"
 
     @property
@@ -141,7 +141,7 @@ class RunFiles:
 
     @property
     def inventory(self) -> Path:
-        """What the run keeps of the inventory beside its site: topologies in files."""
+        """Copies of files of the inventory: topologies."""
         return self.folder / "inputs" / "inventory"
 
     @property
@@ -151,27 +151,27 @@ class RunFiles:
 
     @property
     def site(self) -> Path:
-        """The site, as the inventory described it."""
+        """The site of the inventory."""
         return self.folder / "inputs" / "site.json"
 
     @property
     def facts_probe(self) -> Path:
-        """What ``probe.sh facts`` printed where the run was planned."""
+        """The output of ``probe.sh facts`` on the machine that planned the run."""
         return self.folder / "inputs" / "facts.probe"
 
     @property
     def software(self) -> Path:
-        """The programs of the run and what they are made of."""
+        """The programs of the run: libraries, compilers, checksums."""
         return self.folder / "software.json"
 
     @property
     def installed(self) -> Path:
-        """What an installation provided."""
+        """The result of an installation."""
         return self.folder / "installed.json"
 
     @property
     def program_probes(self) -> Path:
-        """What ``probe-program.sh`` printed, one file a package."""
+        """The outputs of ``probe-program.sh``, one file per package."""
         return self.folder / "software"
 
     @property
@@ -181,27 +181,27 @@ class RunFiles:
 
     @property
     def processor_check(self) -> Path:
-        """The program that compares processors with what programs need."""
+        """The program that compares processors with the needs of programs."""
         return self.folder / "fit.awk"
 
     @property
     def mounted(self) -> Path:
-        """The nodes on which the run mounts; it is written before the run mounts."""
+        """The nodes on which the run mounts scratch. It is written before the first mount."""
         return self.folder / "mounted.json"
 
     @property
     def scratch_probe(self) -> Path:
-        """What the nodes printed about the scratch folder."""
+        """The reports of the nodes about the scratch folder."""
         return self.folder / "scratch.probe"
 
     @property
     def journal(self) -> Path:
-        """The journals of mode changes, one a node."""
+        """The journals of mode changes, one per node."""
         return self.folder / "journal"
 
     @property
     def nodes(self) -> Path:
-        """What is known of the nodes, one file each."""
+        """The facts of the nodes, one file per node."""
         return self.folder / "nodes"
 
     @property
@@ -231,7 +231,7 @@ class RunFiles:
 
     @property
     def trace(self) -> Path:
-        """What ``-v`` traced of the commands that worked on the run."""
+        """The traces of commands with ``-v``."""
         return self.folder / "trace.log"
 
     @property

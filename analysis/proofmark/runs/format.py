@@ -1,4 +1,4 @@
-"""``run.json``: the id of a run, and the number of the form in which its folder is written.
+"""``run.json``: the id of a run, and the format number of its folder.
 
 Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``.
 """
@@ -15,7 +15,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 
 FORMAT = 2
-"""The form in which runs are written; all forms up to this one are read."""
+"""The format of new runs. Formats from 1 to this one are read."""
 
 
 class Identity(StrictModel):
@@ -35,19 +35,19 @@ def format_of(folder: Path) -> int:
     """Return the format of the run in `folder`.
 
     Raises:
-        BadInput: ``run.json`` is damaged, or of a format that this version does not read.
+        BadInput: ``run.json`` is damaged, or has a format of a later version.
     """
     path = RunFiles(folder).identity
     if not path.exists():
         return 1
-    found = read_json(path, Identity).format
-    if found > FORMAT:
-        raise bad_input(path, "format", f"{found}, of a later version", f"1 to {FORMAT}")
-    return found
+    number = read_json(path, Identity).format
+    if number > FORMAT:
+        raise bad_input(path, "format", f"{number}, of a later version", f"1 to {FORMAT}")
+    return number
 
 
 def run_id_of(folder: Path) -> str | None:
-    """Return the id in ``run.json``; None if there is no such file or it is damaged."""
+    """Return the id in ``run.json``; None if the file is missing or damaged."""
     try:
         return Identity.model_validate_json(RunFiles(folder).identity.read_bytes()).run
     except (OSError, ValueError):

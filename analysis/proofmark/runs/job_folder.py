@@ -1,8 +1,8 @@
-"""What is on disk of a job in the queue: its ticket while it lives there, and its history.
+"""The files of a job in the queue: its submission and its history.
 
-``jobs/<id>/ticket.json`` is written before the job is submitted and once more when its id is known;
-whoever comes later finds the job by it, or by the name that it was to be submitted under.
-``jobs/<id>/history.jsonl`` gets a line whenever its state changes.
+``jobs/<id>/ticket.json`` has the submission. It is written before the job is submitted and again
+when its id is known. A later process finds the job by this id, or by the name of the submission.
+``jobs/<id>/history.jsonl`` gets a line for each change of the state of the job.
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ from proofmark.runs.run import Run
 
 @dataclass(frozen=True)
 class Submission:
-    """A job that was submitted, or was about to be: then `id` is empty.
+    """The submission of a job to a scheduler.
 
-    `attempts` is how many attempts it had before; `stopping` that we have cancelled it.
+    Attributes:
+        scheduler: name of the scheduler.
+        name: name of the job in the queue.
+        id: id of the job; empty before the job is submitted.
+        attempts: number of attempts of the job before this submission.
+        submitted: time of the submission, UTC in ISO 8601.
+        stopping: whether the job was cancelled by the kit.
     """
 
     scheduler: str
@@ -39,48 +45,52 @@ class JobFolder:
     def __init__(self, run: Run, job: Job) -> None:
         self.files = run.files.job(job.id)
         self.script, self.log = self.files.script, self.files.messages
-        self._ticket, self._history = self.files.ticket, self.files.history
+        self._submission, self._history = self.files.ticket, self.files.history
 
     def create(self, scheduler: str, name: str) -> Submission:
-        """Write down that the job is about to be submitted."""
-        ticket = Submission(scheduler, name, "", len(self.files.attempts()), _now())
-        self.save(ticket)
-        return ticket
+        """Write and return the submission of a job that will be submitted next."""
+        submission = Submission(scheduler, name, "", len(self.files.attempts()), _now())
+        self.save(submission)
+        return submission
 
-    def save(self, ticket: Submission) -> None:
-        """Write down what is known of the job now."""
-        write_whole(self._ticket, json.dumps(asdict(ticket)) + "\n")
+    def save(self, submission: Submission) -> None:
+        """Write `submission` to ``ticket.json``."""
+        write_whole(self._submission, json.dumps(asdict(submission)) + "\n")
 
-    def ticket(self) -> Submission | None:
-        """Return the ticket of a job that may still live in the queue."""
+    def submission(self) -> Submission | None:
+        """Return the submission of a job that may still be in the queue; None if there is none."""
         try:
-            return Submission(**json.loads(self._ticket.read_text()))
+            return Submission(**json.loads(self._submission.read_text()))
         except FileNotFoundError:
             return None
 
     def append_event(
-        self, ticket: Submission, report: JobStatus, *, over: bool = False, without: str = ""
+        self, submission: Submission, status: JobStatus, *, over: bool = False, without: str = ""
     ) -> None:
-        """Add a line to the history; the job's end takes its ticket away.
+        """Add a line to the history.
 
-        `without` are nodes that it does not get, though it is planned for them.
+        Args:
+            submission: the submission of the job.
+            status: its new status.
+            over: whether the job ended; then ``ticket.json`` is removed.
+            without: the planned nodes that the job does not get, with the reason.
         """
         line = {
             "time": _now(),
-            "scheduler": ticket.scheduler,
-            "job": ticket.id or ticket.name,
-            "state": report.state.name,
-            "reason": report.reason,
+            "scheduler": submission.scheduler,
+            "job": submission.id or submission.name,
+            "state": status.state.name,
+            "reason": status.reason,
             "without": without,
         }
         if over:
-            self._ticket.unlink(missing_ok=True)
-        # A full disk is told of by the job that it stops; this line must not hide that.
+            self._submission.unlink(missing_ok=True)
+        # A full disk is reported by the job that it stops; this line must not hide that.
         with suppress(OSError), self._history.open("a") as file:
             file.write(json.dumps(line) + "\n")
 
     def not_run(self, scheduler: str, why: str) -> None:
-        """Add to the history why the job was not even submitted."""
+        """Add to the history why the job was not submitted."""
         self.append_event(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
 
     def history(self) -> list[dict[str, str]]:
@@ -90,10 +100,10 @@ class JobFolder:
         except FileNotFoundError:
             return []
 
-    def exit_code(self, ticket: Submission) -> int | None:
-        """Return what the script said at the end of its last attempt, if it came to it."""
+    def exit_code(self, submission: Submission) -> int | None:
+        """Return the exit code of the job script of `submission`; None if it did not end."""
         attempts = self.files.attempts()
-        if len(attempts) <= ticket.attempts:
+        if len(attempts) <= submission.attempts:
             return None
         try:
             return int((attempts[-1] / "exit").read_text())
@@ -112,7 +122,7 @@ def unfinished(run: Run, job: Job) -> int:
 
 
 def stopped_jobs(run: Run) -> list[str]:
-    """Return a line for each job that ended before its steps had, or did without a node."""
+    """Return a line for each job that ended before its steps, or ran without a planned node."""
     lines = []
     for group in run.plan.to_run():
         for job in group.jobs:
@@ -127,7 +137,7 @@ def stopped_jobs(run: Run) -> list[str]:
 
 
 def last_state(folder: JobFolder) -> str:
-    """Return in words what a job came to at last; empty where it never was in the queue."""
+    """Return the last status of a job as text; empty if it was never submitted."""
     history = folder.history()
     return (
         status_text(JobStatus(State.of(history[-1]["state"]), history[-1]["reason"]))
@@ -136,9 +146,9 @@ def last_state(folder: JobFolder) -> str:
     )
 
 
-def status_text(report: JobStatus) -> str:
-    """Return `report` in words."""
-    return f"{report.state.value}: {report.reason}" if report.reason else report.state.value
+def status_text(status: JobStatus) -> str:
+    """Return `status` as text."""
+    return f"{status.state.value}: {status.reason}" if status.reason else status.state.value
 
 
 def _now() -> str:

@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """What can be said of a job; every scheduler's own words map onto these.
+    """The states of a job. The states of every scheduler map onto these.
 
     ENDED_UNKNOWN: the scheduler only reports that the job ended; the exit code is read from the
     job's own file.
@@ -15,38 +15,38 @@ class State(Enum):
 
     WAITING = "waiting"
     RUNNING = "running"
-    # It will not get on by itself; the wait for somebody who helps is bounded.
+    # A job does not leave these states without help. The watch waits for a limited time.
     HELD = "held"
     UNAVAILABLE = "its nodes are not available"
     SUSPENDED = "suspended"
-    UNKNOWN = "in a state that is not known here"
+    UNKNOWN = "in an unknown state"
     UNREACHABLE = "the scheduler does not answer"
-    ENDED_UNKNOWN = "over, and its results are not there yet"
+    ENDED_UNKNOWN = "ended, and its results are still missing"
     VANISHED = "vanished"
-    # Nothing comes after these.
+    # Final states.
     ENDED = "ended"
     FAILED = "failed"
     KILLED = "killed"
     REFUSED = "refused"
-    CANCELLED = "cancelled by somebody else"
+    CANCELLED = "cancelled by another user"
     TIME_LIMIT = "stopped at its time limit"
     NODE_FAILED = "lost a node"
     PREEMPTED = "preempted"
-    REQUEUED = "requeued again and again"
+    REQUEUED = "requeued too often"
 
     @classmethod
     def of(cls, name: str) -> State:
-        """Return the state called `name`, also by the name that it had in runs of format 1."""
+        """Return the state `name`, which may be its name in runs of format 1."""
         return cls[_OLD_NAMES.get(name, name)]
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing will happen unless somebody acts."""
+        """Whether the job needs help to continue."""
         return self in _STUCK
 
     @property
     def final(self) -> bool:
-        """Whether the job is over."""
+        """Whether the job has ended."""
         return self not in _STUCK and self not in (State.WAITING, State.RUNNING)
 
 
@@ -64,7 +64,7 @@ _STUCK = (
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job's state and, in the scheduler's own words, why."""
+    """The state of a job, and the reason in the words of the scheduler."""
 
     state: State
     reason: str = ""

@@ -1,6 +1,7 @@
-"""The journal of one node: what we are about to do, and what came of it, on disk before we go on.
+"""The journal of a node: each action of a mode change, before it begins and after it ends.
 
-One line of JSON each, in ``runs/<id>/journal/<node>.jsonl``. It alone tells how to go on, or back.
+``runs/<id>/journal/<node>.jsonl`` has one line of JSON per entry. A line is on disk before the next
+action. An interrupted mode change is resumed or restored from the journal alone.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ INTENT, RESULT = "intent", "result"
 
 @dataclass(frozen=True)
 class History:
-    """What a journal says of its node.
+    """The state of a node, from its journal.
 
     Attributes:
-        address: of its BMC.
-        original: attributes as they were before anything was changed; None before they are known.
-        original_seen: what its operating system showed then.
-        staged: every value that we ever asked for: when it is pending, it is ours.
-        drained: whether we have taken it out of service, or were about to.
-        in_flight: the boot id before a reset that was, or was about to be, asked for and whose end
-            nobody has seen.
-        mode: the mode that is proven, or empty; ``RESTORED`` when it is back.
-        failed: the last failure that nothing followed, or empty.
-        no_scratch: why its scratch directory could not be proven, or empty.
+        address: the address of its BMC.
+        original: the firmware attributes before the first change; None if they were not read.
+        original_seen: the observation of the operating system at that time.
+        staged: every attribute and value that the kit has staged. Other pending values are foreign.
+        drained: whether the kit drained the node, or began to drain it.
+        in_flight: the boot id before a reset that was requested, or began to be, and has no
+            observed end; empty if there is no such reset.
+        mode: the verified mode; ``RESTORED`` after the restore; else empty.
+        failed: the failure at the end of the journal, or empty.
+        no_scratch: the reason why its scratch directory failed its check, or empty.
     """
 
     address: str = ""
@@ -49,7 +50,7 @@ class History:
 
     @property
     def to_restore(self) -> bool:
-        """Whether we did something to it that has not been taken back."""
+        """Whether the kit changed the node and has not restored it."""
         return self.drained or (self.original is not None and self.mode != RESTORED)
 
 
@@ -57,26 +58,26 @@ RESTORED = "original"
 
 
 class Journal:
-    """The journal of `node` in the run's folder; it is made with the first line."""
+    """The journal of `node` in the folder of a run. The first line creates it."""
 
     def __init__(self, run: Path, node: str) -> None:
         self.node = node
         self.path = RunFiles(run).journal / f"{node}.jsonl"
 
     def intent(self, state: str, **facts: Any) -> None:
-        """Write what will be done next; it is on disk when this returns."""
+        """Write the next action. The line is on disk when this returns."""
         self._append(state, INTENT, facts)
 
     def result(self, state: str, **facts: Any) -> None:
-        """Write what has been done or seen."""
+        """Write the result of an action, or an observation."""
         self._append(state, RESULT, facts)
 
     def history(self) -> History:
-        """Read it from its beginning."""
+        """Return the state of the node, from all lines."""
         return history(self.lines())
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return its lines; the last one, if a kill cut it short, is not one.
+        """Return the lines, without an incomplete last line (the process was killed).
 
         Raises:
             BadInput: another line is damaged.
@@ -107,11 +108,11 @@ class Journal:
         finally:
             os.close(file)
         if kind == INTENT:
-            _sync_folder(self.path.parent)  # a new file is only there when its folder says so
+            _sync_folder(self.path.parent)  # the entry of a new file is in its folder
 
 
 def _drop_cut_line(file: int) -> None:
-    """Remove what a kill left of a line: the next one would be glued to it."""
+    """Remove an incomplete last line. The next line would be appended to it."""
     size = os.fstat(file).st_size
     if size and os.pread(file, 1, size - 1) != b"\n":
         whole = os.pread(file, size, 0)
@@ -127,40 +128,40 @@ def _sync_folder(path: Path) -> None:
 
 
 def history(lines: Iterable[Mapping[str, Any]]) -> History:
-    """Fold the lines of a journal into what they mean. Pure."""
-    told: dict[str, Any] = {}
+    """Return the state of the node after `lines`."""
+    facts: dict[str, Any] = {}
     staged: list[tuple[str, Scalar]] = []
     for line in lines:
         state, done = line["state"], line["event"] == RESULT
         if state not in ("fail", "scratch"):
-            told["failed"] = ""
+            facts["failed"] = ""
         match state:
             case "drain":
-                told["drained"] = True
-                told["address"] = line["address"]
+                facts["drained"] = True
+                facts["address"] = line["address"]
             case "original":
-                told["original"] = line["attributes"]
-                told["original_seen"] = line["seen"]
-                told["address"] = line["address"]
+                facts["original"] = line["attributes"]
+                facts["original_seen"] = line["seen"]
+                facts["address"] = line["address"]
             case "stage":
                 staged += line.get("attributes", {}).items()
-                told["mode"] = ""
+                facts["mode"] = ""
             case "reset" if not done:
-                told["in_flight"] = line["boot_id"]
-                told["mode"] = ""
+                facts["in_flight"] = line["boot_id"]
+                facts["mode"] = ""
             case "reset" if line.get("void"):
-                told["in_flight"] = ""
+                facts["in_flight"] = ""
             case "up":
-                told["in_flight"] = ""
+                facts["in_flight"] = ""
             case "verified":
-                told["mode"] = line["mode"]
+                facts["mode"] = line["mode"]
             case "open" | "resume" if done:
-                told["drained"] = False
+                facts["drained"] = False
             case "scratch":
-                told["no_scratch"] = line.get("missing", "")
+                facts["no_scratch"] = line.get("missing", "")
             case "fail":
-                told["failed"] = f"{line['outcome']}: {line['text']}"
-    return History(staged=tuple(staged), **told)
+                facts["failed"] = f"{line['outcome']}: {line['text']}"
+    return History(staged=tuple(staged), **facts)
 
 
 def journals(run: Path) -> list[Journal]:
@@ -168,12 +169,12 @@ def journals(run: Path) -> list[Journal]:
     return [Journal(run, path.stem) for path in sorted(RunFiles(run).journal.glob("*.jsonl"))]
 
 
-def proven(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
-    """Return those of `nodes` whose journal does not prove `mode`, and what it says instead."""
-    missing = {}
+def unverified(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
+    """Return the nodes that are not verified in `mode`, with the reason from their journal."""
+    reasons = {}
     for node in nodes:
         past = Journal(run, node).history()
         if past.mode != mode or past.failed or past.in_flight or past.no_scratch:
             why = past.failed or (f"no scratch: {past.no_scratch}" if past.no_scratch else "")
-            missing[node] = why or (f"in mode {past.mode}" if past.mode else "not proven")
-    return missing
+            reasons[node] = why or (f"in mode {past.mode}" if past.mode else "not verified")
+    return reasons

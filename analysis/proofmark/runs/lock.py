@@ -1,4 +1,4 @@
-"""The lock of a run: one process works on it at a time."""
+"""The lock of a run: one process at a time works on a run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from proofmark.runs.run import Run
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """Hold `run` for this process; the lock ends with the process, however it ends.
+    """Hold the lock of `run` for the block. The kernel releases it if the process is killed.
 
     Raises:
-        BadInput: another process holds it, or its file is a link.
+        BadInput: another process holds the lock, or its file is a link.
     """
-    with open_to_append(run.files.lock) as file:  # root and the run user hold it in turn
+    with open_to_append(run.files.lock) as file:
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
-            accepted = "one at a time; another run id or fresh=true starts a run of its own"
+            accepted = "one process at a time; another run id or fresh=true starts another run"
             raise bad_input("run_id", "", found, accepted)
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
@@ -34,7 +34,7 @@ def lock(run: Run) -> Iterator[None]:
 
 
 def is_locked(run: Run) -> bool:
-    """Return whether a process holds `run`; write nothing."""
+    """Return whether a process holds the lock of `run`. It writes nothing."""
     try:
         with run.files.lock.open() as file:
             return not _taken(file, fcntl.LOCK_SH)
@@ -43,7 +43,7 @@ def is_locked(run: Run) -> bool:
 
 
 def _taken(file: TextIO, kind: int) -> bool:
-    """Take a lock, if need be at the second try: who only asks holds it for an instant."""
+    """Return whether the lock was taken. `is_locked` holds it for an instant: try twice."""
     for pause in (0.1, 0.0):
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)

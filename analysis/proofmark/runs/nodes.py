@@ -1,4 +1,4 @@
-"""Gathers what the nodes said before and after each job: ``runs/<id>/nodes/<host>.json``."""
+"""Collects the probes of the nodes before and after each job: ``runs/<id>/nodes/<host>.json``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proofmark.site.node.provenance import NodeProvenance, node_provenance
 
 
 class JobOnNode(StrictModel):
-    """One node during one attempt of a job; `steps` are those that the job holds."""
+    """One node during one attempt of a job; `steps` are the ids of the steps of the job."""
 
     job: str
     attempt: int
@@ -25,35 +25,35 @@ class JobOnNode(StrictModel):
     def covers(self, step: str, start: str, end: str) -> bool:
         """Return whether `step` was measured during this attempt.
 
-        Times are UTC in ISO 8601, as the node wrote them, so that they compare as text.
+        `start` and `end` are UTC in ISO 8601, as in the probes, so that they compare as text.
         """
-        told = self.provenance
-        begun = step in self.steps and told.before.date <= end
-        return begun and (told.after is None or start <= told.after.date)
+        before, after = self.provenance.before, self.provenance.after
+        began = step in self.steps and before.date <= end
+        return began and (after is None or start <= after.date)
 
 
 class Node(StrictModel):
-    """One node over all jobs of a run, oldest first."""
+    """One node, with all its jobs of a run, oldest first."""
 
     host: str
     jobs: tuple[JobOnNode, ...]
 
     @property
     def newest(self) -> NodeFacts:
-        """Return what the node was at the begin of its newest job."""
+        """Return the facts of the node at the start of its newest job."""
         return self.jobs[-1].provenance.facts
 
 
 def collect_nodes(run: Run) -> list[Path]:
-    """Write one file a node from the probes that its jobs left; return the files.
+    """Write one file per node from the probes of its jobs; return the paths.
 
     Raises:
         BadInput: a probe is damaged.
     """
     run.files.nodes.mkdir(exist_ok=True)
     by_host: dict[str, list[JobOnNode]] = {}
-    for host, found in _probes(run):
-        by_host.setdefault(host, []).append(found)
+    for host, job in _probes(run):
+        by_host.setdefault(host, []).append(job)
     written = []
     for host, jobs in by_host.items():
         path = run.files.nodes / f"{host}.json"
@@ -71,7 +71,7 @@ def nodes_of(run: Run) -> dict[str, Node]:
 
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], state: object) -> dict[str, Node]:
-    """Read them once for judging and for the report; `state` tells whether they still are so."""
+    """Read the files once for judging and for the report; `state` changes if a file changes."""
     nodes = (read_json(path, Node) for path in paths)
     return {node.host: node for node in nodes}
 
@@ -79,7 +79,8 @@ def _nodes(paths: tuple[Path, ...], state: object) -> dict[str, Node]:
 def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
     """Yield each attempt of each job on each node.
 
-    A job that was killed has no probe behind it; the next attempt's first one stands in.
+    An attempt that was killed has no probe at its end. The first probe of the next attempt is
+    used instead.
     """
     for group in run.plan.groups:
         for job in group.jobs:
@@ -94,7 +95,7 @@ def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
                     afters += [following / before.name] if following else []
                     after = next((path.read_text() for path in afters if _whole(path)), None)
                     if not _whole(before):
-                        continue  # the node was lost while it answered; nothing ran after that
+                        continue  # the node was lost during its first probe: it measured nothing
                     source = f"{run.id}/{folder.relative_to(run.folder)}/{host}"
                     provenance = node_provenance(before.read_text(), after, source)
                     yield (
@@ -104,7 +105,7 @@ def _probes(run: Run) -> Iterator[tuple[str, JobOnNode]]:
 
 
 def _whole(path: Path) -> bool:
-    """Return whether the probe in `path` came to its end."""
+    """Return whether the probe in `path` is complete."""
     try:
         return path.read_text(errors="replace").rstrip().endswith("=== end")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""``manifest.json``: how runs of format 1 were signed; such a run still verifies."""
+"""``manifest.json``: the checksums of signed runs of format 1, which still verify."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OLD_MANIFEST, OLD_SIGNATURE = "manifest.json", "manifest.json.sig"
 
 
 class _File(StrictModel):
-    """One file; of a symbolic link the name of its target."""
+    """A file. The checksum of a symbolic link is the one of its target's name."""
 
     sha256: str
     bytes: int
@@ -31,21 +31,21 @@ class _OldManifest(StrictModel):
 
 
 def read_old_manifest(
-    path: Path, folder: Path, there: Mapping[str, str]
+    path: Path, folder: Path, present: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the checksums that ``manifest.json`` lists, and those of `there` in its form.
+    """Return the checksums in ``manifest.json``, and those of `present` in the same form.
 
     Raises:
-        BadInput: it is damaged.
+        BadInput: the manifest is damaged.
     """
     try:
         listed = _OldManifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a manifest") from None
-    links = {_name(name) for name in there if (folder / name).is_symlink()}
+    links = {_name(name) for name in present if (folder / name).is_symlink()}
     now = {
         _name(name): _target(folder / name) if _name(name) in links else checksum
-        for name, checksum in there.items()
+        for name, checksum in present.items()
         if name not in (OLD_MANIFEST, OLD_SIGNATURE)
     }
     return {name: each.sha256 for name, each in listed.files.items()}, now

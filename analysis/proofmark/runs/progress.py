@@ -1,4 +1,4 @@
-"""How far a run is: read from its folders alone, so that anybody may ask at any time."""
+"""The progress of a run, from its folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proofmark.runs.run import Run
 
 @dataclass(frozen=True)
 class StepState:
-    """One step: ``waiting``, ``running``, ``interrupted`` or ``done`` (whatever its exit code)."""
+    """One step: ``waiting``, ``running``, ``interrupted`` or ``done`` (with any exit code)."""
 
     step: Step
     state: str
@@ -26,7 +26,14 @@ class StepState:
 
 @dataclass(frozen=True)
 class Progress:
-    """A run at one moment; ``left_s`` scales the plan's costs by what the done steps took."""
+    """A run at one moment.
+
+    Attributes:
+        steps: the states of the steps.
+        active: whether a process works on the run.
+        left_s: the remaining seconds: the costs of the plan, scaled by those of the done steps.
+        steps_per_hour: the rate of the done steps; 0 before the first one.
+    """
 
     steps: Sequence[StepState]
     active: bool
@@ -45,11 +52,11 @@ class Progress:
 
     @property
     def running(self) -> list[StepState]:
-        """Steps that run now."""
+        """The running steps."""
         return [step for step in self.steps if step.state == "running"]
 
     def line(self) -> str:
-        """Return one line: how far, what runs, how long still."""
+        """Return one line: done steps, running steps, rate, remaining time."""
         parts = [f"{self.done}/{len(self.steps)} steps"]
         if self.failed:
             parts.append(f"{self.failed} failed (exit code not 0)")
@@ -58,16 +65,16 @@ class Progress:
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
             parts.append(f"about {duration(self.left_s)} left")
             if not self.active:
-                parts.append("nothing runs: the same command goes on")
+                parts.append("nothing runs: the same command continues it")
         return " · ".join(parts)
 
 
 def progress(
     run: Run, *, active: bool, now: float | None = None, before: Progress | None = None
 ) -> Progress:
-    """Look at the step folders of `run`; `active` says whether somebody holds its lock.
+    """Return the progress of `run`; `active` is whether a process holds its lock.
 
-    What was done `before` is not looked at again: nothing may disturb what is measured.
+    Steps that were done `before` are not read again, so that the measurement is not disturbed.
     """
     moment = time.time() if now is None else now
     known = (
@@ -106,7 +113,7 @@ def _state(files: StepFiles, step: Step, *, active: bool) -> StepState:
 
 
 def waiting_nodes(run: Run, mode: str) -> list[str]:
-    """Return the nodes on which steps of `mode` have no result yet, each once."""
+    """Return the nodes with a step of `mode` that has no result, each once."""
     waiting = (
         node
         for group in run.plan.groups

@@ -1,4 +1,4 @@
-"""The folder of a run: made once, gone on with, never overwritten."""
+"""Opens the folder of a run. Nothing in it is overwritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from proofmark.site.inventory import Site
 
 @dataclass(frozen=True)
 class Run:
-    """A run's folder and its plan."""
+    """The folder of a run, and its plan."""
 
     folder: Path
     plan: Plan
@@ -42,33 +42,32 @@ def open_run(folder: Path) -> Run:
     """Open the run in `folder` (``runs/latest`` is followed).
 
     Raises:
-        BadInput: there is no run, it is of a later version, or its plan cannot be read.
+        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan.
     """
     resolved = folder.resolve()
     files = RunFiles(resolved)
     if not files.plan.is_file():
-        there = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
-        raise bad_input("RUN", "", f"{folder}: no run there", ", ".join(there) or "a run's folder")
-    format_of(resolved)
-    plan = read_json(files.plan, Plan)
-    known = {"entered": _entered(files), "not_needed": _not_needed(files)}
+        newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
+        raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
+    plan = read_json(files.plan, Plan, _context(resolved))
+    known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))
 
 
 def enter_mode(run: Run, mode: str) -> None:
-    """Note that `run` may enter `mode`: from now on its steps are expected."""
+    """Allow `run` to enter `mode`. Its steps are expected from now on."""
     known = _entered(run.files)
     if mode not in known:
         write_whole(run.files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
-    """Note the steps of `run` that are not needed, each with the reason; return it without them.
+    """Write the steps that are not needed, with their reasons; return the run without them.
 
-    What has been written once stays: the programs of a run do not change.
+    An existing file stays, because the programs of a run do not change.
 
     Raises:
-        BadInput: it cannot be written, or it is damaged.
+        BadInput: the file cannot be written, or it is damaged.
     """
     path = run.files.not_needed
     if not path.exists():
@@ -82,7 +81,7 @@ def _not_needed(files: RunFiles) -> dict[str, str]:
 
 
 class _Reasons(RootModel[dict[str, str]]):
-    """Steps by id, each with a reason."""
+    """Reasons by id of the step."""
 
 
 def _entered(files: RunFiles) -> list[str]:
@@ -93,15 +92,15 @@ def _entered(files: RunFiles) -> list[str]:
 
 
 def benchmarks_of(run: Run) -> Benchmarks:
-    """Return the cases as they were when the run was planned."""
-    return load_benchmarks(run.files.benchmarks, _context(run))
+    """Return the cases of `run`, as they were at its start."""
+    return load_benchmarks(run.files.benchmarks, _context(run.folder))
 
 
 def site_of(run: Run) -> Site:
-    """Return the site as it was when the run was planned."""
-    return read_json(run.files.site, Site, _context(run))
+    """Return the site of `run`, as it was at its start."""
+    return read_json(run.files.site, Site, _context(run.folder))
 
 
-def _context(run: Run) -> dict[str, bool] | None:
-    """Return the context in which the files of `run` are read."""
-    return OLD_KEYS if format_of(run.folder) == 1 else None
+def _context(folder: Path) -> dict[str, bool] | None:
+    """Return the context in which the files of the run in `folder` are read."""
+    return OLD_KEYS if format_of(folder) == 1 else None

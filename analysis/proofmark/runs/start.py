@@ -1,4 +1,4 @@
-"""Starts a run, or continues an earlier one of the same plan."""
+"""Starts a run, or continues an earlier run of the same plan."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 
 LATEST = "latest"
-
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -37,13 +35,13 @@ def start_or_continue(
     run_id: str | None = None,
     fresh: bool = False,
 ) -> tuple[Run, bool]:
-    """Return the run to work on, and whether it is an earlier one gone on with.
+    """Return the run to work on, and whether it is an earlier one.
 
-    Without `run_id` that is the newest unfinished run of equal plan digest, unless `fresh`.
+    Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
 
     Raises:
-        BadInput: `run_id` is no name or belongs to another plan, or somebody is running that run
-            now.
+        BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
+            that run.
     """
     if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
         accepted = "letters, digits, dots, dashes and underscores"
@@ -70,7 +68,7 @@ def start_or_continue(
 
 
 def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
-    """Write a run's inputs under another name; its own name makes it a run."""
+    """Write the inputs of a run in a temporary folder, then rename that: a run is never partial."""
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
         made = Path(new) / folder.name
         _write_inputs(made, plan, benchmarks, site, probe)
@@ -79,7 +77,7 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                 raise
-            found = f"{folder.name}: exists already"
+            found = f"{folder.name}: exists"
             raise bad_input("run_id", "", found, "a new run id") from None
 
 
@@ -97,10 +95,10 @@ def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, 
 
 def _keep_topologies(folder: Path, site: Site) -> None:
     partition = site.partition
-    told = [each.topology for each in partition.modes.values()]
+    topologies = [mode.topology for mode in partition.modes.values()]
     if partition.hardware != "discovered":
-        told.append(partition.hardware.topology)
-    for name in dict.fromkeys(filter(None, told)):
+        topologies.append(partition.hardware.topology)
+    for name in dict.fromkeys(filter(None, topologies)):
         if name.endswith(".xml") and (site.facts / name).is_file():
             target = folder / "group_vars" / site.partition_name / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -108,25 +106,25 @@ def _keep_topologies(folder: Path, site: Site) -> None:
 
 
 def _unfinished(root: Path, digest: str) -> Path | None:
-    """Return the newest run of this digest that lacks a verdict or the result of a step."""
+    """Return the newest run with this digest that lacks a verdict or the result of a step."""
     for folder in sorted(root.glob("*Z-*"), reverse=True):
         try:
             run = open_run(folder)
         except BadInput:
-            continue  # of another version, or damaged: none to go on with
+            continue  # a damaged run, or one of a later version
         if run.plan.digest == digest and not _finished(run):
             return folder
     return None
 
 
 def _finished(run: Run) -> bool:
-    """Return whether `run` has a verdict on all its steps; one may be asked for half-way."""
+    """Return whether `run` has all results and a verdict. A partial run may have a verdict."""
     have = all(run.files.step(each.id).exit_code.exists() for each in run.plan.steps_to_run())
     return have and run.files.verdict.exists()
 
 
 def point_latest(root: Path, run: Run) -> None:
-    """Let ``runs/latest`` name `run`."""
+    """Let the link ``runs/latest`` point to `run`."""
     fresh = root / f".latest-{os.getpid()}"
     fresh.symlink_to(run.id)
     fresh.rename(root / LATEST)

@@ -1,4 +1,4 @@
-"""What is known of a site: its inventory, and what its nodes reported.
+"""The inventory of a site, and the reports of its nodes.
 
 May import: cases and the rooms below it.
 """

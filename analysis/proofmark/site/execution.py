@@ -1,4 +1,4 @@
-"""How a partition runs jobs: its queue, its launcher, and the CPUs behind virtual nodes."""
+"""How a partition runs jobs: its queue, its launcher, and the host CPUs of virtual nodes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from proofmark.site.hardware import Count
 
 
 class Queue(RenamedKeys):
-    """How jobs are put into the partition's scheduler; what is not told is left to its defaults.
+    """How jobs are submitted. A value that is not set is left to the scheduler's default.
 
     Attributes:
-        name: of the partition, queue or class.
-        exclusive: no foreign job beside ours on a node.
-        max_jobs: how many of our jobs may be submitted at one time. More than one share
-            network and file system while they measure.
-        max_walltime_s: the longest time limit that a job may ask for, seconds.
-        queue_timeout_s: how long a job may wait for its turn, seconds; then it is given up.
-        stall_timeout_s: how long a job may be held, wait for nodes that are not available or for a
-            scheduler that does not answer, seconds; then it is given up and named.
+        name: the scheduler's partition, queue or class.
+        exclusive: whether a job has its nodes for itself.
+        max_jobs: the number of jobs of the kit that may be submitted at the same time. Several jobs
+            share the network and the file system while they measure.
+        max_walltime_s: the longest time limit of a job, in seconds.
+        queue_timeout_s: the time that a job may be pending, in seconds; then it is cancelled.
+        stall_timeout_s: the time that a job may be held, or may wait for nodes that are not
+            available or for a scheduler that does not answer, in seconds; then it is cancelled and
+            reported.
         parallel_environment: of Grid Engine, for jobs of several nodes.
-        slots_per_node: of that environment.
-        options: further lines of the header, without the scheduler's prefix.
+        slots_per_node: the slots of a node in the parallel environment.
+        options: further lines of the job script's header, without the scheduler's prefix.
     """
 
     RENAMED = {
@@ -49,19 +50,19 @@ class Queue(RenamedKeys):
 
 
 class LaunchSettings(RenamedKeys):
-    """How ranks are started here, where the package's own MPI does not know by itself.
+    """How ranks are launched, if the default of the package's MPI does not work at the site.
 
     Attributes:
-        launcher: for all packages; empty: the one of the package's MPI.
-        mpi: what ``srun --mpi=`` takes (``pmi2``, ``pmix``), and POE's MP_EUILIB.
-        pmi_library: the library through which Intel MPI speaks with Slurm (libpmi2.so).
-        bootstrap: how other nodes are reached (``ssh``, ``slurm``); empty: mpiexec decides.
-        binding: who binds the ranks: the launcher where it can, or always the wrapper in run.sh.
+        launcher: the launcher for all packages. If empty, that of the package's MPI is used.
+        mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), or POE's MP_EUILIB.
+        pmi_library: the PMI library of Slurm for Intel MPI (libpmi2.so).
+        bootstrap: how mpiexec starts processes on other nodes (``ssh``, ``slurm``). If empty,
+            mpiexec decides.
+        binding: ``launcher``: the launcher binds the ranks if it can. ``wrapper``: the wrapper in
+            run.sh always binds them.
     """
 
-    RENAMED = {
-        "binds": "binding",
-    }
+    RENAMED = {"binds": "binding"}
 
     launcher: Slug | Literal[""] = ""
     mpi: str = Field(default="", pattern=r"^[a-z0-9_]*$")
@@ -74,20 +75,20 @@ DEFAULT_LAUNCH = LaunchSettings()
 
 
 class HostCpuMap(StrictModel):
-    """What of the real machine stands for the parts of a virtual node that has more of them.
+    """The CPUs and NUMA nodes of the host for those of virtual nodes, which have more of them.
 
-    CPU n of the step's first node is CPU ``cpus[n % len(cpus)]`` of the machine, that of its second
-    node one further, and so on: nodes with one rank each share the machine, and not its first CPU.
-    NUMA nodes are the same on all. Ranks are bound to the machine's, and judged by them.
+    CPU n of node k of a step is CPU ``cpus[(n + k) % len(cpus)]`` of the host, so that nodes with
+    one rank each do not all use its first CPU. NUMA nodes are the same for all virtual nodes. Ranks
+    are bound to the host's CPUs, and their binding is checked against these.
     """
 
     cpus: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     numa: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
 
     def cpu(self, virtual: int, node: int = 0) -> int:
-        """Return the CPU of the machine that stands for CPU `virtual` of the node."""
+        """Return the CPU of the host for CPU `virtual` of node number `node`, from 0."""
         return self.cpus[(virtual + node) % len(self.cpus)]
 
     def domain(self, virtual: int) -> int:
-        """Return the NUMA node of the machine that stands for NUMA node `virtual`."""
+        """Return the NUMA node of the host for NUMA node `virtual`."""
         return self.numa[virtual % len(self.numa)]

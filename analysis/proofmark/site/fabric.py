@@ -1,4 +1,4 @@
-"""The network between nodes as a site declares it: switch levels, and which nodes are near."""
+"""The network between nodes, as declared by a site: switch levels and racks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from proofmark.site.hardware import Count
 
 
 class Level(RenamedKeys):
-    """Nodes that are close together.
+    """A level of switches. Nodes on the same switch are near each other.
 
-    Every `hosts_per_switch` hosts, in the inventory's order, are one; or `switches` names the nodes
-    (a node set) of each, as ``proofmark fabric`` writes it from what the site has.
+    Attributes:
+        hosts_per_switch: in the inventory's order, the hosts that share one switch.
+        switches: the nodes (a node set) of each switch, by its name. ``proofmark fabric`` writes
+            them from the site's files.
     """
 
     RENAMED = {
@@ -29,7 +31,7 @@ class Level(RenamedKeys):
     switches: dict[str, Text] = {}
 
     @model_validator(mode="after")
-    def _told_once(self) -> Level:
+    def _one_definition(self) -> Level:
         if (self.hosts_per_switch is None) == (not self.switches):
             raise ValueError("exactly one of hosts_per_switch and switches")
         return self
@@ -39,7 +41,7 @@ class Level(RenamedKeys):
         return {host: name for name, hosts in self.switches.items() for host in unfold([hosts])}
 
     def group(self, index: int, host: str) -> str | None:
-        """Return what the host, with this number from 0, shares with the others near it."""
+        """Return the switch of the host with the number `index`, from 0; None if it has none."""
         if self.hosts_per_switch:
             return f"{self.name}-{index // self.hosts_per_switch + 1:03d}"
         return self._by_host.get(host)
@@ -48,7 +50,10 @@ class Level(RenamedKeys):
 class Fabric(StrictModel):
     """The switch levels between two nodes, the nearest first, and the racks.
 
-    Two nodes that share none of `levels` are `top` apart.
+    Attributes:
+        top: the distance of two nodes that share no switch of `levels`.
+        rack: hosts of one rack, in the inventory's order.
+        source: where these facts come from.
     """
 
     levels: list[Level] = []
@@ -60,23 +65,23 @@ class Fabric(StrictModel):
     def _nested(self) -> Fabric:
         sizes = [level.hosts_per_switch for level in self.levels if level.hosts_per_switch]
         if any(outer % inner for inner, outer in pairwise(sizes)):
-            raise ValueError("levels: each one holds whole ones of the level before it")
+            raise ValueError("levels: a switch must contain whole switches of the level before it")
         return self
 
     @property
     def names(self) -> list[str]:
-        """How far two nodes can be apart, the nearest first."""
+        """The possible distances of two nodes, the nearest first."""
         return [*(level.name for level in self.levels), self.top]
 
     def location(self, index: int, host: str = "") -> dict[str, str]:
-        """Return the switch of each level, and the rack, of the host with this number from 0."""
+        """Return the switch of each level, and the rack, of the host with the number `index`."""
         groups = {level.name: level.group(index, host) for level in self.levels}
         if self.rack:
             groups["rack"] = f"rack-{index // self.rack + 1:03d}"
         return {name: group for name, group in groups.items() if group}
 
-    def apart(self, one: tuple[int, str], other: tuple[int, str]) -> str:
-        """Return the nearest level that two hosts, each by number and name, share."""
+    def distance(self, one: tuple[int, str], other: tuple[int, str]) -> str:
+        """Return the nearest level whose switch two hosts share; a host is its number and name."""
         for level in self.levels:
             group = level.group(*one)
             if group and group == level.group(*other):

@@ -1,7 +1,7 @@
-"""Switch levels from what a site has anyway: Slurm's topology.conf, or ibnetdiscover's output.
+"""Switch levels from Slurm's topology.conf or from the output of ibnetdiscover.
 
-Both become levels of the partition's ``fabric``: nodes whose way crosses no more than 1, 3, 5 …
-switches are together. Nothing asks the fabric while a plan is made.
+Both become levels of the partition's ``fabric``: a level contains nodes whose path crosses at most
+1, 3, 5 … switches. The fabric itself is not queried when a plan is made.
 """
 
 from __future__ import annotations
@@ -14,45 +14,47 @@ from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded, unfold
 
 Levels = dict[str, dict[str, str]]
-"""By level, the nearest first: the nodes (a node set) by the name of what they share."""
-Apart = Callable[[str, str], int]
+"""The nodes (a node set) by switch by level, the nearest level first."""
+Distance = Callable[[str, str], int]
+"""A function that returns the number of switches on the path between two leaf switches."""
 
 
 def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
-    """Return the levels that `text` tells, named ``switches-1``, ``switches-3`` … or by `names`.
+    """Return the levels in `text`, named ``switches-1``, ``switches-3`` … or by `names`.
 
     Args:
-        text: of a topology.conf (topology/tree), or what ``ibnetdiscover`` printed.
-        file: where it stands, for messages.
-        names: of all the levels, the nearest first (``chip``, ``line-card``, ``switch``).
+        text: of a topology.conf (topology/tree), or the output of ``ibnetdiscover``.
+        file: the name of the file, for messages.
+        names: of all levels, the nearest first (``chip``, ``line-card``, ``switch``).
 
     Raises:
-        BadInput: the text is neither, not whole, no tree, or there are other levels than `names`.
+        BadInput: the text is neither of them, is not complete or is not a tree; or the number of
+            `names` is not that of the levels.
     """
     is_slurm = re.search(r"^\s*SwitchName=", text, re.MULTILINE | re.IGNORECASE)
-    leaves, apart = _slurm(text, file) if is_slurm else _infiniband(text, file)
-    distances = sorted({apart(one, other) for one in leaves for other in leaves})
+    leaves, distance = _slurm(text, file) if is_slurm else _infiniband(text, file)
+    distances = sorted({distance(one, other) for one in leaves for other in leaves})
     if names and len(names) != len(distances):
         found = f"{len(names)} names for {len(distances)} levels"
         raise bad_input(file, "names", found, f"for {', '.join(map(str, distances))} switches")
     levels: Levels = {}
-    for place, distance in enumerate(distances):
+    for place, switches in enumerate(distances):
         groups: dict[frozenset[str], None] = {}
         for leaf in leaves:
-            groups[frozenset(other for other in leaves if apart(leaf, other) <= distance)] = None
+            groups[frozenset(other for other in leaves if distance(leaf, other) <= switches)] = None
         if sum(map(len, groups)) != len(leaves):
-            found = "switches that are near to one of two, but not to the other"
-            accepted = "levels of which each holds whole ones"
-            raise bad_input(file, f"{distance} switches", found, accepted)
-        name = names[place] if names else f"switches-{distance}"
+            found = "two leaf switches at this distance whose neighbours differ"
+            accepted = "levels whose groups of nodes do not overlap"
+            raise bad_input(file, f"{switches} switches", found, accepted)
+        name = names[place] if names else f"switches-{switches}"
         levels[name] = {
             min(group): folded(node for leaf in group for node in leaves[leaf]) for group in groups
         }
     return levels
 
 
-def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Apart]:
-    """Read topology.conf(5): a line a switch, with its nodes or the switches below it."""
+def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
+    """Read topology.conf(5). A line has a switch, and its nodes or the switches below it."""
     above: dict[str, str] = {}
     leaves: dict[str, list[str]] = {}
     for number, line in enumerate(text.replace("\\\n", " ").splitlines(), start=1):
@@ -71,7 +73,7 @@ def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Apart]:
     if missing := sorted({*above} - known):
         raise bad_input(file, "Switches", ", ".join(missing), "switches that have a line")
 
-    def way(leaf: str) -> list[str]:
+    def path_up(leaf: str) -> list[str]:
         path = [leaf]
         while path[-1] in above:
             path.append(above[path[-1]])
@@ -79,17 +81,17 @@ def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Apart]:
                 raise bad_input(file, "Switches", f"{leaf} above itself", "a tree of switches")
         return path
 
-    ways = {leaf: way(leaf) for leaf in leaves}
-    if len({path[-1] for path in ways.values()}) > 1:
-        tops = ", ".join(sorted({path[-1] for path in ways.values()}))
-        raise bad_input(file, "", f"several tops: {tops}", "one switch above all")
+    paths = {leaf: path_up(leaf) for leaf in leaves}
+    if len({path[-1] for path in paths.values()}) > 1:
+        tops = ", ".join(sorted({path[-1] for path in paths.values()}))
+        raise bad_input(file, "", f"several top switches: {tops}", "one top switch")
 
-    def apart(one: str, other: str) -> int:
-        there = {switch: up for up, switch in enumerate(ways[other])}
-        up = next(up for up, switch in enumerate(ways[one]) if switch in there)
-        return up + there[ways[one][up]] + 1
+    def distance(one: str, other: str) -> int:
+        ups = {switch: up for up, switch in enumerate(paths[other])}
+        up = next(up for up, switch in enumerate(paths[one]) if switch in ups)
+        return up + ups[paths[one][up]] + 1
 
-    return leaves, apart
+    return leaves, distance
 
 
 def _pair(word: str) -> tuple[str, str]:
@@ -101,10 +103,10 @@ _BLOCK = re.compile(r'^(?P<kind>Switch|Ca|Rt)\s+\d+\s+"(?P<id>[^"]+)"\s+#\s+"(?P
 _LINK = re.compile(r'^\[\d+\](?:\(\w+\))?\s+"(?P<id>[^"]+)"\[\d+\]')
 
 
-def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Apart]:
-    """Read ibnetdiscover(8): a block a switch or adapter, a line a cable.
+def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
+    """Read ibnetdiscover(8). A block has a switch or an adapter; a line of it has a cable.
 
-    A node is its adapter's description up to the first blank (``knl0001 HCA-1``).
+    The name of a node is the description of its adapter up to the first blank (``knl0001 HCA-1``).
     """
     links: dict[str, list[str]] = {}
     names: dict[str, str] = {}
@@ -120,34 +122,36 @@ def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Apart]:
         elif (cable := _LINK.match(line)) and block:
             links[block].append(cable["id"])
     if not hosts:
-        accepted = "SwitchName=… of a topology.conf, or what ibnetdiscover prints"
+        accepted = "SwitchName=… of a topology.conf, or the output of ibnetdiscover"
         raise bad_input(file, "", "no switch and no adapter", accepted)
     leaves: dict[str, list[str]] = {}
     for adapter, host in hosts.items():
         if not (switch := next((end for end in links[adapter] if end not in hosts), "")):
-            raise bad_input(file, host, "no cable to a switch", "the whole output")
+            raise bad_input(file, host, "no cable to a switch", "the complete output")
         if host not in leaves.setdefault(switch, []):
             leaves[switch].append(host)
     away = {leaf: _distances(leaf, links, hosts) for leaf in leaves}
 
-    def apart(one: str, other: str) -> int:
+    def distance(one: str, other: str) -> int:
         if other not in away[one]:
-            raise bad_input(file, names[one], f"no way to {names.get(other, other)}", "one fabric")
+            raise bad_input(
+                file, names[one], f"no path to {names.get(other, other)}", "one connected fabric"
+            )
         return away[one][other] + 1
 
-    return leaves, apart
+    return leaves, distance
 
 
 def _distances(
     start: str, links: Mapping[str, list[str]], hosts: Mapping[str, str]
 ) -> dict[str, int]:
-    """Return the cables between the switch `start` and each other switch."""
+    """Return the number of cables between the switch `start` and each other switch."""
     away = {start: 0}
     waiting = deque([start])
     while waiting:
-        here = waiting.popleft()
-        for end in links.get(here, []):
+        switch = waiting.popleft()
+        for end in links.get(switch, []):
             if end not in away and end not in hosts:
-                away[end] = away[here] + 1
+                away[end] = away[switch] + 1
                 waiting.append(end)
     return away

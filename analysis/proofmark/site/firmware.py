@@ -1,4 +1,4 @@
-"""How a partition's firmware is set and proven: the key ``firmware`` of its facts."""
+"""How the firmware of a partition is set and verified: the key ``firmware`` of its facts."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s
 
 
 class Firmware(RenamedKeys):
-    """Who sets the modes of a partition, what they are called there, and how long it takes.
+    """How the modes of a partition are set, under which names, and with which time limits.
 
     Attributes:
         back_end: a module of `proofmark.machine.bmc.backends`.
-        bmc: address of a node's BMC; `{node}` is its name, `{number}` counts the partition's hosts
-            from 0 (``"10.1.{number // 250}.{number % 250 + 1}"``).
-        ca: file of the authorities that sign the BMCs' certificates; the system's if not told.
-        verify_tls: False gives up knowing who answers; every use of it is announced.
-        system: id of the system where one BMC has several.
-        attributes: for each setting of a mode the firmware's attribute of the same values, or for
-            each value the attributes that make it.
-        reset_type: as in Redfish; empty takes the gentlest restart that the BMC offers.
-        smbios: whose tables tell modes apart that look alike to the operating system.
-        remote_shell: the command that runs ``sh -s`` on a node, with the script as its input.
-        boot_s: how long a node takes to come back, for the forecast.
-        boot_timeout_s: how long it may take before it counts as NO_RETURN.
-        reset_timeout_s: how long a reset that was perhaps asked for may take to show.
-        max_parallel: BMCs spoken to at one time.
-        batch_size: nodes that are reset together (power, boot servers).
-        max_failures: how many nodes of a batch may fail before nothing further is touched.
-        max_attempts: how often a BMC that is busy or cut the line is asked.
+        bmc: address of a node's BMC. `{node}` is the name of the node, `{number}` its number in
+            the partition, from 0 (``"10.1.{number // 250}.{number % 250 + 1}"``).
+        ca: file of the authorities that sign the BMCs' certificates. The default is the system's.
+        verify_tls: if False, the BMC's certificate is not verified; each use prints a warning.
+        system: id of the system, if one BMC has several.
+        attributes: for each setting of a mode, the firmware's attribute with the same values; or,
+            for each value of the setting, the attributes that make it.
+        reset_type: as in Redfish. If empty, the gentlest restart that the BMC offers.
+        smbios: the vendor's SMBIOS tables that distinguish modes which the operating system shows
+            as the same.
+        remote_shell: the command that runs ``sh -s`` on a node, with the script on stdin.
+        boot_s: expected time until a node is back after a reset, in seconds, for the forecast.
+        boot_timeout_s: time in seconds after which a node that is not back is NO_RETURN.
+        reset_timeout_s: time in seconds in which a reset that may have been sent must show.
+        max_parallel: number of BMCs with an open connection at the same time.
+        batch_size: number of nodes that are reset together (limits of power and boot servers).
+        max_failures: number of nodes of a batch that may fail before the change of modes stops.
+        max_attempts: number of attempts if a BMC is busy or closes the connection.
     """
 
     RENAMED = {
@@ -77,15 +78,15 @@ def wanted(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, Scalar]
     """Return the firmware's attributes for the `settings` of a mode.
 
     Raises:
-        KeyError: a setting or one of its values has no attribute; the argument says which.
+        KeyError: a setting or one of its values has no attribute; the argument names it.
     """
-    found: dict[str, Scalar] = {}
+    attributes: dict[str, Scalar] = {}
     for name, value in settings.items():
-        known = firmware.attributes.get(name)
-        if isinstance(known, str):
-            found[known] = value
-        elif known is None or value not in known:
+        definition = firmware.attributes.get(name)
+        if isinstance(definition, str):
+            attributes[definition] = value
+        elif definition is None or value not in definition:
             raise KeyError(f"{name}: {value}")
         else:
-            found |= known[value]
-    return found
+            attributes |= definition[value]
+    return attributes

@@ -1,4 +1,4 @@
-"""What an inventory declares of a partition: hardware, modes, switch levels, file systems."""
+"""The hardware and the firmware modes that an inventory declares for a partition."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from proofmark.cases.models import Name, Slug, Text
 from proofmark.common.strict_model import StrictModel
 
 CURRENT = "current"
-"""The mode of a partition that has no other: whatever the machine stands in."""
+"""The only mode of a partition that declares none: the mode that its nodes are in."""
 Count = Annotated[int, Field(gt=0)]
 
 
 class Hardware(StrictModel):
-    """The nodes of a partition that cannot be asked now.
+    """The nodes of a partition on which no probe can run.
 
     Attributes:
-        architecture: archspec's name.
-        clock_hz: nominal; with `flop_per_cycle` (double precision, of one core) the nominal peak.
-        topology: hwloc's synthetic notation, or a file of hwloc's XML beside the partition's
-            variables (it ends in ``.xml``). A mode may have its own.
-        memory_bytes: usable by programs, where the topology does not tell or another number holds.
-        llc_bytes: caches of the last level, likewise.
-        sources: where each fact comes from, by key.
-        assumed: facts that nobody has told, by key: the plan shows them.
+        architecture: archspec's name of the microarchitecture.
+        clock_hz: nominal frequency; with `flop_per_cycle` it gives the nominal peak.
+        flop_per_cycle: of one core, in double precision.
+        topology: hwloc's synthetic notation, or the name of a file of hwloc's XML (``*.xml``) in
+            the folder of the partition's variables. A mode may have another topology.
+        memory_bytes: memory for programs, if the topology has no memory or another size.
+        llc_bytes: all caches of the last level, if the topology has no caches or another size.
+        sources: the source of each fact, by key.
+        assumed: facts without a source, by key. The plan shows them.
     """
 
     cpu_model: Text
@@ -40,10 +41,12 @@ class Hardware(StrictModel):
 
 
 class Mode(StrictModel):
-    """A state of the machine set by firmware.
+    """A state of a node that the firmware sets.
 
-    `settings` names it in the firmware's words (``cluster: Quadrant``, ``memory: Flat``);
-    `topology` is what the node looks like in it, where that is not the hardware's own.
+    Attributes:
+        settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``).
+        topology: of a node in this mode, if it is not that of `Hardware`.
+        memory_bytes: of a node in this mode, if it is not that of `Hardware`.
     """
 
     settings: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""A site: its Ansible inventory, read with Ansible's own library so that both always agree."""
+"""The Ansible inventory of a site. Ansible's own library reads it, so that both always agree."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import (
-    ValidationError,
-)
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
@@ -23,15 +21,21 @@ from proofmark.site.firmware import SSH, Firmware
 from proofmark.site.partition import Partition
 
 COMPUTE = "compute"
-"""The parent group of all partitions; plays target it."""
+"""The parent group of all partitions. Plays target it."""
 
 
 class Site(RenamedKeys):
-    """One partition's hosts under a limit, and how they are reached.
+    """The hosts of one partition under a limit, and how they are reached.
 
-    ``remote_shell`` is the command that runs ``sh -s`` on a node, whose name replaces ``{node}``.
-    ``partition_hosts`` are all of the partition, in the inventory's order: by their numbers the
-    switch levels are counted.
+    Attributes:
+        name: of the site.
+        limit: the host pattern of ``-l``.
+        hosts: the hosts of the partition that the limit selects.
+        connection: Ansible's connection plug-in (``ssh``, ``local``).
+        remote_shell: the command that runs ``sh -s`` on a node. The name of the node replaces
+            ``{node}``.
+        partition_hosts: all hosts of the partition, in the inventory's order. Switch levels are
+            computed from their numbers.
     """
 
     RENAMED = {"reach": "remote_shell"}
@@ -48,6 +52,7 @@ class Site(RenamedKeys):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
+        """Numbers of the partition's hosts, from 0, by host."""
         hosts = self.partition_hosts or self.hosts
         return {host: number for number, host in enumerate(hosts)}
 
@@ -55,29 +60,29 @@ class Site(RenamedKeys):
         """Return the switch of each level, and the rack, of `host`."""
         return self.partition.fabric.location(self._numbers[host], host)
 
-    def pair_apart(self, level: str) -> list[str]:
-        """Return the first two hosts whose nearest common switch level is `level`, or nothing."""
+    def pair_at(self, level: str) -> list[str]:
+        """Return the first two hosts whose nearest common switch level is `level`, or []."""
         fabric, numbers = self.partition.fabric, self._numbers
         wanted = next((each for each in fabric.levels if each.name == level), None)
-        first: dict[str | None, str] = {}
+        first_of_group: dict[str | None, str] = {}
         for host in self.hosts:
-            here = (numbers[host], host)
-            other = first.setdefault(wanted.group(*here) if wanted else None, host)
-            if other != host and fabric.apart((numbers[other], other), here) == level:
-                return [other, host]
+            place = (numbers[host], host)
+            first = first_of_group.setdefault(wanted.group(*place) if wanted else None, host)
+            if first != host and fabric.distance((numbers[first], first), place) == level:
+                return [first, host]
         return []
 
     @property
     def facts(self) -> Path:
-        """Where the inventory keeps the partition's facts."""
+        """The folder of the partition's group variables."""
         return self.inventory / "group_vars" / self.partition_name
 
 
 def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the one inventory to use: ``-i`` or ``PROOFMARK_SITE``.
+    """Return the inventory that ``-i`` or ``PROOFMARK_SITE`` names.
 
     Raises:
-        BadInput: none or more than one site is named, or the folder does not exist.
+        BadInput: no site or more than one site is named, or the folder does not exist.
     """
     sites = [item for text in given for item in text.split(",") if item]
     site = environment.get("PROOFMARK_SITE")
@@ -88,39 +93,43 @@ def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.e
         raise bad_input("-i", "", found, "exactly one site: -i inventory/<site> or PROOFMARK_SITE")
     path = Path(sites[0])
     if not path.exists():
-        there = sorted(p.name for p in path.parent.glob("*") if p.is_dir())
-        hint = nearest(path.name, there)
-        raise bad_input("-i", "", f"no inventory {path}{hint}", ", ".join(there) or "a folder")
+        names = sorted(p.name for p in path.parent.glob("*") if p.is_dir())
+        hint = nearest(path.name, names)
+        raise bad_input("-i", "", f"no inventory {path}{hint}", ", ".join(names) or "a folder")
     return path
 
 
 def load_site(
     inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
 ) -> Site:
-    """Read the hosts and the partition that `limit` selects.
+    """Return the site with the hosts and the partition that `limit` selects.
 
-    `overrides` are the extra variables ``provision_from`` and ``scratch_dir``; None leaves
-    what the inventory says.
+    Args:
+        inventory: the folder of the site.
+        limit: a host pattern of Ansible.
+        overrides: the extra variables ``provision_from`` and ``scratch_dir``. A variable that is
+            None leaves the value of the inventory.
 
     Raises:
         BadInput: the limit selects no host or hosts of several partitions, or the partition's
             facts are wrong.
     """
-    found = load_sites(inventory, limit, overrides)
-    if len(found) != 1:
-        names = [site.partition_name for site in found]
+    sites = load_sites(inventory, limit, overrides)
+    if len(sites) != 1:
+        names = [site.partition_name for site in sites]
         several = f"{limit!r}: hosts of {', '.join(names)}"
         raise bad_input("-l", "", several, "hosts of exactly one partition")
-    return found[0]
+    return sites[0]
 
 
 def load_sites(
     inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
 ) -> list[Site]:
-    """Read the hosts and facts of every partition that `limit` selects, in the inventory's order.
+    """Return one site for each partition that `limit` selects, in the inventory's order.
 
     Raises:
-        BadInput: as `load_site`, with the mistakes of all the partitions.
+        BadInput: the limit selects no host, or the facts of a partition are wrong. It holds the
+            mistakes of all partitions.
     """
     sites, mistakes = read_sites(inventory, limit, overrides)
     if mistakes:
@@ -136,9 +145,10 @@ def read_sites(
     overrides: Mapping[str, str | None] | None = None,
     broken: list[Site] | None = None,
 ) -> tuple[list[Site], list[InputError]]:
-    """Return the partitions whose facts are right, and the mistakes of the others.
+    """Return the sites whose facts are right, and the mistakes of the others.
 
-    `broken` gets what can be read of the latter, for who looks for further mistakes.
+    Each site that has wrong facts is appended to `broken` without these facts, so that the caller
+    can look for further mistakes in it.
 
     Raises:
         BadInput: Ansible cannot read the inventory.
@@ -146,65 +156,67 @@ def read_sites(
     sites: list[Site] = []
     mistakes: list[InputError] = []
 
-    def site_of(name: str, asked: _Asked, partition: Partition) -> Site:
+    def site_of(name: str, group: _PartitionGroup, partition: Partition) -> Site:
         return Site(
             name=inventory.name,
             inventory=inventory,
             limit=limit,
             partition_name=name,
             partition=partition,
-            hosts=asked.hosts,
-            connection=asked.variables.get("ansible_connection", "ssh"),
-            remote_shell=_remote_shell(asked.variables, partition.firmware),
-            partition_hosts=list(asked.all_hosts),
+            hosts=group.hosts,
+            connection=group.variables.get("ansible_connection", "ssh"),
+            remote_shell=_remote_shell(group.variables, partition.firmware),
+            partition_hosts=list(group.all_hosts),
         )
 
-    for name, asked in _ask_ansible(inventory, limit).items():
+    for name, group in _read_with_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
-        if "partition" not in asked.variables:
+        if "partition" not in group.variables:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
-        raw = _override(asked.variables["partition"], overrides or {})
+        raw = _override(group.variables["partition"], overrides or {})
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
             mistakes += (_mistake(file, item) for item in error.errors())
-            if broken is not None and (rest := _readable(raw, error)):
-                broken.append(site_of(name, asked, rest))
+            if broken is not None and (right := _without_wrong_facts(raw, error)):
+                broken.append(site_of(name, group, right))
             continue
-        sites.append(site_of(name, asked, partition))
+        sites.append(site_of(name, group, partition))
     return sites, mistakes
 
 
-_HARMLESS: Mapping[str, Any] = {
+_PLACEHOLDERS: Mapping[str, Any] = {
     "hardware": "discovered",
     "environment": "local",
     "scheduler": "none",
     "provision_from": "system",
     "scratch": {"path": "/"},
 }
+"""Values of the required facts, for a partition in which these facts are wrong."""
 
 
-def _readable(raw: Any, error: ValidationError) -> Partition | None:
-    """Return a partition of those facts in which `error` sees nothing wrong, if they make one."""
+def _without_wrong_facts(raw: Any, error: ValidationError) -> Partition | None:
+    """Return a partition of the facts that `error` does not name; None if they are not one."""
     wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
     right = {key: value for key, value in raw.items() if key not in wrong} if wrong else {}
     try:
-        return Partition.model_validate({**_HARMLESS, **right})
+        return Partition.model_validate({**_PLACEHOLDERS, **right})
     except ValidationError:
         return None
 
 
 def variable_files(folder: Path) -> list[Path]:
-    """Return the files in which Ansible looks for the variables of the group of `folder`."""
+    """Return the files from which Ansible reads the variables of the group of `folder`."""
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
 def _mistake(facts: Path, item: ErrorDetails) -> InputError:
+    """Return an error of pydantic with the file and line of its key."""
     key = ".".join(["partition", *map(str, item["loc"])])
-    file, there = placed(variable_files(facts), ["partition", *item["loc"]])
-    if there:
-        key = f"{there}.{item['loc'][-1]}" if item["type"] == "missing" else there
+    file, existing = placed(variable_files(facts), ["partition", *item["loc"]])
+    if existing:
+        key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
     file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
         words = accepted_keys(Partition, item["loc"])
@@ -226,16 +238,22 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     return changed
 
 
-class _Asked(NamedTuple):
-    """A partition as Ansible sees it; the variables are those of the first host, templated."""
+class _PartitionGroup(NamedTuple):
+    """The group of a partition in the inventory.
+
+    Attributes:
+        hosts: the hosts under the limit.
+        all_hosts: all hosts, in the inventory's order.
+        variables: the templated variables of the first host under the limit.
+    """
 
     hosts: tuple[str, ...]
     all_hosts: tuple[str, ...]
     variables: dict[str, Any]
 
 
-def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
-    """Return the partitions that have hosts under `limit`."""
+def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup]:
+    """Return the groups of the partitions that have hosts under `limit`, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from ansible.errors import AnsibleError
@@ -247,34 +265,34 @@ def _ask_ansible(inventory: Path, limit: str) -> dict[str, _Asked]:
         from ansible.vars.manager import VariableManager
 
         if AnsibleCollectionConfig.collection_finder is None:
-            init_plugin_loader()  # variables may hold lookups and filters
+            init_plugin_loader()  # variables may contain lookups and filters
         loader = DataLoader()
-        asked: dict[str, _Asked] = {}
+        groups: dict[str, _PartitionGroup] = {}
         try:
             manager = InventoryManager(loader=loader, sources=[str(inventory)])
             compute = manager.groups.get(COMPUTE)
-            everything = {
+            partitions = {
                 group.name: tuple(host.name for host in group.get_hosts())
                 for group in (compute.child_groups if compute else ())
             }
             manager.subset(limit)
             chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
             variables = VariableManager(loader=loader, inventory=manager)
-            for name, hosts in everything.items():
-                under = tuple(host for host in hosts if host in chosen)
-                if not under:
+            for name, hosts in partitions.items():
+                selected = tuple(host for host in hosts if host in chosen)
+                if not selected:
                     continue
-                scope = variables.get_vars(host=chosen[under[0]])
-                kept = {key: scope[key] for key in _ASKED_FOR if key in scope}
+                scope = variables.get_vars(host=chosen[selected[0]])
+                kept = {key: scope[key] for key in _VARIABLES if key in scope}
                 values = Templar(loader=loader, variables=scope).template(kept)
-                asked[name] = _Asked(under, hosts, _plain(values))
+                groups[name] = _PartitionGroup(selected, hosts, _plain(values))
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
-    return asked
+    return groups
 
 
 _SSH_WORDS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
-_ASKED_FOR = (
+_VARIABLES = (
     "partition",
     "ansible_connection",
     "ansible_ssh_executable",
@@ -286,7 +304,7 @@ _ASKED_FOR = (
 
 
 def _remote_shell(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
-    """Return how a node is reached: as the firmware's facts say, or else as Ansible would."""
+    """Return the remote shell of the firmware's facts, or else the one that Ansible would use."""
     if firmware and "remote_shell" in firmware.model_fields_set:
         return firmware.remote_shell
     shell = ["sudo -n sh -s"] if variables.get("ansible_become") else ["sh -s"]
@@ -304,7 +322,7 @@ def _remote_shell(variables: Mapping[str, Any], firmware: Firmware | None) -> li
 
 
 def _plain(value: Any) -> Any:
-    """Strip Ansible's tagged subclasses: pydantic's strict types want the plain ones."""
+    """Return `value` without Ansible's tagged subclasses, which pydantic's strict types refuse."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

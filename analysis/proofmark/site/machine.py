@@ -1,4 +1,4 @@
-"""A node as a plan sees it: its topology and the values that expressions name."""
+"""A node as a plan needs it: its topology, and the values that expressions name."""
 
 from __future__ import annotations
 
@@ -6,16 +6,66 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.common.errors import bad_input
+from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import Topology
+
+TOPOLOGY = "the XML that lstopo (Debian: package hwloc) prints within PROBE_LIMIT_S seconds"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the plan must know of one node of the partition."""
+    """The nodes of a partition, which are alike, in one mode.
+
+    Attributes:
+        symbols: the values that expressions name: counts, bytes and flop/s. ``numa`` counts the
+            NUMA domains that have cores. A symbol of unknown value is left out.
+        topology: of one node.
+    """
 
     symbols: Mapping[str, Any]
     topology: Topology
 
+    @classmethod
+    def from_facts(cls, facts: NodeFacts, nodes: int) -> Machine:
+        """Return the machine of `nodes` nodes like the one that `facts` describe.
+
+        Raises:
+            BadInput: the facts have no topology, from which placements are computed; or hwloc's XML
+                cannot be read.
+        """
+        if not facts.topology_xml:
+            reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
+            raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
+        usable = set(facts.cpus)
+        symbols = _known(
+            cores=facts.cores,
+            sockets=facts.sockets,
+            numa=sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa),
+            threads_per_core=facts.threads_per_core,
+            memory_bytes=facts.memory_bytes,
+            llc_bytes=facts.last_level_bytes,
+            nodes=nodes,
+        )
+        return cls(symbols, Topology.from_xml(facts.topology_xml, facts.hostname))
+
+    @classmethod
+    def from_topology(cls, topology: Topology, nodes: int) -> Machine:
+        """Return the machine of `nodes` nodes with `topology`."""
+        symbols = _known(
+            cores=len(topology.cores),
+            sockets=topology.sockets,
+            numa=sum(bool(domain.cores) for domain in topology.numa_domains),
+            threads_per_core=topology.threads_per_core,
+            memory_bytes=topology.memory_bytes or None,
+            nodes=nodes,
+        )
+        return cls(symbols, topology)
+
+
+def _known(**symbols: int | None) -> dict[str, int]:
+    return {name: value for name, value in symbols.items() if value is not None}
+
 
 Machines = Machine | Callable[[str], Machine]
-"""The node, or the node in each mode."""
+"""The machine, or a function that returns the machine in a mode."""

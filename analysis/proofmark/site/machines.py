@@ -1,4 +1,4 @@
-"""The node of a partition in each of its modes: as it was probed, or as it is declared."""
+"""The machine of a partition in each of its modes, from a probe or from the inventory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.topology import Topology
 
 LIKELY_SHARE = 0.5
-"""Of the nominal peak: what a plan counts on for HPL before anything has been measured."""
+"""HPL ÷ nominal peak that a plan assumes before the first measurement."""
 LIKELY_FLOPS = 20e9
-"""Of one core, where not even the nominal peak is known; in flop/s."""
+"""HPL of one core in flop/s that a plan assumes if the nominal peak is unknown."""
 
 
 def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
-    """Return what gives the machine of each mode, and the probe that it is read from, if any.
+    """Return a function from a mode to its machine, and the output of the probe or "".
+
+    The function raises `BadInput` if the topology of the mode is not declared or cannot be read.
 
     Raises:
-        BadInput: the node cannot be probed; when asked for a mode: its topology is not declared or
-            cannot be read.
+        BadInput: the node cannot be probed.
     """
     hardware = site.partition.hardware
     if hardware != "discovered":
@@ -40,16 +41,16 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
         topology = site.partition.modes[mode].topology
         if topology is None:
             key = f"partition.modes.{mode}.topology"
-            found = "nothing, and the discovered node is in another mode"
+            found = "nothing, and the node was probed in another mode"
             raise bad_input(site.facts, key, found, "a topology")
-        symbols = _symbols(seen := _topology(site.facts, topology), len(site.hosts))
-        return _complete(Machine(symbols, seen))
+        nodes = len(site.hosts)
+        return _complete(Machine.from_topology(_topology(site.facts, topology), nodes))
 
     return of_mode, probe
 
 
 def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
-    """Return the machine that the inventory declares for `mode`; no node is touched.
+    """Return the machine that the inventory declares for `mode`. No node is probed.
 
     Raises:
         BadInput: the topology cannot be read.
@@ -57,7 +58,7 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
     of_mode = site.partition.modes[mode]
     topology = _topology(site.facts, of_mode.topology or hardware.topology)
     topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
-    symbols = _symbols(topology, len(site.hosts))
+    symbols = dict(Machine.from_topology(topology, len(site.hosts)).symbols)
     memory = of_mode.memory_bytes or hardware.memory_bytes
     symbols |= {"memory_bytes": memory} if memory else {}
     symbols |= {"llc_bytes": hardware.llc_bytes} if hardware.llc_bytes else {}
@@ -68,28 +69,29 @@ def declared(site: Site, hardware: Hardware, mode: str) -> Machine:
 
 
 def topology_of_mode(site: Site, mode: str) -> Topology:
-    """Return what the inventory says that a node in `mode` looks like; no node is touched.
+    """Return the topology that the inventory declares for `mode`. No node is probed.
 
     Raises:
-        BadInput: it says nothing, or what cannot be read.
+        BadInput: no topology is declared for the mode, or it cannot be read.
     """
     hardware = site.partition.hardware
-    told = site.partition.modes[mode].topology
-    if told is None and hardware != "discovered":
-        told = hardware.topology
-    if told is None:
-        accepted = "a topology: what a node in this mode has to show"
+    topology = site.partition.modes[mode].topology
+    if topology is None and hardware != "discovered":
+        topology = hardware.topology
+    if topology is None:
+        accepted = "the topology that a node in this mode must have"
         raise bad_input(site.facts, f"partition.modes.{mode}.topology", "nothing", accepted)
-    return _topology(site.facts, told)
+    return _topology(site.facts, topology)
 
 
-def _topology(folder: Path, told: str) -> Topology:
-    if told.endswith(".xml"):
-        path = folder / told
+def _topology(folder: Path, declaration: str) -> Topology:
+    """Read hwloc's synthetic notation, or the XML file in `folder` that `declaration` names."""
+    if declaration.endswith(".xml"):
+        path = folder / declaration
         if not path.is_file():
             raise bad_input(path, "", "no such file", "hwloc's XML, named in the partition's facts")
         return Topology.from_file(path)
-    return _synthetic(" ".join(told.split()))
+    return _synthetic(" ".join(declaration.split()))
 
 
 @lru_cache(maxsize=64)
@@ -97,29 +99,17 @@ def _synthetic(notation: str) -> Topology:
     return Topology.from_lstopo(notation)
 
 
-def _symbols(topology: Topology, nodes: int) -> dict[str, Any]:
-    known = {
-        "cores": len(topology.cores),
-        "sockets": topology.sockets,
-        "numa": sum(bool(domain.cores) for domain in topology.numa_domains),
-        "threads_per_core": topology.threads_per_core,
-        "memory_bytes": topology.memory_bytes or None,
-        "nodes": nodes,
-    }
-    return {name: value for name, value in known.items() if value is not None}
-
-
 def _complete(machine: Machine) -> Machine:
-    """Add what follows from the topology, for declared and discovered nodes alike.
+    """Return `machine` with the symbols that follow from its topology.
 
-    ``numa_cores`` are the cores of the smallest domain that has any; ``llc_bytes`` is 0 where
-    nobody tells of a cache.
+    ``numa_cores`` is the number of cores of the smallest domain that has cores. ``llc_bytes`` is 0
+    if no cache is declared or reported.
     """
     topology = machine.topology
     cores = [len(domain.cores) for domain in topology.numa_domains if domain.cores]
-    added: dict[str, Any] = {
+    symbols: dict[str, Any] = {
         "numa_cores": min(cores),
         "llc_bytes": topology.llc_bytes,
         "likely_flops": LIKELY_FLOPS * machine.symbols["cores"],
     }
-    return Machine({**added, **machine.symbols}, topology)
+    return Machine({**symbols, **machine.symbols}, topology)

@@ -1,17 +1,11 @@
-"""A partition: like nodes, and all that its facts in the inventory state."""
+"""A partition: nodes that are alike, with their facts in the inventory."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    model_validator,
-)
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.models import Reference, Slug
 from proofmark.common.errors import nearest
@@ -25,16 +19,21 @@ from proofmark.site.storage import FileSystem, Scratch
 
 def _known_target(name: str) -> str:
     if name and name not in TARGETS:
-        raise ValueError(f"{name!r} is no processor that archspec knows{nearest(name, TARGETS)}")
+        raise ValueError(f"{name!r} is not a target of archspec{nearest(name, TARGETS)}")
     return name
 
 
 class Preinstalled(StrictModel):
-    """One package that the site has already.
+    """A package that is already installed at the site.
 
-    Programs are relative to ``prefix``, ``bin/<program>`` where not told. The site's ``modules``
-    are loaded first, then ``environment`` is set. ``target`` is archspec's name of the processor
-    that it was built for: told, no job starts it on a node that lacks what it needs.
+    Attributes:
+        prefix: the folder of the package.
+        target: archspec's name of the processor that the package was built for. If it is set, no
+            job starts a program of the package on a node that lacks an instruction set of it.
+        programs: paths below the prefix by program. A program that is not named is
+            ``bin/<program>``.
+        modules: environment modules that are loaded first.
+        environment: variables that are set after that.
     """
 
     prefix: str = Field(pattern=r"^/")
@@ -46,23 +45,32 @@ class Preinstalled(StrictModel):
 
 
 class Limit(Reference):
-    """A contract limit of the site: a reference that also names its case."""
+    """A contractual limit for one case, set in the inventory: a `Reference` with the case id."""
 
     case: Slug
     kind: Literal["contract"] = "contract"
 
 
 class Partition(RenamedKeys):
-    """What the kit must know of one partition: the variable ``partition`` of its group.
+    """The facts of one partition: the variable ``partition`` of its group.
 
-    ``hardware: discovered`` asks the machine; ``run_user`` None is whoever starts the play.
-    ``current_mode`` is the one the machine stands in, the first of ``modes`` if not told;
-    ``facts`` are further names for the expressions of the cases, such as what the environment was
-    built with. ``preinstalled`` says where programs are, for the origin of that name.
-    ``nodes_per_job`` is the most that the site gives to one job. ``family_level`` is
-    the probability that any node of a healthy partition is called an outlier. ``firmware`` None is
-    firmware that nobody has described: no other mode than the current one is ever entered.
-    ``host_cpus`` are for virtual nodes only, whose records are emulated.
+    Attributes:
+        hardware: declared values, or ``discovered``: the probe reads them on the machine.
+        environment: the Spack environment of the partition (a folder of ``environments/``).
+        provision_from: the source of the programs.
+        preinstalled: where the programs are, for the source of that name.
+        run_user: the user that runs the jobs. None is the user that starts the play.
+        origin: ``emulated`` marks the records of virtual nodes.
+        modes: the firmware modes of the nodes, by name.
+        current_mode: the mode of the nodes now. The default is the first of ``modes``.
+        facts: further names for the expressions of the cases, for example versions of libraries.
+        file_systems: scratch file systems besides ``scratch``.
+        nodes_per_job: the largest number of nodes that one job may have.
+        family_level: the probability that at least one node of a healthy partition is reported as
+            an outlier.
+        firmware: how modes are set. Without it no mode but the current one is entered.
+        host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
+        limits: contractual limits of the site.
     """
 
     RENAMED = {
@@ -109,7 +117,7 @@ class Partition(RenamedKeys):
         return self
 
     @model_validator(mode="after")
-    def _firmware_knows_the_modes(self) -> Self:
+    def _modes_have_attributes(self) -> Self:
         for name, mode in self.modes.items():
             try:
                 wanted(self.firmware, mode.settings) if self.firmware else None
@@ -118,13 +126,13 @@ class Partition(RenamedKeys):
         return self
 
     @model_validator(mode="after")
-    def _real_cpus(self) -> Self:
+    def _host_cpus_are_emulated(self) -> Self:
         if self.host_cpus and self.origin != "emulated":
             raise ValueError("host_cpus: only where origin is emulated")
         return self
 
     @property
     def scratches(self) -> dict[str, FileSystem]:
-        """The file systems by name; without further ones, that of ``scratch``."""
-        own = [FileSystem(name="scratch", path=self.scratch.path)]
-        return {each.name: each for each in self.file_systems or own}
+        """The `file_systems` by name. If there are none, ``scratch`` is the only one."""
+        default = [FileSystem(name="scratch", path=self.scratch.path)]
+        return {each.name: each for each in self.file_systems or default}

@@ -1,13 +1,10 @@
-"""File systems of a partition, and the scratch folder on one of them."""
+"""The file systems of a partition, and its scratch directory."""
 
 from __future__ import annotations
 
 from typing import Self
 
-from pydantic import (
-    Field,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
 from proofmark.cases.models import Slug
 from proofmark.common.strict_model import StrictModel
@@ -15,7 +12,7 @@ from proofmark.site.hardware import Count
 
 
 class FileSystem(StrictModel):
-    """A further scratch file system; `block_bytes` was fixed when it was made (GPFS)."""
+    """A further scratch file system. `block_bytes` is the block size that GPFS was created with."""
 
     name: Slug
     path: str = Field(pattern=r"^/")
@@ -23,9 +20,10 @@ class FileSystem(StrictModel):
 
 
 class Mount(StrictModel):
-    """What the kit mounts on the nodes, and takes away again; without it the kit only checks.
+    """A file system that the kit mounts on the nodes and unmounts again.
 
-    ``source`` is needed where the type's mount command names it otherwise than ``/proc/mounts``.
+    Without a `Mount` the kit only checks that the file system is mounted. ``source`` is needed if
+    the mount command takes another name of it than ``/proc/mounts`` shows.
     """
 
     point: str = Field(pattern=r"^/.")
@@ -34,11 +32,14 @@ class Mount(StrictModel):
 
 
 class Scratch(StrictModel):
-    """The directory in which benchmarks write, and what it must be.
+    """The directory in which benchmarks write, and the checks of it.
 
-    ``type``, ``source`` (both as in ``/proc/mounts``) and ``off_root`` are demands that the guard
-    enforces; None or False demand nothing. ``layout`` is how new files are laid out, by the names
-    that the type's command has for it (``stripe_count``, ``stripe_size``).
+    Attributes:
+        type: the required file system type, as in ``/proc/mounts``; None accepts any.
+        source: the required source, as in ``/proc/mounts``; None accepts any.
+        off_root: the directory must not be on the root file system.
+        layout: the layout of new files, by the names of the file system's own command
+            (``stripe_count``, ``stripe_size``).
     """
 
     path: str = Field(pattern=r"^/")
@@ -49,11 +50,11 @@ class Scratch(StrictModel):
     layout: dict[str, str | int] = {}
 
     @model_validator(mode="after")
-    def _mounted_and_demanded(self) -> Self:
+    def _mount_is_complete(self) -> Self:
         if self.mount is None:
             return self
         if self.type is None or not (self.source or self.mount.source):
-            raise ValueError("a mount needs type and source, to tell it from another one")
+            raise ValueError("a mount needs type and source, to find it in /proc/mounts")
         if not f"{self.path}/".startswith(f"{self.mount.point.rstrip('/')}/"):
-            raise ValueError(f"path {self.path} does not lie under the mount point")
+            raise ValueError(f"path {self.path} is not below the mount point")
         return self

@@ -1,4 +1,4 @@
-"""Which kernel a BLAS chose, which one the processor deserves, and how to get it."""
+"""Compares the kernel that a BLAS chose with the best one for the processor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGHT = "right"
 
 
 class Kernel(StrictModel):
-    """A kernel of a BLAS; what the fields mean stands in ``data/blas_kernels.yml``."""
+    """A kernel of a BLAS; ``data/blas_kernels.yml`` explains the fields."""
 
     name: str
     rank: int
@@ -31,44 +31,44 @@ class Kernel(StrictModel):
     force: bool = True
 
     def runs_on(self, facts: NodeFacts) -> bool:
-        """Say whether the processor has every instruction that the kernel needs."""
+        """Return whether the processor has all instructions that the kernel needs."""
         return self.needs <= set(facts.features)
 
     @property
-    def work(self) -> int | None:
-        """Return the vector width times two with FMA: proportional to flop per cycle."""
+    def relative_flops(self) -> int | None:
+        """Vector width in bits, doubled with FMA: proportional to flop per cycle; None: unknown."""
         return self.bits and self.bits * (1 + self.fma)
 
 
-class Report(StrictModel):
-    """How a BLAS says in a program's output what it chose: in `environment`, by `pattern`."""
+class KernelReport(StrictModel):
+    """With `environment`, a BLAS prints the name of its kernel; `pattern` matches it."""
 
     environment: dict[str, str]
     pattern: str
 
 
-class Family(StrictModel):
-    """What is known of one BLAS; `variable` chooses its kernel, None where none should."""
+class BlasFamily(StrictModel):
+    """One BLAS; `variable` selects its kernel, None if the kit must not select one."""
 
     variable: str | None = None
-    report: Report
+    report: KernelReport
     kernels: dict[str, tuple[Kernel, ...]]
 
 
 class Variant(StrictModel):
-    """One way to run a program; `kernel` is None where it cannot be told."""
+    """One choice of kernel for a program; `kernel` is None if it is not known."""
 
     kernel: str | None
     environment: dict[str, str]
 
 
 class BlasVariants(StrictModel):
-    """The ways to run a program as to its BLAS; none for one that calls no BLAS.
+    """The choices of kernel for a program; empty if the program calls no BLAS.
 
     Attributes:
-        variants: ``as-installed`` and ``right``; equal where nothing has to be set right.
-        report: environment in which the BLAS says in the program's output what it chose.
-        findings: what the site should know, in whole sentences.
+        variants: ``as-installed`` and ``right``; equal if the installed choice is right.
+        report: the environment in which the BLAS prints its kernel to the program's output.
+        findings: whole sentences for the site.
     """
 
     variants: dict[str, Variant]
@@ -77,10 +77,10 @@ class BlasVariants(StrictModel):
 
 
 @lru_cache(maxsize=1)
-def families() -> dict[str, Family]:
-    """Return what is known of each BLAS, by family."""
+def families() -> dict[str, BlasFamily]:
+    """Return the content of ``data/blas_kernels.yml``, by family."""
     text = (files("proofmark.software") / "data" / "blas_kernels.yml").read_text(encoding="utf-8")
-    return {name: Family.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+    return {name: BlasFamily.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 
 def candidate_kernels(facts: NodeFacts) -> tuple[str, ...]:
@@ -90,9 +90,9 @@ def candidate_kernels(facts: NodeFacts) -> tuple[str, ...]:
 
 
 def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
-    """Compare the kernel that the program's BLAS chose with the one that the processor deserves.
+    """Compare the kernel that the program's BLAS chose with the best one for the processor.
 
-    Only OpenBLAS is ever told what to choose, and only what it was seen to accept.
+    Only for OpenBLAS is a kernel set, and only one that the probe saw it use.
     """
     blas = program.blas
     if blas is None:
@@ -106,7 +106,7 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
         return BlasVariants(
             variants={AS_INSTALLED: unknown, RIGHT: unknown},
             report=report,
-            findings=_cannot_tell(program, blas),
+            findings=_unknown_kernel(program, blas),
         )
     right = _right(known, chosen, blas, facts)
     variable = family.variable if family else None
@@ -122,14 +122,17 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
 
 
 def reported_kernels(family: str, output: str) -> tuple[str, ...]:
-    """Return the kernels that a BLAS said it chose in a program's output, each once."""
+    """Return the kernels that a BLAS reported in a program's output, each once and sorted."""
     known = families().get(family)
-    found = re.findall(known.report.pattern, output, re.MULTILINE) if known else []
-    return tuple(sorted(set(found)))
+    kernels = re.findall(known.report.pattern, output, re.MULTILINE) if known else []
+    return tuple(sorted(set(kernels)))
 
 
 def _fitting(kernels: Iterable[Kernel], facts: NodeFacts) -> list[Kernel]:
-    """Return the kernels that may be proposed, from weakest to strongest, the vendor's own last."""
+    """Return the kernels that may be proposed, from weakest to strongest.
+
+    Kernels of equal rank stay in the order of the file.
+    """
     fitting = [
         kernel
         for kernel in kernels
@@ -144,8 +147,8 @@ def _named(kernels: Iterable[Kernel], name: str | None) -> Kernel | None:
 
 
 def _right(known: Iterable[Kernel], chosen: Kernel, blas: Blas, facts: NodeFacts) -> Kernel:
-    offered = [kernel for kernel in _fitting(known, facts) if blas.accepts(kernel.name)]
-    best = offered[-1] if offered else chosen
+    accepted = [kernel for kernel in _fitting(known, facts) if blas.accepts(kernel.name)]
+    best = accepted[-1] if accepted else chosen
     return best if best.rank > chosen.rank or not chosen.runs_on(facts) else chosen
 
 
@@ -157,67 +160,67 @@ def _findings(
     facts: NodeFacts,
 ) -> tuple[str, ...]:
     library = f"{_title(blas.family)} {blas.version or 'of unknown version'}"
-    because = f" because the environment asks for {blas.forced}" if blas.forced else ""
-    cures = [f"set {variable}={value}" for variable, value in forced.items()]
+    because = f" because the environment requests {blas.forced}" if blas.forced else ""
+    remedies = [f"set {variable}={value}" for variable, value in forced.items()]
     if not chosen.runs_on(facts):
         lacks = ", ".join(sorted(chosen.needs - set(facts.features)))
         return (
-            f"{library} takes {chosen.name}{because}, which needs {lacks}: this processor "
-            f"({facts.cpu_model}) lacks it, and the program will die of an illegal instruction"
-            f"{_joined(cures)}.",
+            f"{library} chose {chosen.name}{because}, which needs {lacks}: this processor "
+            f"({facts.cpu_model}) lacks it, and ends the program at an illegal instruction "
+            f"(SIGILL){_joined(remedies)}.",
         )
     fitting = _fitting(known, facts)
-    deserved = fitting[-1] if fitting else chosen
-    if deserved.rank > chosen.rank:
-        if deserved.name not in forced.values():
-            cures.append(_why_not(deserved, blas))
+    best = fitting[-1] if fitting else chosen
+    if best.rank > chosen.rank:
+        if best.name not in forced.values():
+            remedies.append(_why_not(best, blas))
         return (
             f"{library} chose {chosen.name} ({chosen.isa}){because} on a CPU with "
-            f"{facts.vector_isa} ({facts.cpu_model}): expect {_loss(chosen, deserved)}"
-            f"{_joined(cures)}.",
+            f"{facts.vector_isa} ({facts.cpu_model}): expect {_loss(chosen, best)}"
+            f"{_joined(remedies)}.",
         )
     if facts.vector_bits and chosen.bits and chosen.bits < facts.vector_bits:
         return (
             f"{library} has no kernel for the {facts.vector_isa} of this processor "
             f"({facts.cpu_model}, {facts.architecture}): {chosen.name} ({chosen.isa}) uses "
-            f"{chosen.bits} of {facts.vector_bits} bits. Another BLAS may do better.",
+            f"{chosen.bits} of {facts.vector_bits} bits. Another BLAS may be faster.",
         )
     return ()
 
 
-def _why_not(deserved: Kernel, blas: Blas) -> str:
-    since = f" (in release {deserved.since} and later)" if deserved.since else ""
+def _why_not(best: Kernel, blas: Blas) -> str:
+    since = f" (in release {best.since} and later)" if best.since else ""
     if blas.built_for:
         why = "but this library was built for one processor"
-    elif deserved.name in blas.tried:
+    elif best.name in blas.tried:
         why = "but this library lacks it"
     else:
-        why = "but this library was not asked for it"
-    return f"the kernel for it is {deserved.name}{since}, {why}"
+        why = "but the probe did not try it on this library"
+    return f"the best kernel is {best.name}{since}, {why}"
 
 
-def _joined(cures: Iterable[str]) -> str:
-    return "".join(f"; {cure}" for cure in cures)
+def _joined(remedies: Iterable[str]) -> str:
+    return "".join(f"; {remedy}" for remedy in remedies)
 
 
-def _loss(chosen: Kernel, deserved: Kernel) -> str:
-    if not chosen.work or not deserved.work or deserved.work < 2 * chosen.work:
+def _loss(chosen: Kernel, best: Kernel) -> str:
+    slow, fast = chosen.relative_flops, best.relative_flops
+    if not slow or not fast or fast < 2 * slow:
         return "some loss in HPL and DGEMM"
-    several = deserved.work >= 4 * chosen.work
-    return f"a {'several' if several else 'two'}-fold loss in HPL and DGEMM"
+    return f"a {'several' if fast >= 4 * slow else 'two'}-fold loss in HPL and DGEMM"
 
 
-def _cannot_tell(program: Program, blas: Blas) -> tuple[str, ...]:
+def _unknown_kernel(program: Program, blas: Blas) -> tuple[str, ...]:
     if blas.family == "reference":
         return (
-            f"{program.name} is linked with the reference BLAS ({blas.library}), which is not made "
-            "for speed: expect a many-fold loss in HPL and DGEMM; install an optimised BLAS.",
+            f"{program.name} is linked with the reference BLAS ({blas.library}), which is not "
+            "optimised: expect a many-fold loss in HPL and DGEMM; install an optimised BLAS.",
         )
     if blas.chosen:
         chose = f"{_title(blas.family)} chose {blas.chosen}"
-        return (f"{program.name}: {chose}, which is not known here.",)
-    why = blas.why_unknown or "the probe does not say"
-    return (f"{program.name}: which kernel its {_title(blas.family)} takes is not known: {why}.",)
+        return (f"{program.name}: {chose}, which is not in the list of kernels.",)
+    why = blas.why_unknown or "the probe has no kernel"
+    return (f"{program.name}: the kernel of its {_title(blas.family)} is not known: {why}.",)
 
 
 def _title(family: str) -> str:

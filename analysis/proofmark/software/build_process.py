@@ -1,4 +1,4 @@
-"""Runs a builder as a child, keeps what it prints, and says how far it is."""
+"""Runs a builder as a child process and writes its output to a log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from types import FrameType
 from proofmark.common.command import traced
 from proofmark.common.errors import Stopped
 
-SAY_EVERY_S = 30.0
+IDLE_S = 30.0
+"""Without output for this time, `run` calls `idle`."""
 GRACE_S = 60.0
+"""The time between SIGTERM and SIGKILL."""
 
 Say = Callable[[str], None]
+"""A function that prints one line."""
 
 
 def run(
@@ -28,15 +31,20 @@ def run(
     line_read: Say,
     idle: Callable[[], None] = lambda: None,
 ) -> int:
-    """Run `command`, append all that it prints to `log`, and return its exit code.
+    """Run `command`, append its output to `log`, and return its exit code.
 
-    `line_read` gets each line, `idle` is called when there was none for half a minute.
+    Args:
+        command: the builder and its arguments.
+        environment: its variables.
+        log: gets stdout and stderr.
+        line_read: is called with each line of output.
+        idle: is called after each `IDLE_S` seconds without output.
 
     Raises:
-        Stopped: SIGINT or SIGTERM came; the command and its children have been ended.
+        Stopped: this process received SIGINT or SIGTERM; the builder and its children have ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as kept, _stop_on_signal(), traced(shlex.join(command)) as outcome:
+    with log.open("ab") as log_file, _stop_on_signal(), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -49,8 +57,8 @@ def run(
             assert process.stdout is not None
             try:
                 for line in _lines(process.stdout.fileno(), idle):
-                    kept.write(line + b"\n")
-                    kept.flush()
+                    log_file.write(line + b"\n")
+                    log_file.flush()
                     line_read(line.decode(errors="replace"))
                 code = process.wait()
                 outcome.append(f"exit code {code}")
@@ -60,10 +68,15 @@ def run(
                 raise
 
 
+def complete_installation(log: Path) -> str:
+    """Return what a message accepts in place of a failed build."""
+    return f"a complete installation; see {log}; run the same command again to continue"
+
+
 def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
     rest = b""
     while True:
-        if not select.select([pipe], [], [], SAY_EVERY_S)[0]:
+        if not select.select([pipe], [], [], IDLE_S)[0]:
             idle()
             continue
         read = os.read(pipe, 65536)

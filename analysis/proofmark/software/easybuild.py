@@ -1,4 +1,4 @@
-"""Installs the easystack of an environment with EasyBuild, where the site has it."""
+"""Installs the easystack of an environment with the EasyBuild of the site."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input, nearest
-from proofmark.software.build_process import Say, run
+from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.spack.lock_check import read_target
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
 PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[^)]+)\)", re.M)
-"""A line of ``eb --dry-run``; the state is ``x`` for what is installed."""
+"""A line of ``eb --dry-run``; the state is ``x`` if the module is installed."""
 
 WIDE = "10000"
-"""EasyBuild breaks its lines at ``COLUMNS``, 80 where nobody tells it."""
+"""EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """One module of the easystack."""
+    """One module of the easystack; `module` is its full name, ``HPL/2.3-foss-2023b``."""
 
     name: str
     version: str
@@ -34,32 +34,32 @@ class Module:
 
 
 def read_plan(text: str) -> list[Module]:
-    """Read what ``eb --easystack … --dry-run`` printed; dependencies come first."""
-    found = {}
+    """Return the modules in the output of ``eb --easystack … --dry-run``, dependencies first."""
+    modules = {}
     for line in PLANNED.finditer(text):
         name, _, version = line["module"].partition("/")
-        found[line["module"]] = Module(name, version, line["module"], line["state"] == "x")
-    return list(found.values())
+        modules[line["module"]] = Module(name, version, line["module"], line["state"] == "x")
+    return list(modules.values())
 
 
 @dataclass(frozen=True)
-class EasyBuild:
-    """EasyBuild as it is called for one environment."""
+class EasyBuildInstallation:
+    """The modules that EasyBuild installs for the environment `arch` under `prefix`."""
 
     kit: Path
     arch: str
     prefix: Path
 
     def command(self, *words: str) -> list[str]:
-        """Return the call of ``eb``.
+        """Return the command line of ``eb`` with the arguments `words`.
 
         Raises:
-            BadInput: there is no easystack for the environment, or no EasyBuild or module tool.
+            BadInput: the environment has no easystack, or EasyBuild or a module tool is missing.
         """
         stack = self.kit / "environments" / self.arch / "easystack.yml"
         if not stack.is_file():
-            there = sorted(p.parent.name for p in stack.parents[1].glob("*/easystack.yml"))
-            raise bad_input(stack, "", "no such file", ", ".join(there))
+            environments = sorted(p.parent.name for p in stack.parents[1].glob("*/easystack.yml"))
+            raise bad_input(stack, "", "no such file", ", ".join(environments))
         eb = shutil.which("eb")
         if eb is None:
             wants = "EasyBuild in PATH, or another provision_from"
@@ -69,20 +69,22 @@ class EasyBuild:
         call = [eb, f"--easystack={stack}", f"--robot={self.kit / EASYCONFIGS}"]
         target = spellings(self.kit / "environments").optarch.get(self.arch)
         if target is None:
-            raise bad_input("programs.yml", f"optarch.{self.arch}", "nothing", "what gcc is told")
+            raise bad_input(
+                "programs.yml", f"optarch.{self.arch}", "nothing", "a value of eb --optarch"
+            )
         call += [f"--prefix={self.prefix}", f"--optarch={target}"]
         if os.environ.get("LMOD_CMD"):
             call.append("--modules-tool=Lmod")
         return [*call, *words]
 
-    def plan(self) -> list[Module]:
-        """Return what the easystack needs, and what of it is there; nothing is built.
+    def modules(self) -> list[Module]:
+        """Return the modules of the easystack; build nothing.
 
         Raises:
-            BadInput: as `command`, or EasyBuild cannot resolve the easystack.
+            BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
-        unbroken = {**os.environ, "COLUMNS": WIDE}
-        done = run_command(self.command("--dry-run"), environment=unbroken)
+        wide = {**os.environ, "COLUMNS": WIDE}
+        done = run_command(self.command("--dry-run"), environment=wide)
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -90,49 +92,55 @@ class EasyBuild:
         return modules
 
     def install(self, say: Say) -> None:
-        """Build what is missing; what is there stays.
+        """Build the missing modules; installed modules stay.
 
         Raises:
-            BadInput: as `plan`, or a build failed.
-            Stopped: SIGINT or SIGTERM came.
+            BadInput: see `command`; or a build failed.
+            Stopped: this process received SIGINT or SIGTERM.
         """
         log = self.prefix / "logs" / f"{self.arch}.log"
-        say(f"what EasyBuild prints: {log}")
-        told: list[str] = []
+        say(f"output of EasyBuild: {log}")
+        errors: list[str] = []
 
         def read(line: str) -> None:
-            told.append(line)
+            if "ERROR" in line:
+                errors.append(line)
             if line.startswith("== processing ") or line.startswith("== building and installing "):
                 say(line.removeprefix("== "))
 
         code = run(self.command("--rpath"), os.environ, log, read)
         if code:
-            found = " / ".join(line for line in told if "ERROR" in line) or f"exit code {code}"
-            again = f"a whole install; {log} has the rest, and the same command goes on"
-            raise bad_input("eb", "", found, again)
+            found = " / ".join(errors) or f"exit code {code}"
+            raise bad_input("eb", "", found, complete_installation(log))
 
 
-def answer(
-    easybuild: EasyBuild,
+def installed_packages(
+    easybuild: EasyBuildInstallation,
     modules: Collection[Module],
     programs: Mapping[str, Collection[str]],
     facts: Mapping[str, object],
 ) -> Installed:
-    """Describe what is installed; ``{fact}`` in a program's spelling is a fact of the partition.
+    """Return the installed packages.
+
+    Args:
+        easybuild: the installation.
+        modules: all its modules.
+        programs: the programs that are needed, by package.
+        facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
 
     Raises:
-        BadInput: a package is not in the easystack, or a program is not there.
+        BadInput: a package is not in the easystack, or a program is missing.
     """
-    spelt = spellings(easybuild.kit / "environments").easybuild
+    known = spellings(easybuild.kit / "environments").easybuild
     target = read_target(easybuild.kit / "environments" / easybuild.arch)
     by_name = {module.name: module for module in modules}
     packages = {}
-    for name, wanted in programs.items():
-        spelling = spelt.get(name)
+    for name, names in programs.items():
+        spelling = known.get(name)
         module = by_name.get(spelling.name) if spelling else None
         if spelling is None or module is None:
-            found = f"nothing on {name!r}{nearest(name, spelt)}"
-            raise bad_input("easystack", "", found, ", ".join(sorted(spelt)))
+            found = f"no package {name!r}{nearest(name, known)}"
+            raise bad_input("easystack", "", found, ", ".join(sorted(known)))
         prefix = easybuild.prefix / "software" / module.module
         files = {
             program: re.sub(r"\{(\w+)\}", lambda key: str(facts.get(key[1], key[0])), file)
@@ -143,6 +151,6 @@ def answer(
             spec=module.module,
             target=target,
             prefix=str(prefix),
-            programs=find_programs(prefix, wanted, files),
+            programs=find_programs(prefix, names, files),
         )
     return Installed(origin="easybuild", packages=packages)

@@ -1,4 +1,4 @@
-"""What an origin provided: the one form in which all of them answer."""
+"""The packages that a provider installed or found, in one form for all providers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from proofmark.common.yaml_models import load
 from proofmark.software.software import Origin
 
 PROGRAM_FOLDERS = ("bin", "libexec")
-"""Where a prefix keeps programs; OSU's lie deep in the second."""
+"""Folders of a prefix that contain programs; those of OSU are deep in the second."""
 
 
 class Provided(StrictModel):
-    """One package as it was provided.
+    """One package of a provider.
 
     Attributes:
-        spec: what was asked for, in the words of the origin.
-        hash: Spack's, empty where the origin has none.
-        target: archspec's name of the processor it was built for; empty where nobody told.
+        version: the version of the package.
+        spec: the request to the provider: a Spack spec, a module, or the names of modules.
+        hash: the hash of Spack, empty for other providers.
+        target: archspec's name of the processor it was built for; empty if not known.
+        prefix: the folder of the package.
         programs: absolute path by the name that the cases use.
-        environment: what every program of it needs.
-        findings: what the site should know, in whole sentences.
+        environment: the variables that every program of the package needs.
+        findings: whole sentences for the site.
     """
 
     version: str
@@ -38,13 +40,13 @@ class Provided(StrictModel):
 
 
 class Installed(StrictModel):
-    """All the packages of a plan, by the name that the cases use."""
+    """All packages of a plan, by the name that the cases use: ``installed.json``."""
 
     origin: Origin
     packages: dict[str, Provided]
 
-    def needs(self) -> list[dict[str, object]]:
-        """Return what the role `provision` probes: programs and their environment, by package."""
+    def probe_requests(self) -> list[dict[str, object]]:
+        """Return the programs that the role `provision` probes, and their variables, by package."""
         return [
             {
                 "package": name,
@@ -56,14 +58,14 @@ class Installed(StrictModel):
 
 
 class Spelling(StrictModel):
-    """What an origin calls a package and its programs, where it is not what the cases call them."""
+    """The names that a builder uses for a package and its programs, if the cases use others."""
 
     name: str = ""
     programs: dict[str, str] = {}
 
 
 class Spellings(StrictModel):
-    """The file ``environments/common/programs.yml``; `optarch` is EasyBuild's, by environment."""
+    """The file ``environments/common/programs.yml``; `optarch` is for EasyBuild, by environment."""
 
     optarch: dict[str, str]
     spack: dict[str, Spelling]
@@ -71,7 +73,7 @@ class Spellings(StrictModel):
 
 
 def spellings(environments: Path) -> Spellings:
-    """Read how the builders spell packages and programs.
+    """Return the names that the builders use for packages and programs.
 
     Raises:
         BadInput: the file is wrong.
@@ -79,29 +81,29 @@ def spellings(environments: Path) -> Spellings:
     return load(environments / "common/programs.yml", Spellings)
 
 
-def find_programs(prefix: Path, names: Iterable[str], spelt: Mapping[str, str]) -> dict[str, str]:
-    """Return where the programs `names` lie under `prefix`, by name.
+def find_programs(prefix: Path, names: Iterable[str], files: Mapping[str, str]) -> dict[str, str]:
+    """Return the absolute paths of the programs `names` under `prefix`, by name.
 
-    `spelt` is the file's name where it is another than the program's.
+    `files` has the name of the file, by program, if the two names differ.
 
     Raises:
-        BadInput: a program is not there, or cannot be executed; all such are named.
+        BadInput: programs are missing or not executable; names all of them.
     """
-    there = {
+    paths = {
         path.name: path
         for folder in PROGRAM_FOLDERS
         for path in sorted((prefix / folder).rglob("*"))
         if path.is_file() and os.access(path, os.X_OK)
     }
-    wanted = {name: spelt.get(name, name) for name in sorted(names)}
+    wanted = {name: files.get(name, name) for name in sorted(names)}
     mistakes = [
-        InputError(str(prefix), name, f"no program {file!r}{nearest(file, there)}", _some(there))
+        InputError(str(prefix), name, f"no program {file!r}{nearest(file, paths)}", _some(paths))
         for name, file in wanted.items()
-        if file not in there
+        if file not in paths
     ]
     if mistakes:
         raise BadInput(*mistakes)
-    return {name: str(there[file]) for name, file in wanted.items()}
+    return {name: str(paths[file]) for name, file in wanted.items()}
 
 
 def _some(names: Iterable[str], most: int = 12) -> str:

@@ -1,4 +1,4 @@
-"""Programs that the site has already: it names them in its inventory, the role looks at them."""
+"""Programs that the site has installed; its inventory names them, and the role probes them."""
 
 from __future__ import annotations
 
@@ -9,60 +9,68 @@ from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 
-KEPT_OUT = ("_", "SHLVL", "PWD", "OLDPWD")
-"""What a shell changes by itself."""
+SHELL_VARIABLES = ("_", "SHLVL", "PWD", "OLDPWD")
+"""Variables that a shell changes without a command."""
 
 
 def preinstalled(
-    named: Mapping[str, Preinstalled],
+    entries: Mapping[str, Preinstalled],
     programs: Mapping[str, Collection[str]],
-    loaded: Mapping[str, str],
+    module_output: Mapping[str, str],
 ) -> Installed:
-    """Return what the site says that it has of the packages in `programs`.
+    """Return the packages in `programs` as the inventory describes them.
 
-    `loaded` is, by package, what its modules change in the environment, as
-    `modules.sh` printed it.
+    Args:
+        entries: ``partition.preinstalled``, by package.
+        programs: the programs that are needed, by package.
+        module_output: the output of ``modules.sh``, by package.
 
     Raises:
-        BadInput: the site does not name a package.
+        BadInput: the inventory does not name a package.
     """
     mistakes = [
         InputError(
             "partition.preinstalled",
             name,
-            f"nothing on {name!r}{nearest(name, named)}",
-            ", ".join(named) or "prefix or programs of it",
+            f"no entry for this package{nearest(name, entries)}",
+            f"its prefix and version (entries: {', '.join(entries) or 'none'})",
         )
         for name in programs
-        if name not in named
+        if name not in entries
     ]
     if mistakes:
         raise BadInput(*mistakes)
-    packages = {name: _provided(named[name], programs[name], loaded.get(name)) for name in programs}
+    packages = {
+        name: _provided(entries[name], programs[name], module_output.get(name, ""))
+        for name in programs
+    }
     return Installed(origin="preinstalled", packages=packages)
 
 
-def _provided(named: Preinstalled, programs: Collection[str], loaded: str | None) -> Provided:
-    prefix = PurePosixPath(named.prefix)
-    paths = {name: str(prefix / named.programs.get(name, f"bin/{name}")) for name in programs}
+def _provided(entry: Preinstalled, programs: Collection[str], module_output: str) -> Provided:
+    prefix = PurePosixPath(entry.prefix)
+    paths = {name: str(prefix / entry.programs.get(name, f"bin/{name}")) for name in programs}
     return Provided(
-        version=named.version,
-        spec=" ".join(named.modules),
-        target=named.target,
-        prefix=named.prefix,
+        version=entry.version,
+        spec=" ".join(entry.modules),
+        target=entry.target,
+        prefix=entry.prefix,
         programs=paths,
-        environment={**changes(loaded or ""), **named.environment},
+        environment={**changed_variables(module_output), **entry.environment},
     )
 
 
-def changes(text: str) -> dict[str, str]:
-    """Return the variables that are new or other after the line ``=== loaded``, but functions."""
+def changed_variables(text: str) -> dict[str, str]:
+    """Return the variables that the modules set or change; shell functions are left out.
+
+    `text` is the output of ``modules.sh``: all variables before and after ``=== loaded``.
+    """
     before, _, after = text.partition("=== loaded\n")
     old, new = _variables(before), _variables(after)
     return {
         name: value
         for name, value in new.items()
-        if old.get(name) != value and name not in KEPT_OUT and "%%" not in name
+        if old.get(name) != value and name not in SHELL_VARIABLES and "%%" not in name
     }
 
 

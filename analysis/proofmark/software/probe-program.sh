@@ -1,11 +1,12 @@
 #!/bin/sh
-# What a program really is: its hash, its libraries, its MPI, its BLAS and the kernel this BLAS chooses.
+# Prints facts of a program: its hash, libraries, MPI and BLAS, and the kernel that the BLAS chooses.
 #
 #   sh probe-program.sh [-k 'HASWELL SKYLAKEX'] PROGRAM...
 #
-# One stream a program, in the syntax of probe.sh. Run it in the environment, and on a node of the kind,
-# in which the program will run: both decide what is loaded. -k names OpenBLAS kernels to try; the
-# library says of each whether it has it. No program given is ever run: only libraries are loaded.
+# The output is one stream per program, in the syntax of probe.sh. Run this script in the environment
+# and on the kind of node of the program's later runs, because both decide which libraries are loaded.
+# -k names OpenBLAS kernels to try; the output has, for each, the kernel that the library then uses.
+# The script runs no PROGRAM. It only loads libraries.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -25,8 +26,8 @@ absent() { printf '! %s: %s\n' "$1" "$2"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 holds() { grep -q "$1" "$2" 2>/dev/null; }
 
-# Programs of the distribution name libraries by a path that the package may know without its /usr.
-packages() { # FILES...: "FILE: PACKAGE VERSION" as far as a package manager knows
+# A package may list a file without the /usr of its path.
+packages() { # FILES...: prints "FILE: PACKAGE VERSION" for each file of a package
     section packages
     if have dpkg-query; then
         for file; do
@@ -55,9 +56,9 @@ hashes() { # FILES...
     else absent hashes 'no such tool: sha256sum, openssl'; fi
 }
 
-# Loads the library into a program that does nothing: OpenBLAS then says which kernel it takes.
-core() {
-    # LD_PRELOAD is a list with blanks between its files: a name in the current folder has none.
+# Loads the library into a program that does nothing, so that OpenBLAS prints its kernel.
+core() { # LIBRARY
+    # Blanks separate the files of LD_PRELOAD, so that a path with a blank is not possible in it.
     (cd "${1%/*}" && OPENBLAS_VERBOSE=2 OPENBLAS_NUM_THREADS=1 LD_PRELOAD=./${1##*/} "$idle" 2>&1 </dev/null) |
         sed -n 's/^Core: *//p' | tail -n 1
 }
@@ -71,7 +72,7 @@ openblas() { # LIBRARY
     [ -z "${OPENBLAS_CORETYPE:-}" ] || fact forced "$OPENBLAS_CORETYPE"
     chosen=$(core "$1")
     if [ -z "$chosen" ]; then
-        absent blas.chosen 'the library does not say: it was built for one processor, or cannot be loaded here'
+        absent blas.chosen 'the library prints no kernel: it was built for one processor, or cannot be loaded on this node'
         return
     fi
     fact chosen "$chosen"
@@ -80,7 +81,7 @@ openblas() { # LIBRARY
     done
 }
 
-blas() { # PROGRAM LIBRARIES...: the most specific family wins over the interface it stands behind
+blas() { # PROGRAM LIBRARIES...: a library of an implementation replaces the interface, libblas
     section blas
     program=$1
     shift
@@ -114,7 +115,7 @@ blas() { # PROGRAM LIBRARIES...: the most specific family wins over the interfac
         blis) absent blas.chosen 'BLIS chooses at its first call: run with BLIS_ARCH_DEBUG=1 and read stderr' ;;
         mkl) absent blas.chosen 'MKL chooses at its first call: run with MKL_VERBOSE=1 and read stdout' ;;
         reference) absent blas.chosen 'the reference BLAS has one kernel, in plain Fortran' ;;
-        *) absent blas.chosen "$family has no way to ask it" ;;
+        *) absent blas.chosen "$family does not print its kernel" ;;
         esac
         return
     fi
@@ -122,7 +123,7 @@ blas() { # PROGRAM LIBRARIES...: the most specific family wins over the interfac
         if holds "${marker#*:}" "$program"; then
             fact family "${marker%%:*}"
             fact library static
-            absent blas.chosen 'the BLAS is linked statically: only a run of the program can tell'
+            absent blas.chosen 'the BLAS is linked statically: only a run of the program shows the kernel'
             return
         fi
     done
@@ -135,18 +136,18 @@ mpi() { # LIBRARIES...
         case ${library##*/} in libmpi.so* | libmpich.so* | libmpi_*.so*) ;; *) continue ;; esac
         case ${library##*/} in libmpi_cxx* | libmpi_usempi* | libmpi_mpifh* | libmpifort*) continue ;; esac
         fact library "$library"
-        # MPICH's name stands in all that descend from it: the descendants are asked first.
+        # Libraries derived from MPICH also contain its name, so that they are tested first.
         if holds 'Intel(R) MPI Library' "$library"; then fact family intel
         elif holds MVAPICH "$library"; then fact family mvapich
         elif holds 'Open MPI' "$library"; then fact family openmpi
         elif holds MPICH "$library"; then fact family mpich
-        else absent mpi.family 'the library names no family that is known'; fi
+        else absent mpi.family 'the library contains the name of no known family'; fi
         prefix=${library%/*}
         while [ -n "$prefix" ]; do
             prefix=${prefix%/*}
             [ -x "$prefix/bin/mpirun" ] || continue
             fact mpirun "$prefix/bin/mpirun"
-            # Intel's mpirun looks for its own parts in PATH.
+            # Intel's mpirun searches its parts in PATH.
             PATH=$prefix/bin:$PATH "$prefix/bin/mpirun" --version 2>&1 </dev/null |
                 sed -n 's/^\(.*[0-9]\.[0-9].*\)/| says: \1/p'
             return
@@ -174,7 +175,7 @@ probe() { # NAME
     *'not a dynamic'* | *'statically linked'*) absent libraries 'the program is static, or of another architecture' ;;
     *'not found'*'ldd'* | *'ldd: not found'*) absent libraries 'no such tool: ldd' ;;
     *)
-        while read -r line; do # SONAME => FILE (ADDRESS), or FILE (ADDRESS); a FILE may have blanks
+        while read -r line; do # SONAME => FILE (ADDRESS), or FILE (ADDRESS); a FILE may contain blanks
             soname=${line%% => *}
             file=${line#* => }
             file=${file% (0x*}

@@ -1,4 +1,4 @@
-"""What a program is made of, from what ``probe-program.sh`` printed about it."""
+"""The file, libraries, MPI and BLAS of a program, read from output of ``probe-program.sh``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAUNCHERS: dict[str, Launcher] = {
 
 
 class Library(StrictModel):
-    """A shared library as the dynamic linker finds it; `package` is name and version."""
+    """A shared library that the dynamic linker loads; `package` is name and version, or None."""
 
     name: str
     path: str
@@ -28,16 +28,17 @@ class Library(StrictModel):
 
 
 class Blas(StrictModel):
-    """The linear algebra that a program calls.
+    """The BLAS that a program calls.
 
     Attributes:
         family: ``openblas``, ``blis``, ``mkl``, ``reference``, ….
+        version: the release, None if the library does not contain it.
         library: its file, or ``static``.
-        chosen: the kernel it takes on the node and in the environment of the probe.
-        why_unknown: why `chosen` is None.
-        tried: for each kernel that was asked for, the one that the library then took.
-        forced: what the environment of the probe asks for.
-        built_for: the one processor it was built for, where its file name says so.
+        chosen: the kernel that it uses on the node and in the environment of the probe.
+        why_unknown: the reason if `chosen` is None.
+        tried: by requested kernel, the kernel that the library then used.
+        forced: the kernel that the environment of the probe requests.
+        built_for: the only processor that it was built for, if the name of its file contains one.
     """
 
     family: str
@@ -50,13 +51,16 @@ class Blas(StrictModel):
     built_for: str | None
 
     def accepts(self, kernel: str) -> bool:
-        """Say whether the library was seen to take `kernel`; for one it lacks it takes another."""
-        taken = [*self.tried.values(), self.chosen or ""]
-        return kernel.casefold() in {name.casefold() for name in taken}
+        """Return whether the probe saw the library use `kernel`.
+
+        In place of a kernel that it lacks, OpenBLAS uses another one.
+        """
+        used = [*self.tried.values(), self.chosen or ""]
+        return kernel.casefold() in {name.casefold() for name in used}
 
 
 class Mpi(StrictModel):
-    """The MPI library that a program calls, and the ``mpirun`` that belongs to it."""
+    """The MPI library that a program calls, and the ``mpirun`` of the same installation."""
 
     family: str | None
     version: str | None
@@ -65,13 +69,13 @@ class Mpi(StrictModel):
 
 
 class Program(StrictModel):
-    """One program: which file, which bits, which libraries.
+    """One program: its file, the hash of this file, and its libraries.
 
     Attributes:
-        path: absolute, symbolic links resolved.
-        package: of the distribution, name and version; None where none owns it.
+        path: the absolute path, with symbolic links resolved.
+        package: name and version of the distribution's package that owns the file, or None.
         missing: libraries that the dynamic linker does not find.
-        absent: what could not be told, with the reason.
+        absent: by property that could not be probed, the reason.
     """
 
     name: str
@@ -86,49 +90,48 @@ class Program(StrictModel):
 
     @property
     def launcher(self) -> Launcher:
-        """Return how its ranks are started: by its MPI, or not at all."""
+        """Return the launcher of its MPI; ``plain`` if the program calls no MPI."""
         return LAUNCHERS.get(self.mpi.family or "", "plain") if self.mpi else "plain"
 
 
 def parse_programs(text: str, source: str) -> tuple[Program, ...]:
-    """Read the probes of several programs.
+    """Return the programs in an output of ``probe-program.sh``; `source` is its name in messages.
 
     Raises:
-        BadInput: the text is no whole probe, or a program is not there; names all that are not.
+        BadInput: the text is not a complete probe, or programs are missing; names all of them.
     """
     streams = read_streams(text, source)
     mistakes = []
     for stream in streams:
         if stream.kind != "program":
-            mistakes.append(InputError(source, "", f"a probe of kind {stream.kind!r}", "program"))
+            mistakes.append(InputError(source, "", f"kind {stream.kind!r}", "kind 'program'"))
         elif "program" in stream.absent:
             name = stream.pairs("program").get("name", "")
             mistakes.append(InputError(source, name, stream.absent["program"], "a program in PATH"))
         elif not {"name", "path"} <= stream.pairs("program").keys():
-            mistakes.append(
-                InputError(source, "program", "no name or path", "what the probe prints")
-            )
+            mistakes.append(InputError(source, "program", "no name or path", "both"))
     if mistakes:
         raise BadInput(*mistakes)
     return tuple(map(_program, streams))
 
 
 def parse_program(text: str, source: str) -> Program:
-    """Read the probe of one program.
+    """Return the program of a probe of one program.
 
     Raises:
-        BadInput: as `parse_programs`, or there are several.
+        BadInput: see `parse_programs`; or the probe has several programs.
     """
     programs = parse_programs(text, source)
     if len(programs) != 1:
-        raise BadInput(InputError(source, "", f"{len(programs)} programs", "one"))
+        raise BadInput(InputError(source, "", f"{len(programs)} programs", "one program"))
     return programs[0]
 
 
 def _program(stream: Stream) -> Program:
-    told = stream.pairs("program")
-    path = told["path"]
-    hashes = {file: digest for digest, _, file in map(_at_blank, stream.lines("hashes"))}
+    facts = stream.pairs("program")
+    path = facts["path"]
+    hash_lines = (line.partition(" ") for line in stream.lines("hashes"))
+    hashes = {file: digest for digest, _, file in hash_lines}
     packages = stream.pairs("packages")
 
     def package(file: str) -> str | None:
@@ -138,14 +141,14 @@ def _program(stream: Stream) -> Program:
         Library(name=name, path=file, sha256=hashes.get(file), package=package(file))
         for name, file in stream.pairs("libraries").items()
     ]
-    lost = [thing for thing in stream.absent if thing.startswith("libraries.")]
+    missing = [key for key in stream.absent if key.startswith("libraries.")]
     return Program(
-        name=told["name"],
+        name=facts["name"],
         path=path,
         sha256=hashes.get(path),
         package=package(path),
         libraries=tuple(sorted(libraries, key=lambda library: library.name)),
-        missing=tuple(sorted(thing.removeprefix("libraries.") for thing in lost)),
+        missing=tuple(sorted(key.removeprefix("libraries.") for key in missing)),
         blas=_blas(stream),
         mpi=_mpi(stream, {library.path: library.package for library in libraries}),
         absent=dict(stream.absent),
@@ -153,40 +156,37 @@ def _program(stream: Stream) -> Program:
 
 
 def _blas(stream: Stream) -> Blas | None:
-    told = stream.pairs("blas")
-    if "family" not in told:
+    facts = stream.pairs("blas")
+    if "family" not in facts:
         return None
-    library = told.get("library", "unknown")
-    tried = {key[6:]: value for key, value in told.items() if key.startswith("tried ")}
-    # Libraries for one processor carry its name: libopenblas_haswellp-r0.3.26.so, p for threads.
+    library = facts.get("library", "unknown")
+    tried = {key[6:]: value for key, value in facts.items() if key.startswith("tried ")}
+    # The file name of a library for one processor contains the processor's name, and p for
+    # threads: libopenblas_haswellp-r0.3.26.so.
     built = re.search(r"libopenblas_([a-z0-9]+?)[po]?-r", library)
     return Blas(
-        family=told["family"],
-        version=told.get("version"),
+        family=facts["family"],
+        version=facts.get("version"),
         library=library,
-        chosen=told.get("chosen"),
+        chosen=facts.get("chosen"),
         why_unknown=stream.absent.get("blas.chosen"),
         tried=tried,
-        forced=told.get("forced"),
+        forced=facts.get("forced"),
         built_for=built[1] if built else None,
     )
 
 
 def _mpi(stream: Stream, packages: dict[str, str | None]) -> Mpi | None:
-    told = stream.pairs("mpi")
-    if "library" not in told:
+    facts = stream.pairs("mpi")
+    if "library" not in facts:
         return None
-    # mpirun knows the release; where it is missing, the package's version has to do.
-    says = " ".join(line for line in stream.lines("mpi") if line.startswith("says: "))
-    said = re.search(r"\d+\.\d+(\.\d+)*", says)
-    package = packages.get(told["library"])
+    # mpirun prints the release. Without mpirun, the version of the package is used.
+    output = " ".join(line for line in stream.lines("mpi") if line.startswith("says: "))
+    release = re.search(r"\d+\.\d+(\.\d+)*", output)
+    package = packages.get(facts["library"])
     return Mpi(
-        family=told.get("family"),
-        version=said[0] if said else package and package.partition(" ")[2],
-        library=told["library"],
-        mpirun=told.get("mpirun"),
+        family=facts.get("family"),
+        version=release[0] if release else package and package.partition(" ")[2],
+        library=facts["library"],
+        mpirun=facts.get("mpirun"),
     )
-
-
-def _at_blank(line: str) -> tuple[str, str, str]:
-    return line.partition(" ")

@@ -1,8 +1,8 @@
-"""Programs from distribution packages: what has to be there, and what then was there.
+"""Packages of the distribution for a plan, and the run's ``software.json`` from their probes.
 
-``environments/<environment>/system.yml`` is data. The role `provision` installs what it names and
-probes the programs; this module turns the probes into the run's ``software.json``. For the other
-origins (`proofmark.software`) the run's ``installed.json`` stands in the place of that data.
+The role `provision` installs the packages of ``environments/<environment>/system.yml`` and probes
+their programs. This module makes ``software.json`` from the probes. For all other providers it
+reads the run's ``installed.json`` in place of ``system.yml``.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from proofmark.software.program import Program, parse_programs
 from proofmark.software.software import Package, Software, package_of
 
 PREFIX = "{prefix}"
-"""Stands in paths and variables for the folder into which pip installs."""
+"""In paths and variables: the folder into which pip installs."""
 
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
 class Pip(StrictModel):
-    """A lock of hashes, relative to the checkout, and the distribution in it that is meant."""
+    """A lock of hashes, relative to the checkout, and one distribution in it."""
 
     lock: str = Field(pattern=r"^[^/].*\.txt$")
     distribution: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
 
 
 class Source(StrictModel):
-    """Where one package of the cases comes from; the keys are explained in ``system.yml``."""
+    """The source of one package of the cases; ``system.yml`` explains the keys."""
 
     apt: tuple[DebianName, ...] = ()
     pip: Pip | None = None
@@ -48,36 +48,36 @@ class Source(StrictModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if not self.apt and self.pip is None:
-            raise ValueError("a package comes from apt, from pip or from both")
+            raise ValueError("a package needs apt, pip or both")
         for text in (*self.programs.values(), *self.environment.values()):
             if braces := set(re.findall(r"\{.*?\}", text)) - {PREFIX}:
                 raise ValueError(f"{', '.join(sorted(braces))}: only {PREFIX} is replaced")
             if PREFIX in text and self.pip is None:
-                raise ValueError(f"{text}: only what pip installs has a {PREFIX}")
+                raise ValueError(f"{text}: {PREFIX} needs pip")
         for path in self.programs.values():
             if not path.startswith(("/", f"{PREFIX}/")):
-                raise ValueError(f"{path}: a program is named by its absolute path")
+                raise ValueError(f"{path}: not an absolute path")
         return self
 
     def paths(self, prefix: str) -> dict[str, str]:
-        """Return the programs' paths by the names that the cases use."""
+        """Return the paths of the programs, by the names that the cases use."""
         return {name: path.replace(PREFIX, prefix) for name, path in self.programs.items()}
 
     def variables(self, prefix: str) -> dict[str, str]:
-        """Return the environment that every program of the package needs."""
+        """Return the variables that every program of the package needs."""
         return {name: value.replace(PREFIX, prefix) for name, value in self.environment.items()}
 
 
 class System(StrictModel):
-    """A whole ``system.yml``."""
+    """The content of a ``system.yml``."""
 
     packages: dict[str, Source]
 
 
-class Need(StrictModel):
-    """One package of a plan, as the role `provision` wants to know it.
+class SystemPackage(StrictModel):
+    """One package of a plan for the role `provision`.
 
-    `lock` and `prefix` are empty where pip installs nothing.
+    `lock` and `prefix` are empty if pip installs nothing.
     """
 
     package: str
@@ -88,16 +88,18 @@ class Need(StrictModel):
     environment: dict[str, str]
 
 
-def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Need]:
-    """Return what `packages` need; pip's folders are ``<prefixes>/<distribution>``.
+def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[SystemPackage]:
+    """Return the entries of `packages` in the ``system.yml`` `file`.
+
+    The folders of pip are ``<prefixes>/<distribution>``.
 
     Raises:
-        BadInput: the file is wrong, or does not know a package.
+        BadInput: the file is wrong, or has no entry of a package.
     """
-    needs = []
+    entries = []
     for name, source in _sources(file, packages).items():
         prefix = f"{prefixes / source.pip.distribution}" if source.pip else ""
-        need = Need(
+        entry = SystemPackage(
             package=name,
             apt=source.apt,
             lock=source.pip.lock if source.pip else "",
@@ -105,8 +107,8 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Ne
             programs=tuple(source.paths(prefix).values()),
             environment=source.variables(prefix),
         )
-        needs.append(need)
-    return needs
+        entries.append(entry)
+    return entries
 
 
 def make_software(
@@ -116,12 +118,17 @@ def make_software(
     programs: Mapping[str, Sequence[Program]],
     facts: NodeFacts,
 ) -> Software:
-    """Describe the packages `sources` as they were found.
+    """Return the software of a run from the probes of programs of the distribution or of pip.
 
-    `prefixes`, `pins` (version of what pip installed) and `programs` are by package.
+    Args:
+        sources: the entries of ``system.yml``, by package.
+        prefixes: the folder into which pip installed, by package.
+        pins: the version of the distribution that pip installed, by package.
+        programs: the probed programs, by package.
+        facts: the node that was probed.
 
     Raises:
-        BadInput: a program of a package was not probed, or pip's folder is not told.
+        BadInput: a program was not probed, or the folder of pip is missing in `prefixes`.
     """
     packages: dict[str, Package] = {}
     for name, source in sources.items():
@@ -129,11 +136,11 @@ def make_software(
             raise bad_input("--prefix", name, "nothing", "the folder into which pip installed it")
         prefix = prefixes.get(name, "")
         probed = {Path(program.name).name: program for program in programs.get(name, ())}
-        found = _probed(name, source.paths(prefix), probed)
-        owner = next(iter(found.values())).package or ""
+        used = _probed(name, source.paths(prefix), probed)
+        owner = next(iter(used.values())).package or ""
         distribution = [f"{source.pip.distribution}=={pins[name]}"] if source.pip else []
         packages[name] = package_of(
-            found,
+            used,
             facts,
             "system",
             pins[name] if source.pip else owner.partition(" ")[2],
@@ -146,7 +153,7 @@ def make_software(
 def installed_software(
     installed: Installed, programs: Mapping[str, Sequence[Program]], facts: NodeFacts
 ) -> Software:
-    """Describe the packages of another origin as they were found; `programs` are by package.
+    """Return the software of a run from ``installed.json`` and the probed programs, by package.
 
     Raises:
         BadInput: a program of a package was not probed.
@@ -154,9 +161,9 @@ def installed_software(
     packages = {}
     for name, provided in installed.packages.items():
         probed = {Path(program.name).name: program for program in programs.get(name, ())}
-        found = _probed(name, provided.programs, probed)
+        used = _probed(name, provided.programs, probed)
         package = package_of(
-            found,
+            used,
             facts,
             installed.origin,
             provided.version,
@@ -164,11 +171,9 @@ def installed_software(
             build_hash=provided.hash,
             environment=provided.environment,
         )
-        told = {
-            "target": provided.target,
-            "findings": (*provided.findings, *package.findings),
-        }
-        packages[name] = package.model_copy(update=told)
+        findings = (*provided.findings, *package.findings)
+        update = {"target": provided.target, "findings": findings}
+        packages[name] = package.model_copy(update=update)
     return Software(packages=packages)
 
 
@@ -177,8 +182,8 @@ def _probed(
 ) -> dict[str, Program]:
     for program, path in paths.items():
         if Path(path).name not in probed:
-            seen = ", ".join(probed) or "no program"
-            raise bad_input(f"probes of {name}", program, seen, f"a probe of {path}")
+            probes = ", ".join(probed) or "no program"
+            raise bad_input(f"probes of {name}", program, probes, f"a probe of {path}")
     return {program: probed[Path(path).name] for program, path in paths.items()}
 
 
@@ -191,20 +196,23 @@ def provide_software(
     by_installed: bool = False,
     node: Path | None = None,
 ) -> None:
-    """Write ``software.json`` of `run`, and keep the probes it is made from.
+    """Write ``software.json`` of `run`, and copy the probes that it is made from into the run.
 
-    A probe's file is named after its package: ``hpcc.probe``. With `by_installed` the run's
-    ``installed.json`` says what was provided, else the ``system.yml`` of the environment. `node` is
-    what ``probe.sh`` printed on the node that was asked; None is the machine at hand, as the run
-    knows it.
+    Args:
+        run: the run.
+        environments: the folder of the environments.
+        prefixes: the folder into which pip installed, by package.
+        probes: the output of ``probe-program.sh``, one file per package: ``hpcc.probe``.
+        by_installed: whether to read the run's ``installed.json``, else ``system.yml``.
+        node: the output of ``probe.sh`` on the node that was probed; None is that of the run.
 
     Raises:
-        BadInput: a file is wrong or missing, or the run began with other programs.
+        BadInput: a file is wrong or missing, or the programs differ from those of the run.
     """
     texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in probes}
-    seen = node or run.files.facts_probe
-    told = seen.read_text(encoding="utf-8", errors="replace")
-    facts = parse_probe(told, seen.name)
+    node_probe = node or run.files.facts_probe
+    node_text = node_probe.read_text(encoding="utf-8", errors="replace")
+    facts = parse_probe(node_text, node_probe.name)
     programs = {name: parse_programs(text, f"{name}.probe") for name, text in texts.items()}
     if by_installed:
         installed = read_json(run.files.installed, Installed)
@@ -213,13 +221,13 @@ def provide_software(
         software = _system_software(run, environments, prefixes, programs, facts)
     target = run.files.software
     if target.exists():
-        _refuse_other(run, read_json(target, Software), software)
+        _check_unchanged(run, read_json(target, Software), software)
         return
-    kept = run.files.program_probes
-    kept.mkdir(exist_ok=True)
+    folder = run.files.program_probes
+    folder.mkdir(exist_ok=True)
     for name, text in texts.items():
-        (kept / f"{name}.probe").write_text(text)
-    (kept / "node.facts").write_text(told)
+        (folder / f"{name}.probe").write_text(text)
+    (folder / "node.facts").write_text(node_text)
     fresh = target.with_suffix(".new")
     fresh.write_text(software.model_dump_json(indent=1) + "\n")
     fresh.rename(target)
@@ -246,7 +254,7 @@ def _sources(file: Path, packages: Iterable[str]) -> dict[str, Source]:
     known = load(file, System).packages
     for name in packages:
         if name not in known:
-            found = f"nothing on the package {name!r}{nearest(name, known)}"
+            found = f"no package {name!r}{nearest(name, known)}"
             raise bad_input(file, "packages", found, ", ".join(known))
     return {name: known[name] for name in packages}
 
@@ -257,14 +265,14 @@ def _pinned(lock: Path, distribution: str) -> str:
         text = lock.read_text(encoding="utf-8")
     except OSError as error:
         raise bad_input(lock, "", error.strerror or "unreadable", "a lock of hashes") from None
-    found = re.search(rf"^{re.escape(distribution)}==(\S+)", text, re.MULTILINE)
-    if found is None:
+    pin = re.search(rf"^{re.escape(distribution)}==(\S+)", text, re.MULTILINE)
+    if pin is None:
         raise bad_input(lock, distribution, "no such distribution", f"a pin of {distribution}")
-    return found[1]
+    return pin[1]
 
 
-def _refuse_other(run: Run, before: Software, now: Software) -> None:
-    """Refuse to go on with other programs: figures of one run must belong together."""
+def _check_unchanged(run: Run, before: Software, now: Software) -> None:
+    """Raise BadInput if the programs changed: all results of a run must be of the same programs."""
     if before.environment_hash == now.environment_hash:
         return
     changed = [
@@ -273,5 +281,6 @@ def _refuse_other(run: Run, before: Software, now: Software) -> None:
         if name not in before.packages
         or before.packages[name].environment_hash != package.environment_hash
     ]
-    found = f"other programs or libraries of {', '.join(changed)} than {run.id} began with"
-    raise bad_input("software.json", "", found, "the same ones, or fresh=true for a new run")
+    found = f"programs or libraries of {', '.join(changed)} that changed since {run.id} was started"
+    accepted = "the same programs, or fresh=true for a new run"
+    raise bad_input("software.json", "", found, accepted)

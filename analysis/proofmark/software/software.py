@@ -1,4 +1,4 @@
-"""The programs that a run uses and where they came from: ``runs/<id>/software.json``."""
+"""The programs that a run uses, and their providers: ``runs/<id>/software.json``."""
 
 from __future__ import annotations
 
@@ -15,41 +15,46 @@ from proofmark.software.blas import blas_variants
 from proofmark.software.program import Launcher, Program
 
 Origin = Literal["system", "spack", "easybuild", "preinstalled"]
+"""The provider of a package: the values of ``partition.provision_from``."""
 
 BLAS_KERNEL = "blas_kernel"
-"""The variant that says which kernel the BLAS is made to take."""
+"""The variant whose choices select the kernel of the BLAS."""
 
 
-class _Stamped(StrictModel):
-    """A part that carries the digest of what it says; an edited file does not load."""
+class _WithDigest(StrictModel):
+    """A model with a digest of its identity, so that an edited file does not load."""
 
     environment_hash: str = ""
 
     @model_validator(mode="after")
-    def _stamp(self) -> Self:
+    def _set_digest(self) -> Self:
         digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
         if self.environment_hash not in ("", digest):
-            raise ValueError("environment_hash does not belong to what is listed beside it")
+            raise ValueError("environment_hash does not match the content beside it")
         object.__setattr__(self, "environment_hash", digest)
         return self
 
     def identity(self) -> object:
-        """Return, as plain JSON, what makes two of them the same."""
+        """Return the values, as JSON, that are equal if two models are the same."""
         raise NotImplementedError
 
 
-class Package(_Stamped):
+class Package(_WithDigest):
     """One package of a run.
 
     Attributes:
-        spec: what was asked for, in the words of `origin`; empty where it has none.
-        hash: Spack's or EasyBuild's own, empty where there is none.
-        prefix: where its MPI lives: the directory above ``bin/mpirun``.
-        target: archspec's name of the processor it was built for; empty where any does.
-        environment: what every program of it needs.
+        origin: the provider.
+        version: the version of the package.
+        spec: the request to the provider; empty if there is none.
+        hash: the hash of Spack; empty for other providers.
+        prefix: the folder of its MPI, which contains ``bin/mpirun``.
+        target: archspec's name of the processor it was built for; empty for any processor.
+        launcher: the launcher of its MPI; ``plain`` if no program calls MPI.
+        environment: the variables that every program of the package needs.
+        programs: by the name that the cases use.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
-        findings: what the site should know, in whole sentences.
-        environment_hash: digest of `identity`.
+        findings: whole sentences for the site.
+        environment_hash: SHA-256 of `identity`.
     """
 
     origin: Origin
@@ -65,22 +70,22 @@ class Package(_Stamped):
     findings: tuple[str, ...] = ()
 
     def identity(self) -> object:
-        """Return what was built: versions, bits of programs and libraries; no path."""
+        """Return versions, and the hashes of programs and libraries; no path."""
         return {
             "version": self.version,
             "spec": self.spec,
             "hash": self.hash,
-            "programs": {name: _bits(program) for name, program in self.programs.items()},
+            "programs": {name: _identity_of(program) for name, program in self.programs.items()},
         }
 
 
-class Software(_Stamped):
-    """Every package of a run, by the name that the cases use."""
+class Software(_WithDigest):
+    """All packages of a run, by the name that the cases use."""
 
     packages: dict[str, Package]
 
     def identity(self) -> object:
-        """Return the packages' digests."""
+        """Return the digests of the packages."""
         return {name: package.environment_hash for name, package in self.packages.items()}
 
 
@@ -94,18 +99,19 @@ def package_of(
     build_hash: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> Package:
-    """Describe a package from the probes of its programs, with the variants of their BLAS.
+    """Return a package from the probes of its programs, with the variants of their BLAS.
 
-    The first program that calls a BLAS decides the variants, the first that calls MPI the launcher.
+    The variants are those of the first program that calls a BLAS. The launcher is that of the
+    first program that calls MPI.
     """
-    judged = [blas_variants(program, facts) for program in programs.values()]
-    variants = next((each.variants for each in judged if each.variants), {})
-    lost = [
+    blas = [blas_variants(program, facts) for program in programs.values()]
+    variants = next((each.variants for each in blas if each.variants), {})
+    missing = [
         f"{program.name} cannot start: {library} is not found by the dynamic linker."
         for program in programs.values()
         for library in program.missing
     ]
-    found = [finding for each in judged for finding in each.findings]
+    findings = [finding for each in blas for finding in each.findings]
     parallel = next((program for program in programs.values() if program.mpi), None)
     mpirun = parallel.mpi.mpirun if parallel and parallel.mpi else None
     choices = {name: dict(variant.environment) for name, variant in variants.items()}
@@ -119,11 +125,11 @@ def package_of(
         environment=dict(environment or {}),
         programs=dict(programs),
         variants={BLAS_KERNEL: choices} if choices else {},
-        findings=tuple(dict.fromkeys(lost + found)),
+        findings=tuple(dict.fromkeys(missing + findings)),
     )
 
 
-def _bits(program: Program) -> object:
+def _identity_of(program: Program) -> object:
     return {
         "sha256": program.sha256,
         "libraries": {each.name: each.sha256 or each.package for each in program.libraries},

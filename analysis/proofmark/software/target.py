@@ -1,8 +1,8 @@
-"""Which processors run what was built for one: the instruction sets of archspec's targets.
+"""The instruction sets that programs need if they were built for a target of archspec.
 
-A program started on a processor that lacks what its compiler was told to use dies by SIGILL in the
-middle of a step. So the job holds its nodes against the target before anything is started on them:
-``shell/fit.awk`` does it on the cluster, from the nodes' own probes.
+A processor ends a program by SIGILL at the first instruction that it lacks, in the middle of a
+step. A job therefore compares its nodes with the target before its first step: the script
+``shell/fit.awk`` does so on the cluster, from the probes of the nodes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from archspec.cpu import TARGETS
 from proofmark.common.errors import bad_input, nearest
 from proofmark.site.node.cpu import POWER
 
-_SPELT = {"sse3": "pni"}
-"""Instruction sets that Linux lists in ``/proc/cpuinfo`` under another name than archspec's."""
+_LINUX_NAMES = {"sse3": "pni"}
+"""Names in ``/proc/cpuinfo`` of the instruction sets for which archspec uses another name."""
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What a processor must have to run programs built for a target.
+class TargetRequirements:
+    """The properties that a processor needs to run programs built for a target.
 
     Attributes:
         target: archspec's name.
-        machine: what ``uname -m`` says on such a processor.
-        generation: of POWER (9 for POWER9), else 0.
-        flags: words of ``/proc/cpuinfo``, sorted; none on POWER, where the generation says it all.
+        machine: the output of ``uname -m``.
+        generation: the generation of POWER (9 for POWER9), else 0.
+        flags: flags of ``/proc/cpuinfo``, sorted; empty for POWER, which the generation describes.
     """
 
     target: str
@@ -39,16 +39,18 @@ class Needs:
         return " ".join([self.target, self.machine, str(self.generation), *self.flags])
 
 
-def needs(target: str) -> Needs:
-    """Return what programs built for `target` need.
+def target_requirements(target: str) -> TargetRequirements:
+    """Return the properties that programs built for `target` need.
 
     Raises:
-        BadInput: archspec knows no such target.
+        BadInput: archspec has no such target.
     """
     if target not in TARGETS:
         hint = nearest(target, TARGETS)
         raise bad_input("software.json", "target", f"{target!r}{hint}", "an archspec name")
     known = TARGETS[target]
     machine = known.family.name
-    flags = () if machine in POWER else sorted(_SPELT.get(word, word) for word in known.features)
-    return Needs(target, machine, known.generation, tuple(flags))
+    flags = (
+        () if machine in POWER else sorted(_LINUX_NAMES.get(word, word) for word in known.features)
+    )
+    return TargetRequirements(target, machine, known.generation, tuple(flags))

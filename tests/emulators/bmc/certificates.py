@@ -1,4 +1,4 @@
-"""An authority for tests, and the certificates that it signs for BMCs: good and expired ones."""
+"""A certificate authority for tests. It signs valid and expired certificates of BMCs."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ DAY = timedelta(days=1)
 
 
 class Authority:
-    """Signs certificates; `ca` is the file that clients trust. All BMCs share one key."""
+    """A certificate authority; `ca` is its file for clients. All BMCs share one key."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._theirs = ec.generate_private_key(ec.SECP256R1())
+        self._bmc_key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "BMC test authority")])
         constraints = x509.BasicConstraints(ca=True, path_length=0)
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
-        made = (
+        certificate = (
             self._builder(self._name, self._key.public_key(), datetime.now(UTC))
             .add_extension(constraints, critical=True)
             .add_extension(usage, critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.ca = folder / "ca.pem"
-        self.ca.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        self.ca.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         self.key = folder / "key.pem"
         self.key.write_bytes(
-            self._theirs.private_bytes(
+            self._bmc_key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),
@@ -48,13 +48,13 @@ class Authority:
         start = datetime.now(UTC) - (60 * DAY if expired else DAY)
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
         alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-        made = (
-            self._builder(name, self._theirs.public_key(), start)
+        certificate = (
+            self._builder(name, self._bmc_key.public_key(), start)
             .add_extension(alternative, critical=False)
             .sign(self._key, hashes.SHA256())
         )
         path = self._folder / f"{address}.pem"
-        path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         return path
 
     def _builder(

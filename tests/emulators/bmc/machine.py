@@ -1,4 +1,4 @@
-"""One emulated machine: what its firmware holds, what waits for the next boot, and its faults."""
+"""One emulated machine: its firmware values, the values of its next boot, and its faults."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 from tests.emulators.bmc import node
 
 FAULTS = {
-    "unreachable": "nobody listens at the address",
+    "unreachable": "no process listens at the address",
     "wrong-password": "the BMC has another password",
-    "expired": "its certificate has run out",
-    "hang": "takes requests and never answers",
-    "busy": "503 to everything",
-    "busy-twice": "503 to the first two requests of each connection's start",
-    "leak": "refuses with what it was sent in its message",
-    "silent": "takes a setting and forgets it at the reset",
-    "deaf": "takes a setting and does not even keep it as pending",
-    "foreign": "somebody else's change waits",
-    "race": "the settings change between the first look and the first PATCH",
-    "stuck": "takes the reset and does nothing",
-    "no-return": "the node does not come back",
-    "other-mode": "the node comes back in a mode that nobody asked for",
-    "wants-apply-time": "refuses settings without @Redfish.SettingsApplyTime",
-    "no-registry": "has no attribute registry",
+    "expired": "the certificate of the BMC has expired",
+    "hang": "the BMC accepts requests and never responds",
+    "busy": "status 503 for each request",
+    "busy-twice": "status 503 for the first two requests",
+    "leak": "status 401; the message quotes the Authorization header",
+    "silent": "the BMC accepts a setting, but the reset does not apply it",
+    "deaf": "the BMC accepts a setting, but the setting is not pending",
+    "foreign": "a setting of another client is pending",
+    "race": "the settings change between the first GET and the first PATCH",
+    "stuck": "the BMC accepts the reset and does not execute it",
+    "no-return": "the node does not boot after the reset",
+    "other-mode": "the node boots in a mode that was not requested",
+    "wants-apply-time": "the BMC refuses settings without @Redfish.SettingsApplyTime",
+    "no-registry": "the BMC has no attribute registry",
 }
 ENUMERATIONS: dict[str, dict[str, list[str]]] = {
     "knl": {
@@ -37,7 +37,7 @@ ENUMERATIONS: dict[str, dict[str, list[str]]] = {
     },
     "skl": {"SubNumaCluster": ["Enabled", "Disabled"], "Turbo": ["Enabled", "Disabled"]},
 }
-AS_DELIVERED: dict[str, dict[str, Any]] = {
+DEFAULTS: dict[str, dict[str, Any]] = {
     "knl": {
         "ClusterMode": "Quadrant",
         "MemoryMode": "Flat",
@@ -53,15 +53,15 @@ AS_DELIVERED: dict[str, dict[str, Any]] = {
         "BiosVersion": "SE5C620.86B.02.01",
     },
 }
-OTHER: dict[str, dict[str, Any]] = {
+OTHER_MODE: dict[str, dict[str, Any]] = {
     "knl": {"ClusterMode": "All2All", "MemoryMode": "Cache"},
     "skl": {"SubNumaCluster": "Enabled"},
 }
 
 
 def registry(shape: str) -> list[dict[str, Any]]:
-    """Return the attributes as a registry of Redfish lists them."""
-    listed: list[dict[str, Any]] = [
+    """Return the attributes in the format of a Redfish attribute registry (DSP2046)."""
+    enumerations: list[dict[str, Any]] = [
         {
             "AttributeName": name,
             "Type": "Enumeration",
@@ -70,14 +70,22 @@ def registry(shape: str) -> list[dict[str, Any]]:
         }
         for name, values in ENUMERATIONS[shape].items()
     ]
-    listed.append({"AttributeName": "BiosVersion", "Type": "String", "ReadOnly": True})
+    version = {"AttributeName": "BiosVersion", "Type": "String", "ReadOnly": True}
     timeout = {"AttributeName": "BootTimeout", "Type": "Integer", "ReadOnly": False}
-    return [*listed, {**timeout, "LowerBound": 0, "UpperBound": 60}]
+    return [*enumerations, version, {**timeout, "LowerBound": 0, "UpperBound": 60}]
 
 
 @dataclass
 class Machine:
-    """A machine; `folder` is where the node behind it lives."""
+    """A machine with its BMC.
+
+    Attributes:
+        folder: the files of the node, see `tests.emulators.bmc.node`.
+        fault: a key of `FAULTS`, or empty.
+        current: the attributes in effect.
+        pending: the attributes that the next boot changes.
+        version: the number of changes by another client.
+    """
 
     name: str
     folder: Path
@@ -94,19 +102,19 @@ class Machine:
     version: int = 0
 
     def __post_init__(self) -> None:
-        self.current = {**AS_DELIVERED[self.shape], **self.current}
+        self.current = {**DEFAULTS[self.shape], **self.current}
         if self.fault == "foreign":
             self.pending["Turbo"] = "Disabled"
         self.folder.mkdir(parents=True, exist_ok=True)
         node.boot(self.folder, self.current, self.shape)
 
     def etag(self) -> str:
-        """Return the tag of the settings as they are now."""
+        """Return the ETag of the pending settings."""
         content = json.dumps([self.version, self.pending], sort_keys=True)
         return f'"{hashlib.sha256(content.encode()).hexdigest()[:12]}"'
 
     def refusal(self, attributes: dict[str, Any]) -> str:
-        """Return what is wrong with setting `attributes`, or nothing."""
+        """Return why `attributes` cannot be set; empty if they can."""
         known = {item["AttributeName"]: item for item in registry(self.shape)}
         for name, value in attributes.items():
             item = known.get(name)
@@ -119,7 +127,7 @@ class Machine:
         return ""
 
     def patch(self, attributes: dict[str, Any]) -> None:
-        """Take settings for the next boot."""
+        """Set attributes for the next boot."""
         self.patches += 1
         if self.fault != "deaf":
             self.pending |= attributes
@@ -128,20 +136,20 @@ class Machine:
             }
 
     def go_down(self) -> None:
-        """Let the node stop to answer."""
+        """Switch the node off: it can no longer be reached."""
         self.resets += 1
         self.power = "Off"
         (self.folder / "down").touch()
 
     def come_up(self) -> None:
-        """Boot with what was pending, unless a fault has it otherwise."""
+        """Boot the node with the pending settings, or as the fault requires."""
         self.power = "On"
         if self.fault == "no-return":
             return
         if self.fault != "silent":
             self.current |= self.pending
         if self.fault == "other-mode":
-            self.current |= OTHER[self.shape]
+            self.current |= OTHER_MODE[self.shape]
         self.pending = {}
         self.boots += 1
         node.boot(self.folder, self.current, self.shape)

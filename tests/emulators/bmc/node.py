@@ -1,6 +1,6 @@
-"""The node behind an emulated BMC: the files that a probe would read, made for a firmware's mode.
+"""The node of an emulated BMC: the files that a probe reads, written for a firmware mode.
 
-A folder a node, with ``proc`` and ``sys`` below; a file ``down`` stands in it while it boots.
+Each node has a folder with ``proc`` and ``sys``. While the node boots, it contains a file ``down``.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 GIB_KB = 1 << 20
-SEEN_SHARE = 0.98
-"""Of its memory that a kernel shows: it keeps some for itself."""
+VISIBLE_FRACTION = 0.98
+"""The fraction of the memory that a kernel shows; the kernel reserves the rest."""
 CLUSTER = {"Quadrant": 1, "Hemisphere": 2, "SNC-4": 4, "SNC-2": 8, "All2All": 16}
 MEMORY = {"Cache": 1, "Flat": 2, "Hybrid": 4}
 HYBRID = {"25": 1, "50": 2}
 DOMAINS = {"SNC-2": [34, 34], "SNC-4": [18, 18, 16, 16]}
-"""Cores of each domain: 34 tiles do not go into four equal parts."""
+"""Cores of each domain; 34 tiles cannot be divided into four equal parts."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Domain:
 
 
 def knl(attributes: Mapping[str, Any]) -> list[Domain]:
-    """Return the domains of a Xeon Phi 7250: DDR4 first, with the cores; then MCDRAM, without."""
+    """Return the domains of a Xeon Phi 7250: first DDR4, with all cores; then MCDRAM, without."""
     cores = DOMAINS.get(attributes["ClusterMode"], [68])
     mode = attributes["MemoryMode"]
     mcdram = {"Cache": 0.0, "Flat": 16.0}.get(mode)
@@ -47,34 +47,34 @@ def knl(attributes: Mapping[str, Any]) -> list[Domain]:
 
 
 def skl(attributes: Mapping[str, Any]) -> list[Domain]:
-    """Return the domains of two Xeon Gold 6148: one a socket, or two with sub-NUMA clustering."""
-    each = 10 if attributes["SubNumaCluster"] == "Enabled" else 20
+    """Return the domains of two Xeon Gold 6148: 1 per socket; 2 with sub-NUMA clustering."""
+    cores = 10 if attributes["SubNumaCluster"] == "Enabled" else 20
     return [
-        Domain(range(first, first + each), _kb(192 * each / 40)) for first in range(0, 40, each)
+        Domain(range(first, first + cores), _kb(192 * cores / 40)) for first in range(0, 40, cores)
     ]
 
 
 def notation(attributes: Mapping[str, Any], shape: str) -> str:
-    """Return the node as hwloc's synthetic notation; empty where that has no words for it."""
+    """Return the node in the synthetic notation of hwloc; empty if hwloc cannot describe it."""
     if shape == "skl":
         snc = attributes["SubNumaCluster"] == "Enabled"
         inside = "group:2 [numa(memory=48GiB)] l2:10" if snc else "[numa(memory=96GiB)] l2:20"
         return f"pack:2 {inside}(size=1MiB) core:1 pu:1"
     parts = len(DOMAINS.get(attributes["ClusterMode"], [68]))
-    if parts == 4:  # uneven
+    if parts == 4:  # hwloc needs equal parts
         return ""
-    ddr, *mcdram = (round(d.memory_kb / SEEN_SHARE / 1024) for d in knl(attributes)[::parts])
+    ddr, *mcdram = (round(d.memory_kb / VISIBLE_FRACTION / 1024) for d in knl(attributes)[::parts])
     memories = "".join(f"[numa(memory={size}MiB)] " for size in (ddr, *mcdram))
     group = f"group:{parts} " if parts > 1 else ""
     return f"pack:1 {group}{memories}l2:{34 // parts}(size=1MiB) core:2 pu:4(indexes=4*68:68*1)"
 
 
 def _kb(gib: float) -> int:
-    return int(gib * GIB_KB * SEEN_SHARE)
+    return int(gib * GIB_KB * VISIBLE_FRACTION)
 
 
 def smbios(attributes: Mapping[str, Any], *, knl_tables: bool) -> bytes:
-    """Return a DMI table; Xeon Phi tells its modes in one of the maker's own structures."""
+    """Return a DMI table; a Xeon Phi has its modes in structures of type 0xDD (OEM)."""
     table = _structure(1, 0x0100, bytes([1, 2, 3, 4]) + bytes(19), "Intel", "S7200AP", "1", "SN")
     if knl_tables:
         group = bytes([1]) + struct.pack("<BHBH", 0xDD, 0x4101, 0xDD, 0x4102)
@@ -93,11 +93,11 @@ def _structure(kind: int, handle: int, body: bytes, *texts: str) -> bytes:
 
 
 def boot(folder: Path, attributes: Mapping[str, Any], shape: str) -> None:
-    """Write the files of a node that has just booted; its boot id is a new one."""
-    shown = {"knl": knl, "skl": skl}[shape](attributes)
+    """Write the files of a node after a boot, with a new boot id."""
+    domains = {"knl": knl, "skl": skl}[shape](attributes)
     nodes = folder / "sys/devices/system/node"
     shutil.rmtree(nodes, ignore_errors=True)
-    for number, domain in enumerate(shown):
+    for number, domain in enumerate(domains):
         _write(nodes / f"node{number}/cpulist", _ranges(domain.cpus) + "\n")
         sizes = {"MemTotal": domain.memory_kb, "MemFree": domain.memory_kb, "MemUsed": 0}
         lines = (f"Node {number} {name}: {size:>13} kB\n" for name, size in sizes.items())

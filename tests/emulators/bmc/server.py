@@ -1,4 +1,4 @@
-"""Many Redfish BMCs in one process: one loopback address each, TLS, both kinds of log-in.
+"""Emulates many Redfish BMCs in one process: one loopback address each, TLS, both log-in methods.
 
 `Emulator` is for tests, ``python -m tests.emulators.bmc`` for a rehearsal.
 """
@@ -29,17 +29,17 @@ RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SETTINGS = f"{SYSTEM}/Bios/Settings"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 REASONS = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 401: "Unauthorized"}
-KINDS = ["On", "ForceOff", "GracefulRestart", "ForceRestart", "PowerCycle"]
+RESET_TYPES = ["On", "ForceOff", "GracefulRestart", "ForceRestart", "PowerCycle"]
 
 
 def address(number: int, network: int = 9) -> str:
-    """Return the loopback address of the BMC with this number from 0."""
+    """Return the loopback address of the BMC `number`, which counts from 0."""
     return f"127.{network}.{number // 250}.{number % 250 + 1}"
 
 
 @dataclass
 class Timing:
-    """How slow the emulated world is, in seconds: each answer, being off, booting."""
+    """Delays in seconds: of each response, of a node that is off, of a boot."""
 
     latency: float = 0.0
     off: float = 0.02
@@ -48,7 +48,7 @@ class Timing:
 
 @dataclass
 class Reply:
-    """What a BMC answers."""
+    """The response of a BMC."""
 
     status: int
     body: dict[str, Any] | None = None
@@ -56,11 +56,18 @@ class Reply:
 
 
 class Emulator:
-    """A context in which the machines of `names` have BMCs that answer.
+    """Emulated BMCs that respond within this context.
 
-    ``faults`` are by name of the node. ``folder/nodes/<name>`` is the node behind a BMC.
-    ``hook`` is a command, or a function that returns at once; it is told ``off NODE`` and
-    ``on NODE``.
+    Args:
+        names: the nodes.
+        folder: the files of each node are in ``nodes/<name>``.
+        shape: the type of the nodes, ``knl`` or ``skl``.
+        port: of all BMCs; 0 for a free one.
+        network: the second byte of the addresses.
+        faults: the fault of a node, by its name.
+        timing: delays.
+        hook: a command, or a function that returns at once; it is called with ``off NODE`` and
+            ``on NODE``.
     """
 
     def __init__(
@@ -75,12 +82,12 @@ class Emulator:
         timing: Timing | None = None,
         hook: str | Callable[[str, str], object] = "",
     ) -> None:
-        given = faults or {}
         self.timing = timing or Timing()
         self.port, self._hook, self._network = port, hook, network
         self.nodes = folder / "nodes"
         self.machines = {
-            name: Machine(name, self.nodes / name, shape, given.get(name, "")) for name in names
+            name: Machine(name, self.nodes / name, shape, (faults or {}).get(name, ""))
+            for name in names
         }
         self._authority = Authority(folder / "certificates")
         self.ca = self._authority.ca
@@ -96,13 +103,13 @@ class Emulator:
 
     @property
     def sessions(self) -> int:
-        """Return how many sessions have not been ended."""
+        """The number of sessions without a log-out."""
         return len(self._tokens)
 
     @property
-    def reach(self) -> list[str]:
-        """Return the command that stands in for ssh."""
-        return ["sh", str(Path(__file__).with_name("reach.sh")), str(self.nodes), "{node}"]
+    def remote_shell(self) -> list[str]:
+        """The command that replaces ssh."""
+        return ["sh", str(Path(__file__).with_name("remote-shell.sh")), str(self.nodes), "{node}"]
 
     def __enter__(self) -> Emulator:
         self._loop = asyncio.new_event_loop()
@@ -129,12 +136,12 @@ class Emulator:
         self._loop.close()
 
     async def open(self) -> None:
-        """Begin to listen."""
+        """Start the servers."""
         for machine in self.machines.values():
             if machine.fault == "unreachable":
                 continue
-            where = self.address(machine.name)
-            certificate = self._authority.certificate(where, expired=machine.fault == "expired")
+            host = self.address(machine.name)
+            certificate = self._authority.certificate(host, expired=machine.fault == "expired")
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate, self._authority.key)
 
@@ -145,8 +152,8 @@ class Emulator:
             ) -> None:
                 await self._serve(machine, reader, writer)
 
-            server = await asyncio.start_server(serve, where, self.port, ssl=context, backlog=64)
-            # The first address picks a port where none was given; all the others take the same.
+            server = await asyncio.start_server(serve, host, self.port, ssl=context, backlog=64)
+            # With port 0 the first server gets a free port; the others use the same.
             self.port = server.sockets[0].getsockname()[1]
             self._servers.append(server)
 
@@ -154,14 +161,14 @@ class Emulator:
         for server in self._servers:
             server.close()
         for writer in list(self._writers):
-            writer.transport.abort()  # clients keep their lines; nobody waits for good-byes
+            writer.transport.abort()  # clients keep their connections open
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for _ in range(3):  # turns of the loop in which transports end
+        for _ in range(3):  # iterations of the loop that close the transports
             await asyncio.sleep(0)
-        await asyncio.get_running_loop().shutdown_default_executor()  # waits for the hooks
+        await asyncio.get_running_loop().shutdown_default_executor()  # waits for the hooks to end
 
     async def _serve(
         self, machine: Machine, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -177,16 +184,16 @@ class Emulator:
                 busy = machine.fault == "busy" or (
                     machine.fault == "busy-twice" and machine.requests <= 2
                 )
-                reply = _busy() if busy else self._answer(machine, *request)
+                reply = _busy() if busy else self._reply(machine, *request)
                 writer.write(_bytes(reply))
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
-            pass  # the client has gone; so do clients
+            pass  # the client closed the connection
         finally:
             self._writers.discard(writer)
             writer.close()
 
-    def _answer(
+    def _reply(
         self, machine: Machine, method: str, path: str, headers: Mapping[str, str], raw: bytes
     ) -> Reply:
         content: dict[str, Any] = json.loads(raw) if raw else {}
@@ -194,13 +201,13 @@ class Emulator:
         if (method, path) == ("POST", SESSIONS):
             return self._log_in(content, password)
         sent = headers.get("authorization", "")
-        good = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
+        expected = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
         if machine.fault == "leak":
             plain = base64.b64decode(sent.removeprefix("Basic ")).decode()
             return _error(401, f"no access with {sent} which is {plain}")
         if (method, path) == ("GET", ROOT):
-            return Reply(200, self._resources(machine)[ROOT])  # open to everybody, by the standard
-        if sent != good and headers.get("x-auth-token") not in self._tokens:
+            return Reply(200, self._resources(machine)[ROOT])  # without log-in (DSP0266)
+        if sent != expected and headers.get("x-auth-token") not in self._tokens:
             return _error(401, "no valid session")
         if method == "DELETE" and path.startswith(SESSIONS):
             self._tokens.discard(path.rpartition("/")[2])
@@ -209,19 +216,19 @@ class Emulator:
             return self._patch(machine, headers, content)
         if (method, path) == ("POST", RESET):
             return self._reset(machine, content)
-        found = self._resources(machine).get(path) if method == "GET" else None
-        if found is None:
-            return _error(404, f"nothing at {path}")
-        tag = {"ETag": machine.etag()} if path == SETTINGS else {}
-        return Reply(200, {"@odata.id": path, **found}, tag)
+        resource = self._resources(machine).get(path) if method == "GET" else None
+        if resource is None:
+            return _error(404, f"no resource {path}")
+        etag = {"ETag": machine.etag()} if path == SETTINGS else {}
+        return Reply(200, {"@odata.id": path, **resource}, etag)
 
     def _log_in(self, content: Mapping[str, Any], password: str) -> Reply:
         if (content.get("UserName"), content.get("Password")) != (USER, password):
             return _error(401, "no such user or password")
         token = secrets.token_hex(16)
         self._tokens.add(token)
-        where = {"X-Auth-Token": token, "Location": f"{SESSIONS}/{token}"}
-        return Reply(201, {"Id": "1"}, where)
+        headers = {"X-Auth-Token": token, "Location": f"{SESSIONS}/{token}"}
+        return Reply(201, {"Id": "1"}, headers)
 
     def _resources(self, machine: Machine) -> dict[str, dict[str, Any]]:
         bios = {
@@ -245,7 +252,7 @@ class Emulator:
                 "Actions": {
                     "#ComputerSystem.Reset": {
                         "target": RESET,
-                        "ResetType@Redfish.AllowableValues": KINDS,
+                        "ResetType@Redfish.AllowableValues": RESET_TYPES,
                     }
                 },
             },
@@ -265,9 +272,9 @@ class Emulator:
         if machine.fault == "race" and not machine.version:
             machine.version += 1
         if headers.get("if-match") not in (None, "*", machine.etag()):
-            return _error(412, "the settings are others by now")
+            return _error(412, "the settings have changed")
         if machine.fault == "wants-apply-time" and "@Redfish.SettingsApplyTime" not in content:
-            return _error(400, "say when the settings shall apply")
+            return _error(400, "SettingsApplyTime is missing")
         attributes = dict(content.get("Attributes", {}))
         if refusal := machine.refusal(attributes):
             return _error(400, refusal)
@@ -275,27 +282,27 @@ class Emulator:
         return Reply(200, {"Attributes": machine.pending}, {"ETag": machine.etag()})
 
     def _reset(self, machine: Machine, content: Mapping[str, Any]) -> Reply:
-        if content.get("ResetType") not in KINDS:
-            return _error(400, "no such reset")
+        if content.get("ResetType") not in RESET_TYPES:
+            return _error(400, "unknown ResetType")
         if machine.fault == "stuck":
             return Reply(204)
         machine.go_down()
-        self._tell("off", machine)
+        self._call_hook("off", machine)
         loop = asyncio.get_running_loop()
         loop.call_later(self.timing.off + self.timing.boot, self._come_up, machine)
         return Reply(204)
 
     def _come_up(self, machine: Machine) -> None:
         machine.come_up()
-        self._tell("on", machine)
+        self._call_hook("on", machine)
 
-    def _tell(self, what: str, machine: Machine) -> None:
-        if what == "on" and machine.fault == "no-return":
+    def _call_hook(self, event: str, machine: Machine) -> None:
+        if event == "on" and machine.fault == "no-return":
             return
         if callable(self._hook):
-            self._hook(what, machine.name)
+            self._hook(event, machine.name)
         elif self._hook:
-            command = [self._hook, what, machine.name]
+            command = [self._hook, event, machine.name]
             hook = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
             asyncio.get_running_loop().run_in_executor(None, hook)
 

@@ -1,4 +1,4 @@
-"""A virtual cluster on one machine, for tests and rehearsals. See README.md."""
+"""A virtual cluster on one machine, for tests and rehearsals; see README.md."""
 
 from tests.emulators.vcluster.cluster import Cluster
 from tests.emulators.vcluster.sge import GridEngine

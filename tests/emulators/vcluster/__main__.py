@@ -17,21 +17,27 @@ def main() -> int:
     """Return the exit code of the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.emulators.vcluster", description=__doc__)
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--prefix", default="knl", help="of the nodes' names")
-    parser.add_argument("--folder", type=Path, help="where it keeps its files and logs")
-    parser.add_argument("--share", type=Path, action="append", default=[], help="below /tmp")
+    parser.add_argument("--prefix", default="knl", help="prefix of the names of the nodes")
+    parser.add_argument("--folder", type=Path, help="folder of its files and logs")
+    parser.add_argument(
+        "--share",
+        type=Path,
+        action="append",
+        default=[],
+        help="a path below /tmp that the nodes see",
+    )
     parser.add_argument("--scheduler", choices=["slurm", "none"], default="slurm")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="a shell if there is none")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="default: a shell")
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(TemporaryDirectory()))
-        began = time.monotonic()
-        made = Cluster(folder, options.nodes, prefix=options.prefix, shared=options.share)
-        cluster = stack.enter_context(made)
+        start = time.monotonic()
+        started = Cluster(folder, options.nodes, prefix=options.prefix, shared=options.share)
+        cluster = stack.enter_context(started)
         if options.scheduler == "slurm":
             stack.enter_context(Slurm(cluster))
-        took = time.monotonic() - began
-        print(f"{options.nodes} nodes after {took:.1f} s in {cluster.folder}", file=sys.stderr)
+        seconds = time.monotonic() - start
+        print(f"{options.nodes} nodes after {seconds:.1f} s in {cluster.folder}", file=sys.stderr)
         command = options.command or ["sh"]
         try:
             return subprocess.run(command, check=False, env=cluster.environment()).returncode

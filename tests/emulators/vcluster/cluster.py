@@ -1,7 +1,7 @@
-"""A cluster in namespaces: nodes with a network, a host name, a /tmp and an sshd of their own.
+"""A cluster in namespaces: each node has its network, host name, /tmp and sshd.
 
-Everything lives below one process, the head, in a PID namespace of its own: with it dies all the
-rest, also when this process is killed. No namespace has a name, so none can be left behind.
+All processes are below one process, the head, in a PID namespace. If the head ends, or this process
+is killed, all of them end. No namespace has a name, so that no namespace can remain.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Cluster:
     """Virtual nodes ``<prefix>0001`` … behind one bridge; a context manager, for root only.
 
     Attributes:
-        folder: what the cluster keeps; every node sees it, as it sees this checkout, the running
-            Python and all paths of `shared`. The rest of the file system is the host's, but for
-            /tmp, /dev/shm and /run.
-        bin: commands that run in the cluster's network, for the front of ``PATH``.
-        session: variables of whoever logs in to a node.
+        folder: the files of the cluster. Every node sees this folder, this checkout, the running
+            Python and all paths of `shared`. The rest of the file system is that of the host,
+            except /tmp, /dev/shm and /run.
+        bin: commands that run in the network of the cluster, for the first entry of ``PATH``.
+        session: environment variables of a login to a node.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class Cluster:
         self._daemons: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
-        """Start all the nodes.
+        """Start all nodes.
 
         Raises:
-            CalledProcessError: a node does not come up; ``log/`` says why.
+            CalledProcessError: a node does not boot; ``log/`` contains the reason.
         """
         try:
             self._write_files()
-            self._head = _held(self.folder / "hosts")
+            self._head = _start_head(self.folder / "hosts")
             setup = f"link set lo up\nlink add br0 type bridge\naddr add {HEAD_ADDRESS}/16 dev br0"
             self._ip(f"{setup}\nlink set br0 up\n")
             for name in ("ssh", "scp", "sftp"):
@@ -80,16 +80,16 @@ class Cluster:
             self._head.kill()
             self._head.wait()
         for node in self._nodes.values():
-            _forget(node)
+            _wait_for_end(node)
         self._nodes.clear()
-        for daemon in self._daemons:  # ended with the head; what entered for it may be stopped
+        for daemon in self._daemons:  # ended with the head; its nsenter may be stopped
             daemon.kill()
             daemon.wait()
         self._daemons.clear()
 
     @property
     def head(self) -> int:
-        """The process id of the head, whose network is the cluster's."""
+        """The process id of the head, which has the network of the cluster."""
         assert self._head, "not started"
         return child(self._head.pid)
 
@@ -99,14 +99,14 @@ class Cluster:
         return f"10.77.{number // 256}.{number % 256}"
 
     def inside(self, *command: str) -> list[str]:
-        """Return `command` as one that runs in the cluster's network, with the host's files."""
+        """Return `command` with a prefix that runs it in the network of the cluster."""
         return ["nsenter", f"--target={self.head}", "--net", "--", *command]
 
     def on(self, name: str, *command: str) -> str:
-        """Run `command` on the node `name` and return what it prints.
+        """Run `command` on the node `name` and return its standard output.
 
         Raises:
-            CalledProcessError: it fails.
+            CalledProcessError: the command fails.
         """
         done = subprocess.run(
             [*self._enter(name), *command],
@@ -118,17 +118,17 @@ class Cluster:
         return done.stdout
 
     def _enter(self, name: str) -> list[str]:
-        spaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
-        return ["nsenter", f"--target={self.pid(name)}", *spaces, "--"]
+        namespaces = ("--mount", "--uts", "--ipc", "--net", "--pid")
+        return ["nsenter", f"--target={self.pid(name)}", *namespaces, "--"]
 
     def pid(self, name: str) -> int:
         """Return the process id, on the host, of the first process of a node."""
         return child(child(self._nodes[name].pid))
 
     def boot(self, *names: str) -> None:
-        """Start nodes that are not there; they run the scripts of ``boot.d``."""
+        """Start nodes that do not run; they run the scripts of ``boot.d``."""
         for name in names:
-            self._nodes[name] = _started(
+            self._nodes[name] = _start(
                 self.folder / "log" / f"boot.{name}",
                 *("nsenter", f"--target={self.head}", "--pid", "--mount", "--net", "--"),
                 *("unshare", "--net", "--uts", "--ipc", "--mount", "--pid"),
@@ -136,45 +136,45 @@ class Cluster:
                 *("sh", str(HERE / "node.sh"), str(self.folder), name, *self._shared),
             )
         for name in names:
-            self._expect(name, "up")
+            self._await(name, "up")
         links = []
         for name in names:
             number = self.names.index(name) + 1
             link = f"ve{number}"
-            # The same hardware address at each boot: the others remember it.
-            own = f"eth0 address 02:77:00:00:{number // 256:02x}:{number % 256:02x}"
-            links += [f"link add {link} type veth peer name {own} netns {self.pid(name)}"]
+            # The same hardware address at each boot: the other nodes cache it.
+            interface = f"eth0 address 02:77:00:00:{number // 256:02x}:{number % 256:02x}"
+            links += [f"link add {link} type veth peer name {interface} netns {self.pid(name)}"]
             links += [f"link set {link} master br0 up"]
         self._ip("\n".join(links) + "\n")
         for name in names:
-            go = self._nodes[name].stdin
-            assert go
-            go.write("go\n")
-            go.close()
+            stdin = self._nodes[name].stdin
+            assert stdin
+            stdin.write("go\n")
+            stdin.close()
         for name in names:
-            self._expect(name, "ready")
+            self._await(name, "ready")
 
-    def _expect(self, name: str, word: str) -> None:
-        out = self._nodes[name].stdout
-        assert out
-        if out.readline() != f"{word}\n":
+    def _await(self, name: str, word: str) -> None:
+        stdout = self._nodes[name].stdout
+        assert stdout
+        if stdout.readline() != f"{word}\n":
             raise subprocess.CalledProcessError(1, ["node.sh", name])
 
     def kill(self, *names: str) -> None:
-        """Take the power from nodes: every process of theirs ends at once, and their network."""
+        """Switch nodes off: each of their processes is killed, and their network ends."""
         for name in names:
             os.kill(self.pid(name), signal.SIGKILL)
-            _forget(self._nodes.pop(name))
+            _wait_for_end(self._nodes.pop(name))
             link = f"ve{self.names.index(name) + 1}"
-            gone = self.inside("ip", "link", "del", link)
-            subprocess.run(gone, check=False, stderr=subprocess.DEVNULL)
+            delete = self.inside("ip", "link", "del", link)
+            subprocess.run(delete, check=False, stderr=subprocess.DEVNULL)
 
     def daemon(self, *command: str) -> subprocess.Popen[bytes]:
         """Start `command` on the head; it ends with the cluster."""
         name = Path(command[0]).name
         enter = ["nsenter", f"--target={self.head}", "--net", "--uts", "--pid", "--mount", "--"]
         with (self.folder / "log" / name).open("ab") as log:
-            started = subprocess.Popen(
+            process = subprocess.Popen(
                 [*enter, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -182,30 +182,30 @@ class Cluster:
                 env=clean_environment(),
                 start_new_session=True,
             )
-        self._daemons.append(started)
-        return started
+        self._daemons.append(process)
+        return process
 
     def service(self, name: str, command: str) -> None:
-        """Start the shell's `command` on every node, now and at each boot; ``$NODE`` is its name.
+        """Start the shell command `command` on every node, now and at each boot.
 
-        Its messages go to ``log/<name>.<node>``.
+        ``$NODE`` is the name of the node. The output goes to ``log/<name>.<node>``.
         """
         script = self.folder / "boot.d" / f"{name}.sh"
         log = self.folder / "log" / name
         script.write_text(f'{command} >>"{log}.$NODE" 2>&1 </dev/null &\n')
-        with ExitStack() as starting:  # it waits for each
+        with ExitStack() as starts:  # its end waits for each start
             for node in self._nodes:
                 start = [*self._enter(node), "env", f"NODE={node}", "sh", str(script)]
-                starting.enter_context(subprocess.Popen(start, env=clean_environment()))
+                starts.enter_context(subprocess.Popen(start, env=clean_environment()))
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
-        """Put a command into `bin` that runs `name` of the host as if on the head."""
+        """Write a command into `bin` that runs the host's program `name` on the head."""
         program = shutil.which(name, path=SAFE_PATH)
         assert program, f"{name} is not installed"
         words = [*(f"{key}={value}" for key, value in environment.items()), program, *arguments]
         script = self.bin / name
         enter = f'nsenter --target={self.head} --net --uts --mount --wd="$PWD" --'
-        # A job takes this PATH to its node or, started by salloc, to the head: it is there already.
+        # A job on a node, or on the head by salloc, inherits this PATH: it needs no nsenter.
         run = f'exec {shlex.join(["env", *words])} "$@"\n'
         script.write_text(
             f'#!/bin/sh\nif [ -e /run/virtual-node ] || [ "$(uname -n)" = {HEAD} ]; then\n'
@@ -213,11 +213,11 @@ class Cluster:
         )
         script.chmod(0o755)
 
-    def ask(self, *command: str) -> str:
-        """Run one of the commands in `bin` and return what it prints.
+    def call(self, *command: str) -> str:
+        """Run one of the commands in `bin` and return its standard output.
 
         Raises:
-            CalledProcessError: it fails.
+            CalledProcessError: the command fails.
         """
         done = subprocess.run(
             [str(self.bin / command[0]), *command[1:]],
@@ -229,7 +229,7 @@ class Cluster:
         return done.stdout
 
     def environment(self) -> dict[str, str]:
-        """Return this process's environment with the cluster's commands before the host's."""
+        """Return the environment of this process with `bin` as the first entry of ``PATH``."""
         return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
     def _ip(self, batch: str) -> None:
@@ -267,13 +267,13 @@ class Cluster:
             "BatchMode": "yes",
         }
         (self.folder / "sshd_config").write_text(_settings(sshd))
-        # The host cannot resolve the names; its own address of each node stands beside them.
+        # The host cannot resolve the names of the nodes; this file contains their addresses.
         nodes = [f"Host {name}\n  HostName {self.address(name)}\n" for name in self.names]
         (self.folder / "ssh_config").write_text("".join(nodes) + "Host *\n" + _settings(ssh))
 
 
 def clean_environment() -> dict[str, str]:
-    """Return what a daemon finds at boot: nothing of the test that started it."""
+    """Return the environment of a daemon, without variables of the test."""
     return {"PATH": SAFE_PATH, "LC_ALL": "C.UTF-8"}
 
 
@@ -283,23 +283,25 @@ def node_names(prefix: str, count: int) -> list[str]:
 
 
 def names_of(*paths: Path) -> list[str]:
-    """Return `paths` as they are given and without symbolic links; a folder before its content."""
+    """Return `paths` as given and with symbolic links resolved; a folder before its content."""
     return sorted({f"{name}" for path in paths for name in (path.absolute(), path.resolve())})
 
 
 def _settings(values: Mapping[str, object]) -> str:
-    """Return lines of sshd_config or ssh_config; paths may have blanks."""
-    quoted = {key: f'"{each}"' if isinstance(each, Path) else each for key, each in values.items()}
-    return "".join(f"{key} {each}\n" for key, each in quoted.items())
+    """Return lines of sshd_config or ssh_config; a path is quoted."""
+    quoted = {
+        key: f'"{value}"' if isinstance(value, Path) else value for key, value in values.items()
+    }
+    return "".join(f"{key} {value}\n" for key, value in quoted.items())
 
 
-def _held(hosts: Path) -> subprocess.Popen[bytes]:
-    """Start a process that holds namespaces and dies with this one."""
+def _start_head(hosts: Path) -> subprocess.Popen[bytes]:
+    """Start the head: it keeps the namespaces open and ends with this process."""
     unshare = ["unshare", "--net", "--uts", "--pid", "--mount", "--fork", "--mount-proc"]
-    begins = f"hostname {HEAD}; mount --bind {shlex.quote(str(hosts))} /etc/hosts; echo up"
-    waits = f"{begins}; while :; do sleep 3600 & wait; done"
+    setup = f"hostname {HEAD}; mount --bind {shlex.quote(str(hosts))} /etc/hosts; echo up"
+    script = f"{setup}; while :; do sleep 3600 & wait; done"
     process = subprocess.Popen(
-        ["setpriv", "--pdeathsig=KILL", *unshare, "--kill-child=KILL", "sh", "-c", waits],
+        ["setpriv", "--pdeathsig=KILL", *unshare, "--kill-child=KILL", "sh", "-c", script],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -314,20 +316,20 @@ def _held(hosts: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-def _started(log: Path, *command: str) -> subprocess.Popen[str]:
-    with log.open("ab") as said:
+def _start(log: Path, *command: str) -> subprocess.Popen[str]:
+    with log.open("ab") as messages:
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=messages,
             text=True,
             start_new_session=True,
             env=clean_environment(),
         )
 
 
-def _forget(node: subprocess.Popen[str]) -> None:
+def _wait_for_end(node: subprocess.Popen[str]) -> None:
     for pipe in (node.stdin, node.stdout):
         if pipe and not pipe.closed:
             pipe.close()
@@ -335,6 +337,6 @@ def _forget(node: subprocess.Popen[str]) -> None:
 
 
 def child(process: int) -> int:
-    """Return the id of the first child of `process`, which only waits for it."""
-    (child, *_) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return int(child)
+    """Return the process id of the first child of `process`."""
+    (first, *_) = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return int(first)

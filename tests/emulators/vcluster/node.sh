@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # The first process of a virtual node: sh node.sh FOLDER NAME SHARED…
-# Says "up" when it waits for its network, "ready" when it has booted; lives until it is killed, and
-# with it all that the node runs.
+# Prints "up" when it waits for its network, and "ready" when it has booted. It runs until it is killed,
+# which also ends every other process of the node.
 set -eu
 folder=$1
 name=$2
@@ -10,7 +10,7 @@ hostname "$name"
 mount --bind "$folder/hosts" /etc/hosts
 if [ -e /etc/ssh/ssh_config ]; then mount --bind "$folder/ssh_config" /etc/ssh/ssh_config; fi
 
-private() { # private DIRECTORY OPTIONS SHARED…: the node's own, empty but for what all nodes share
+private() { # private DIRECTORY OPTIONS SHARED…: mount a tmpfs that contains only the shared paths
 	top=$1
 	mount -t tmpfs -o "$2" tmpfs "$folder/own"
 	shift 2
@@ -22,7 +22,7 @@ private() { # private DIRECTORY OPTIONS SHARED…: the node's own, empty but for
 			;;
 		esac
 	done
-	mount --no-mtab --move "$folder/own" "$top" # libmount keeps its table below /run
+	mount --no-mtab --move "$folder/own" "$top" # libmount writes its table below /run
 }
 private /dev/shm size=64m "$@"
 private /run size=64m "$@"
@@ -30,21 +30,21 @@ private /tmp size=256m,mode=1777 "$@"
 : >/run/virtual-node
 mkdir -p /run/sshd
 echo up
-read -r _ # there is a network now
+read -r _ # the network is ready
 exec 3>&1 >>"$folder/log/$name" 2>&1 </dev/null
 ip link set lo up
 ip addr add "$(awk -v name="$name" '$2 == name { print $1 }' "$folder/hosts")/16" dev eth0
 ip link set eth0 up
 for script in "$folder"/boot.d/*.sh; do
-	# shellcheck disable=SC1090 # written by whatever service the cluster has
+	# shellcheck disable=SC1090 # written by Cluster.service
 	if [ -e "$script" ]; then NODE=$name . "$script" 3>&-; fi
 done
-/usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- & # who gets in finds a node that has booted
+/usr/sbin/sshd -D -e -f "$folder/sshd_config" 3>&- & # after the scripts: a login needs a booted node
 set +e
 until grep -q ':0016 [0-9A-F]*:0000 0A ' /proc/net/tcp; do sleep 0.02; done # sshd listens
 echo ready >&3
 exec 3>&-
-while :; do # the first process has to bury those that nobody waits for
+while :; do # the first process must reap orphaned processes
 	wait
 	sleep 3600 &
 	wait

@@ -23,15 +23,15 @@ QUEUE, ENVIRONMENT = "all.q", "proofmark"
 
 
 class GridEngine:
-    """A context manager: Grid Engine on `cluster`, one queue of all its nodes."""
+    """Grid Engine on `cluster` within this context, with one queue of all nodes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._elsewhere: TemporaryDirectory[str] | None = None
+        self._short_folder: TemporaryDirectory[str] | None = None
         self.root = cluster.folder / "sge"
-        if " " in f"{self.root}":  # Grid Engine's own files have no way to quote a blank
-            self._elsewhere = TemporaryDirectory(prefix="proofmark-sge-", dir="/var/tmp")
-            self.root = Path(self._elsewhere.name)
+        if " " in f"{self.root}":  # the files of Grid Engine cannot quote a space
+            self._short_folder = TemporaryDirectory(prefix="proofmark-sge-", dir="/var/tmp")
+            self.root = Path(self._short_folder.name)
         self._environment = {
             "SGE_ROOT": str(self.root),
             "SGE_CELL": "default",
@@ -42,10 +42,10 @@ class GridEngine:
         self._master: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Start the daemons; return when all the nodes are there.
+        """Start the daemons; return when the queue has an instance on every node.
 
         Raises:
-            TimeoutError: they are not within a minute.
+            TimeoutError: a daemon or an instance does not run after a minute.
         """
         self._initialise()
         for name in COMMANDS:
@@ -53,9 +53,11 @@ class GridEngine:
         self.start_master()
         self._wait("qmaster", lambda: bool(self._try("qconf", "-sm")))
         for name in self.cluster.names:
-            self.ask("qconf", "-ah", name)
-        self.ask("qconf", "-as", HEAD)
-        settings = " ".join(f"{key}={shlex.quote(each)}" for key, each in self._environment.items())
+            self.call("qconf", "-ah", name)
+        self.call("qconf", "-as", HEAD)
+        settings = " ".join(
+            f"{key}={shlex.quote(value)}" for key, value in self._environment.items()
+        )
         self.cluster.service("sge", f"{settings} SGE_ND=1 /usr/sbin/sge_execd")
         self._wait(
             "execd",
@@ -66,13 +68,13 @@ class GridEngine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the master; the rest ends with the cluster."""
+        """Kill sge_qmaster; the other daemons end with the cluster."""
         self.stop_master()
-        if self._elsewhere:
-            self._elsewhere.cleanup()
+        if self._short_folder:
+            self._short_folder.cleanup()
 
     def start_master(self) -> None:
-        """Start sge_qmaster with the state that the one before left."""
+        """Start sge_qmaster with the saved state."""
         settings = [f"{key}={value}" for key, value in self._environment.items()]
         self._master = self.cluster.daemon("env", *settings, "SGE_ND=1", "/usr/sbin/sge_qmaster")
 
@@ -82,27 +84,27 @@ class GridEngine:
             os.kill(child(self._master.pid), signal.SIGKILL)
             self._master.wait()
 
-    def ask(self, *command: str) -> str:
-        """Run a command of Grid Engine and return what it prints.
+    def call(self, *command: str) -> str:
+        """Run a command of Grid Engine and return its standard output.
 
         Raises:
-            CalledProcessError: it fails.
+            CalledProcessError: the command fails.
         """
-        return self.cluster.ask(*command)
+        return self.cluster.call(*command)
 
     def wait_until_idle(self) -> None:
         """Wait until the queue has a working instance on every node."""
 
-        def there() -> bool:
+        def all_alive() -> bool:
             lines = [line.split() for line in self._try("qstat", "-f").splitlines()]
             alive = [words[0] for words in lines if words and "@" in words[0] and len(words) == 5]
             return len(alive) == len(self.cluster.names)
 
-        self._wait("queue", there)
+        self._wait("queue", all_alive)
 
     def _try(self, *command: str) -> str:
         try:
-            return self.ask(*command)
+            return self.call(*command)
         except subprocess.CalledProcessError:
             return ""
 
@@ -115,7 +117,7 @@ class GridEngine:
             time.sleep(0.2)
 
     def _initialise(self) -> None:
-        """Make a cell as Debian's scripts do, below the cluster's folder."""
+        """Create a cell in the folder of the cluster, as the scripts of Debian do."""
         common, spool = self.root / "default/common", self.root / "spool"
         for folder in (common, spool / "qmaster/job_scripts", spool / "db"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -128,33 +130,36 @@ class GridEngine:
         (common / "act_qmaster").write_text(f"{HEAD}\n")
         configuration = (DEFAULTS / "default-configuration").read_text()
         configuration = configuration.replace("/var/spool/gridengine", "/run/sge")
-        configuration = re.sub(r"(min_[ug]id\s+)\d+", r"\g<1>0", configuration)  # root's jobs
+        configuration = re.sub(
+            r"(min_[ug]id\s+)\d+", r"\g<1>0", configuration
+        )  # root may submit jobs
         (spool / "configuration").write_text(configuration)
-        make = [
+        commands = [
             [str(HELPERS / "spoolinit"), "berkeleydb", "libspoolb", str(spool / "db"), "init"],
             [str(HELPERS / "spooldefaults"), "configuration", str(spool / "configuration")],
             [str(HELPERS / "spooldefaults"), "complexes", str(DEFAULTS / "util/resources/centry")],
             [str(HELPERS / "spooldefaults"), "usersets", str(DEFAULTS / "util/resources/usersets")],
             [str(HELPERS / "spooldefaults"), "managers", "root"],
         ]
-        for command in make:
-            done = self.cluster.inside(*command)
-            subprocess.run(done, check=True, env={**os.environ, **self._environment})
+        for command in commands:
+            subprocess.run(
+                self.cluster.inside(*command), check=True, env={**os.environ, **self._environment}
+            )
         shutil.rmtree(spool / "none", ignore_errors=True)
 
     def _configure(self) -> None:
-        """Add the hosts' group, the queue and the environment for jobs of several nodes."""
-        given = self.root / "given"
-        given.write_text(f"group_name @allhosts\nhostlist {' '.join(self.cluster.names)}\n")
-        self.ask("qconf", "-Ahgrp", str(given))
-        # All are made from a text that qconf shows to an editor: here one that sets values.
+        """Add the host group, the queue and the parallel environment."""
+        group = self.root / "group"
+        group.write_text(f"group_name @allhosts\nhostlist {' '.join(self.cluster.names)}\n")
+        self.call("qconf", "-Ahgrp", str(group))
+        # qconf opens a text in $EDITOR; the editor here is a script that sets the values.
         pe = {"slots": "99999", "allocation_rule": "1", "control_slaves": "TRUE"}
         queue = {"pe_list": ENVIRONMENT, "slots": "1", "shell": "/bin/sh", "hostlist": "@allhosts"}
-        queue["load_thresholds"] = "NONE"  # the load is the host's
-        turns = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
-        made = ((["-msconf"], turns), (["-ap", ENVIRONMENT], pe), (["-aq", QUEUE], queue))
-        for arguments, values in made:
+        queue["load_thresholds"] = "NONE"  # the load is that of the host
+        schedule = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
+        texts = ((["-msconf"], schedule), (["-ap", ENVIRONMENT], pe), (["-aq", QUEUE], queue))
+        for arguments, values in texts:
             changes = " ".join(f"-e 's|^{key} .*|{key} {new}|'" for key, new in values.items())
             self._editor.write_text(f'#!/bin/sh\nsleep 1.1\nsed -i {changes} "$1"\n')
             self._editor.chmod(0o755)
-            self.ask("qconf", *arguments)
+            self.call("qconf", *arguments)

@@ -21,16 +21,17 @@ KNL = {
     "ThreadsPerCore": 4,
     "RealMemory": 98304,
 }
-"""What the nodes tell of themselves, whatever the host has (`config_overrides`)."""
+"""The hardware that the nodes report, independent of the host (`config_overrides`)."""
 
 
 class Slurm:
-    """A context manager: Slurm on `cluster`, one partition of all its nodes.
+    """Slurm on `cluster` within this context, with one partition of all nodes.
 
     Args:
-        cluster: running.
-        hardware: the words of ``NodeName=`` that describe a node.
-        settings: lines of slurm.conf, in place of those of `_SETTINGS` or beside them.
+        cluster: a cluster that has been entered.
+        partition: the name of the partition.
+        hardware: the parameters of ``NodeName=`` that describe a node.
+        settings: further parameters of slurm.conf; they override the defaults.
     """
 
     def __init__(
@@ -49,10 +50,10 @@ class Slurm:
         self._settings = settings or {}
 
     def __enter__(self) -> Self:
-        """Start the daemons; return when all the nodes are idle.
+        """Start the daemons; return when all nodes are idle.
 
         Raises:
-            TimeoutError: they are not within a minute.
+            TimeoutError: the nodes are not idle after a minute.
         """
         (self.folder / "state").mkdir(parents=True, exist_ok=True)
         self.configuration.write_text(self._text())
@@ -65,11 +66,11 @@ class Slurm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the controller; the rest ends with the cluster."""
+        """Kill slurmctld; the other daemons end with the cluster."""
         self.stop_controller()
 
     def start_controller(self) -> None:
-        """Start slurmctld, with the state that the one before left."""
+        """Start slurmctld with the saved state."""
         self._controller = self.cluster.daemon(
             "/usr/sbin/slurmctld", "-D", "-f", str(self.configuration)
         )
@@ -81,33 +82,33 @@ class Slurm:
             self._controller.wait()
 
     def signal_controller(self, number: signal.Signals) -> None:
-        """Send a signal to slurmctld: SIGSTOP makes it one that does not answer."""
+        """Send a signal to slurmctld; after SIGSTOP it does not answer."""
         assert self._controller
         os.kill(child(self._controller.pid), number)
         if number == signal.SIGCONT:  # nsenter stops itself when its child is stopped
             self._controller.send_signal(number)
 
-    def ask(self, *command: str) -> str:
-        """Run a command of Slurm and return what it prints.
+    def call(self, *command: str) -> str:
+        """Run a command of Slurm and return its standard output.
 
         Raises:
-            CalledProcessError: it fails.
+            CalledProcessError: the command fails.
         """
-        return self.cluster.ask(*command)
+        return self.cluster.call(*command)
 
     def states(self) -> dict[str, str]:
-        """Return the state of each node, as sinfo says it; nothing while nobody answers."""
+        """Return the state of each node by sinfo; empty if slurmctld does not answer."""
         try:
-            lines = self.ask("sinfo", "--noheader", "--Node", "--format=%N %t").splitlines()
+            lines = self.call("sinfo", "--noheader", "--Node", "--format=%N %t").splitlines()
         except subprocess.CalledProcessError:
             return {}
         return dict(line.split() for line in lines)
 
     def wait_until_idle(self, seconds: float = 60) -> None:
-        """Wait until all the nodes are idle.
+        """Wait until all nodes are idle.
 
         Raises:
-            TimeoutError: they are not in time.
+            TimeoutError: the nodes are not idle after `seconds`.
         """
         end = time.monotonic() + seconds
         while (states := self.states()) != dict.fromkeys(self.cluster.names, "idle"):
@@ -116,7 +117,7 @@ class Slurm:
             time.sleep(0.1)
 
     def _text(self) -> str:
-        """Return slurm.conf; what it holds was found by trying on Slurm 22.05."""
+        """Return slurm.conf; its values were found by experiment with Slurm 22.05."""
         values = {
             "ClusterName": "virtual",
             "SlurmctldHost": f"{HEAD}({HEAD_ADDRESS})",
@@ -148,7 +149,7 @@ class Slurm:
             "JobCompLoc": self.folder / "jobcomp",
             **self._settings,
         }
-        lines = [f'{key}="{value}"' for key, value in values.items()]  # a path may have blanks
+        lines = [f'{key}="{value}"' for key, value in values.items()]  # a path may contain spaces
         hardware = " ".join(f"{key}={value}" for key, value in self._hardware.items())
         for name in self.cluster.names:
             address = self.cluster.address(name)

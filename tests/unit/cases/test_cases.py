@@ -1,4 +1,4 @@
-"""Case files and suites: what is refused, what refers to what, and that one file is a benchmark."""
+"""Case files and suites: refused files, names that refer to others, and one file as a benchmark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal(kit: Kit) -> str:
     return str(error.value)
 
 
-def test_the_kits_own_cases_are_right() -> None:
+def test_the_kits_cases_are_valid() -> None:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     assert {"hpcc", "imb-pingpong", "imb-collectives", "fio-cache"} <= set(
         benchmarks.members("quick")
@@ -38,7 +38,7 @@ def test_the_kits_own_cases_are_right() -> None:
     assert {"quick", "rehearsal"} <= set(benchmarks.suites)
 
 
-def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
+def test_btio_runs_the_programs_that_the_recipe_builds() -> None:
     recipe = ROOT / "spack-repo/spack_repo/proofmark/packages/npb/package.py"
     (built,) = (
         ast.literal_eval(line.value)
@@ -48,8 +48,8 @@ def test_btio_asks_for_the_programs_that_the_recipe_builds() -> None:
     case = load_benchmarks(ROOT / "benchmarks").case("npb-btio")
     for subtype, end in built.items():
         names = {"class_": "A", "subtype": subtype}
-        asked = render(case.program, names, file="npb-btio.yml", key="program")
-        assert asked == f"bt.A.x.{end}"
+        program = render(case.program, names, file="npb-btio.yml", key="program")
+        assert program == f"bt.A.x.{end}"
 
 
 def test_a_case_joins_its_suites_and_its_id_is_its_file(kit: Kit) -> None:
@@ -83,12 +83,12 @@ def test_an_unknown_key_is_refused_with_file_line_and_the_nearest(kit: Kit) -> N
 def test_mistakes_of_several_files_are_named_together(kit: Kit) -> None:
     kit.case("one", lanch="mpi")
     kit.case("two", drop=["title"])
-    said = refusal(kit)
-    assert "one.yml" in said
-    assert "two.yml" in said
+    message = refusal(kit)
+    assert "one.yml" in message
+    assert "two.yml" in message
 
 
-def test_a_file_that_cannot_be_read_makes_no_others_mistaken(kit: Kit) -> None:
+def test_an_unreadable_file_causes_no_mistakes_in_other_files(kit: Kit) -> None:
     kit.case("borrower", read={"same_as": "fake"})
     kit.case("fake", lanch="mpi")
     assert "borrower.yml" not in refusal(kit)
@@ -111,20 +111,20 @@ def test_a_file_that_cannot_be_read_makes_no_others_mistaken(kit: Kit) -> None:
         ),
         (
             {"read": {"same_as": "fak"}},
-            "read.same_as: found no case with a reader of its own:",
+            "read.same_as: found a case without rules in its key read:",
         ),
-        ({"metrics": {}}, "metrics: found no key for what is read: 'rate'"),
+        ({"metrics": {}}, "metrics: found no key for a metric that is read: 'rate'"),
         (
             {"metrics": {"rate": {"unit": "GB/s", "better": "higher", "what": "x"}}},
-            "metrics.rate.unit: found GB/s; accepted: MB/s, as it is read",
+            "metrics.rate.unit: found GB/s; accepted: MB/s, the unit in the key read",
         ),
         ({"launch": "ssh"}, "launch: found 'ssh'; accepted: Input should be 'mpi'"),
         ({"cost": {}}, "cost.seconds: found nothing"),
         ({"cost": {"seconds": float("inf")}}, "cost.seconds: found inf; accepted: "),
         ({"inputs": {"a/b": "x"}}, "inputs.a/b: found 'a/b'"),
-        ({"inputs": {"run.sh": "x"}}, "run.sh is the kit's"),
-        ({"inputs": {"stdout": "x"}}, "stdout is the kit's"),
-        ({"output": "rc"}, "rc is the kit's"),
+        ({"inputs": {"run.sh": "x"}}, "the kit itself writes run.sh"),
+        ({"inputs": {"stdout": "x"}}, "the kit itself writes stdout"),
+        ({"output": "rc"}, "the kit itself writes rc"),
         ({"environment": {"A B": 1}}, "environment.A B: found 'A B'"),
         ({"sweep": {"ranks": {"cores": None}}}, "sweep.ranks: found {cores} without quotes"),
     ],
@@ -142,7 +142,7 @@ def test_a_case_that_cannot_work_is_refused(
         ({}, "exactly one of value, against and rule"),
         ({"value": 1, "against": {"metric": "rate"}}, "exactly one of value, against and rule"),
         ({"value": 1, "at_least": None}, "at_least, at_most or both"),
-        ({"value": 1, "kind": "published"}, "system: a published figure judges only its own"),
+        ({"value": 1, "kind": "published"}, "system: required if kind is published"),
         ({"value": float("nan")}, "references.0.value: found nan"),
         ({"value": 0}, "references.0.value: found 0"),
         ({"value": 1, "at_most": -1}, "references.0.at_most: found -1"),
@@ -175,13 +175,15 @@ def test_a_reference_that_could_never_judge_is_refused(
         {"against": {"metric": "rate", "case": "other"}},
     ],
 )
-def test_a_reference_by_what_figures_carry_is_accepted(kit: Kit, reference: dict[str, Any]) -> None:
+def test_a_reference_by_parameters_of_results_is_accepted(
+    kit: Kit, reference: dict[str, Any]
+) -> None:
     kit.case("other", read={"same_as": "fake"})
     kit.case(references=[{**SOURCE, **reference}])
     assert kit.benchmarks().case("fake").references
 
 
-def test_a_borrowed_reader_is_the_lenders(kit: Kit) -> None:
+def test_same_as_uses_the_reader_of_the_other_case(kit: Kit) -> None:
     kit.case("other", read={"same_as": "fake"})
     benchmarks = kit.benchmarks()
     assert benchmarks.case("other").reader() == benchmarks.case("fake").reader()
@@ -197,6 +199,6 @@ def test_copying_a_file_makes_a_new_benchmark(tmp_path: Path, source: str) -> No
     assert "brand-new" in benchmarks.members("quick")
 
 
-def test_the_fake_case_is_what_yaml_makes_of_it(kit: Kit) -> None:
+def test_the_fake_case_is_unchanged_by_yaml(kit: Kit) -> None:
     text = (kit.cases / "fake.yml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == FAKE

@@ -1,4 +1,4 @@
-"""The models of a `read:` block refuse what cannot work, and say what they would accept."""
+"""The models of a `read:` block: refused blocks, and what the message accepts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROW = {"begins": "T .*", "match": r"T (?P<n>\S+) (?P<time>\S+)", "metrics": {"ti
 
 
 def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Return a block that is right but for the changes."""
-    right = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
-    return {**right, **changes}
+    """Return a valid block with the changes."""
+    valid = {"finds": "row", "parameters": {"n": "int"}, "text": {"rows": [ROW], **(text or {})}}
+    return {**valid, **changes}
 
 
 def refusal(given: object) -> str:
@@ -28,7 +28,7 @@ def refusal(given: object) -> str:
     return "\n".join(f"{error['loc']} {error['msg']}" for error in caught.value.errors())
 
 
-def test_a_right_block_is_taken() -> None:
+def test_a_valid_block_is_accepted() -> None:
     spec = ADAPTER.validate_python(block())
     assert isinstance(spec, ReadSpec)
     assert spec.metrics == {"time": "s"}
@@ -36,24 +36,24 @@ def test_a_right_block_is_taken() -> None:
     assert (reading.benchmark, reading.value, reading.parameters) == ("mine", 0.5, {"n": 3})
 
 
-def test_same_as_is_its_own_model_and_takes_nothing_else() -> None:
+def test_same_as_is_a_separate_model_without_other_keys() -> None:
     assert ADAPTER.validate_python({"same_as": "hpl"}) == SameAs(same_as="hpl")
     assert "finds" in refusal({"same_as": "hpl", "finds": "row"})
-    # A mistake in one is not reported as a mistake in both.
+    # A mistake is reported for one model only.
     assert "same_as" not in refusal(block(find="row"))
 
 
 def table(**changes: Any) -> dict[str, Any]:
-    right = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
-    return {"tables": [{**right, **changes}]}
+    valid = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
+    return {"tables": [{**valid, **changes}]}
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         (block(find="x"), "Extra inputs"),
-        ({"finds": "row"}, "neither text nor json"),
-        (block({"rows": []}), "neither tables nor rows nor keys"),
+        ({"finds": "row"}, "text, json or both are required"),
+        (block({"rows": []}), "at least one of tables, rows and keys"),
         (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
         (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
         (block({"facts": [r"(?P<nn>\d+)"]}), "'nn' is not a parameter of this block, did you mean"),
@@ -62,8 +62,8 @@ def table(**changes: Any) -> dict[str, Any]:
         (block({"needs": ["n", "q"]}), "'q' is not a parameter"),
         (block({"rows": [{**ROW, "metrics": {"tme": "s"}}]}), "'tme' is not a group of match"),
         (block({"rows": [{**ROW, "count": "(?P<count>x)"}]}), r"no group (?P<count>\d+)"),
-        (block({"reject": ["(?i)error"]}), "the patterns do not go together"),
-        (block(table(columns={"Size": {}})), "none holds a metric"),
+        (block({"reject": ["(?i)error"]}), "the patterns cannot be joined to one"),
+        (block(table(columns={"Size": {}})), "none has a metric"),
         (block(table(columns={"Size": {"metric": "time"}})), "a column with metric"),
         (block(table(columns={"S": {"parameter": "n", "accept": "x"}})), "accept, parameter"),
         (
@@ -86,7 +86,7 @@ def test_a_wrong_block_is_refused(given: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("case", sorted(load_benchmarks(BENCHMARKS).cases))
-def test_a_block_survives_being_written_and_read_again(case: str) -> None:
+def test_a_block_is_unchanged_after_writing_and_reading(case: str) -> None:
     spec = load_benchmarks(BENCHMARKS).case(case).reader()
     written = spec.model_dump_json(by_alias=True, exclude_unset=True)
     again = ReadSpec.model_validate_json(written)

@@ -1,4 +1,4 @@
-"""Whatever happens to an output: no traceback, and no number that does not stand in it."""
+"""Any damage of an output: no traceback, and no number that is not in it."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def spec(case: str) -> ReadSpec:
 
 @cache
 def samples() -> list[tuple[str, str]]:
-    """Return case and text of each sample that is small enough to be read many times."""
-    found = []
+    """Return case and text of each sample that is small enough to read it many times."""
+    small = []
     for path in sorted(SAMPLES.glob("*.expected.json")):
         case = json.loads(path.read_text(encoding="utf-8"))[0]["case"]
         stem = path.name.removesuffix(".expected.json")
         text = next(SAMPLES.glob(f"{stem}.[tj]*")).read_text(encoding="utf-8")
         if len(text) < 6000:
-            found.append((case, text))
-    return found
+            small.append((case, text))
+    return small
 
 
 def damage(text: str, dice: random.Random) -> str:
-    """Let one to four accidents happen to `text`."""
+    """Return `text` with one to four accidents."""
     for _ in range(dice.randint(1, 4)):
         place = dice.randrange(max(1, len(text)))
         begin = text.rfind("\n", 0, place) + 1
@@ -76,35 +76,35 @@ def damage(text: str, dice: random.Random) -> str:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[str, str]:
-    """Give a sample to which one to four accidents have happened."""
+    """Generate a sample with one to four accidents."""
     case, text = draw(st.sampled_from(samples()))
     return case, damage(text, draw(st.randoms()))
 
 
 def numbers(text: str) -> set[float]:
-    """Return the numbers that stand as words in the whole lines of `text`."""
+    """Return the numbers that are words in complete lines of `text`."""
     text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)
-    whole = text if "{" in text else text[: text.rfind("\n") + 1]
-    found = set()
-    for word in re.split(r'[\s=:,"]+', whole):
+    complete = text if "{" in text else text[: text.rfind("\n") + 1]
+    values = set()
+    for word in re.split(r'[\s=:,"]+', complete):
         if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", word) and word.count(".") < 2:
-            found.add(float(word) if word.strip("+-.") else 0.0)
-    return found
+            values.add(float(word) if word.strip("+-.") else 0.0)
+    return values
 
 
 def check(readings: list[Reading], text: str) -> None:
     assert readings
-    standing = numbers(text)
+    printed = numbers(text)
     for reading in readings:
         assert reading.valid == (reading.reason == "")
         if reading.valid:
             assert reading.value is not None
-            assert reading.value in standing
+            assert reading.value in printed
 
 
 @examples(12)
 @given(damaged())
-def test_damaged_output_gives_no_number_that_it_does_not_hold(case: tuple[str, str]) -> None:
+def test_damaged_output_gives_only_numbers_that_it_contains(case: tuple[str, str]) -> None:
     name, text = case
     check(read_output(spec(name), name, text), text)
 

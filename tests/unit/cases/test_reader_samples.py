@@ -1,4 +1,4 @@
-"""Every real output gives exactly the readings that were derived from it without our reader."""
+"""Every real output gives exactly the readings that were derived from it without the reader."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ OUTPUTS = sorted(
     if path.suffix in {".txt", ".json"} and not path.name.endswith(".expected.json")
 )
 
+OWN_READER = sorted(
+    path.stem
+    for path in BENCHMARKS.glob("*.yml")
+    if path.stem != "suites" and "read: {same_as:" not in path.read_text(encoding="utf-8")
+)
+"""Cases that do not use the reader of another case."""
+
 
 @cache
 def spec(case: str) -> ReadSpec:
@@ -29,15 +36,15 @@ def spec(case: str) -> ReadSpec:
 
 def expected(output: Path) -> list[dict[str, Any]]:
     text = output.with_suffix(".expected.json").read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = json.loads(text)
-    return found
+    readings: list[dict[str, Any]] = json.loads(text)
+    return readings
 
 
 def facts(reading: Reading | dict[str, Any]) -> dict[str, Any]:
-    """Return what the expectations hold of a reading: all but the reason and the node."""
-    found = reading if isinstance(reading, dict) else reading._asdict()
+    """Return the fields of a reading that are in the expected file: all but reason and node."""
+    fields = reading if isinstance(reading, dict) else reading._asdict()
     names = ("case", "benchmark", "metric", "value", "unit", "valid")
-    return {**{name: found[name] for name in names}, "parameters": dict(found["parameters"])}
+    return {**{name: fields[name] for name in names}, "parameters": dict(fields["parameters"])}
 
 
 def order(reading: dict[str, Any]) -> str:
@@ -45,20 +52,17 @@ def order(reading: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=lambda path: path.name)
-def test_sample_gives_the_readings_derived_without_this_reader(output: Path) -> None:
+def test_sample_gives_the_readings_derived_without_the_reader(output: Path) -> None:
     wanted = expected(output)
     case = wanted[0]["case"]
     readings = read_output(spec(case), case, output.read_text(encoding="utf-8"))
-    found = [facts(reading) for reading in readings]
-    assert sorted(found, key=order) == sorted(map(facts, wanted), key=order)
+    actual = [facts(reading) for reading in readings]
+    assert sorted(actual, key=order) == sorted(map(facts, wanted), key=order)
     assert all(bool(reading.reason) != reading.valid for reading in readings)
 
 
-@pytest.mark.parametrize("case", sorted(path.stem for path in BENCHMARKS.glob("*.yml")))
-def test_every_case_has_a_sample(case: str) -> None:
-    """A case that borrows its reader from another needs none of its own."""
-    if case == "suites" or "read: {same_as:" in (BENCHMARKS / f"{case}.yml").read_text():
-        return
+@pytest.mark.parametrize("case", OWN_READER)
+def test_every_case_with_its_own_reader_has_a_sample(case: str) -> None:
     assert any(expected(output)[0]["case"] == case for output in OUTPUTS)
 
 
@@ -72,7 +76,7 @@ def test_windows_line_ends_and_colours_change_nothing() -> None:
         assert read_output(spec(case), case, coloured) == plain
 
 
-def test_node_is_the_host_that_the_output_names() -> None:
+def test_node_is_the_host_in_the_output() -> None:
     sample = (SAMPLES / "hpcc-1.5.0_N4000_n2.txt").read_text(encoding="utf-8")
     assert {reading.node for reading in read_output(spec("hpcc"), "hpcc", sample)} == {"vm"}
     sample = (SAMPLES / "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_text(encoding="utf-8")

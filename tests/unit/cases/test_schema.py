@@ -1,4 +1,4 @@
-"""The JSON Schema of case files: fresh, and of the same mind as the models."""
+"""The JSON Schema of case files: up to date, and consistent with the models."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ CASES = sorted(path for path in FILE.parent.glob("*.yml") if path.name != SUITES
 
 @pytest.mark.lint
 def test_the_schema_is_fresh() -> None:
-    """`proofmark cases --schema >benchmarks/case.schema.json` makes it anew."""
+    """`proofmark cases --schema >benchmarks/case.schema.json` writes the schema."""
     assert json.loads(FILE.read_text(encoding="utf-8")) == schema()
 
 
 def resolved(node: Any) -> Any:
-    """Follow a reference of the schema to what it names."""
+    """Return the definition that a reference of the schema names."""
     while "$ref" in node:
         node = schema()["$defs"][node["$ref"].rpartition("/")[2]]
     return node
 
 
-def test_the_schema_refuses_unknown_keys_and_asks_for_the_needed_ones() -> None:
+def test_the_schema_refuses_unknown_keys_and_requires_the_required_ones() -> None:
     top = schema()
     assert top["additionalProperties"] is False
     assert {"title", "program", "launch", "cost", "metrics", "read"} <= set(top["required"])
@@ -40,7 +40,7 @@ def test_the_schema_refuses_unknown_keys_and_asks_for_the_needed_ones() -> None:
 
 @pytest.mark.lint
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_the_schema_knows_every_key_of_the_kits_cases(path: Path) -> None:
+def test_the_schema_has_every_key_of_the_kits_cases(path: Path) -> None:
     top = schema()
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert data.keys() <= top["properties"].keys()
@@ -50,6 +50,6 @@ def test_the_schema_knows_every_key_of_the_kits_cases(path: Path) -> None:
         assert reference.keys() <= items["properties"].keys()
 
 
-def test_the_schema_is_one_that_editors_understand() -> None:
+def test_the_schema_names_its_version_for_editors() -> None:
     assert schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert FAKE.keys() <= schema()["properties"].keys()

@@ -89,7 +89,7 @@ class TestUsage:
         self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
     ) -> None:
         assert main(words) == 3
-        assert f"a command that is called {name} now" in capsys.readouterr().err
+        assert f"an old command; its new name is {name}" in capsys.readouterr().err
 
     @pytest.mark.parametrize("command", ["modes", "scratch"])
     @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
@@ -99,7 +99,7 @@ class TestUsage:
         with pytest.raises(SystemExit) as stopped:
             main([command, verb, "runs/r"])
         assert stopped.value.code == 3
-        assert f"a verb that is called {name} now" in capsys.readouterr().err
+        assert f"an old verb; its new name is {name}" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]
@@ -244,7 +244,7 @@ class TestPlan:
         _, printed, _ = called(capsys, "plan", *self.SITE)
         assert "0002-fake-2" in printed
         assert "1 jobs, 2 steps, 1.00 node-hours, about 1 h 00 min" in printed
-        assert "2.0 GiB to scratch, 1.0 GiB at one time" in printed
+        assert "2.0 GiB to scratch, 1.0 GiB at a time" in printed
 
     def test_it_makes_a_run_and_goes_on_with_it(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
@@ -315,7 +315,7 @@ class TestVerdict:
         code, printed, _ = called(capsys, "verdict", executed(kit, capsys).folder)
         assert code == 4
         assert "0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED" in printed
-        assert "2 of 2 steps measured, 0 figures twice" in printed
+        assert "2 of 2 steps measured, 0 results twice" in printed
 
     def test_a_hole_in_the_coverage_is_more_than_a_failure(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]

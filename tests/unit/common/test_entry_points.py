@@ -38,7 +38,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-launcher\nVersion: 1.0\n")
     words = {"own": "Own", "unfinished": "Unfinished", "function": "function", "plain": "Own"}
+    words["absent"] = "Absent"
     lines = [f"{name} = site_launcher:{target}" for name, target in words.items()]
+    lines += ["no-module = no_such_module:Own", "broken = site_broken:Own"]
+    (tmp_path / "site_broken.py").write_text("1 / 0\n")
     text = "\n".join(["[proofmark.jobs.launchers]", *lines]) + "\n"
     (info / "entry_points.txt").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -69,8 +72,27 @@ def test_the_kits_own_plug_in_is_not_replaced() -> None:
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", ["unfinished", "function"])
 def test_a_plug_in_that_is_no_launcher_is_refused(name: str) -> None:
-    with pytest.raises(BadInput, match="no concrete subclass; accepted: a subclass of Launcher"):
+    with pytest.raises(BadInput, match="not a concrete subclass; accepted: a concrete"):
         launcher(name)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("absent", "site_launcher:Absent: AttributeError"),
+        ("no-module", "no_such_module:Own: ModuleNotFoundError"),
+        ("broken", "site_broken:Own: ZeroDivisionError"),
+    ],
+)
+def test_a_plug_in_that_cannot_be_imported_is_refused(name: str, problem: str) -> None:
+    with pytest.raises(BadInput, match=f"found {problem}: .*; accepted: a concrete subclass"):
+        launcher(name)
+
+
+def test_an_old_name_is_refused_with_the_new_one() -> None:
+    with pytest.raises(BadInput, match="found 'record', an old name; its new name is 'manual'"):
+        BACK_ENDS.get("record")
 
 
 def test_without_the_package_there_is_no_such_launcher() -> None:

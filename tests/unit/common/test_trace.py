@@ -95,7 +95,7 @@ def test_a_run_whose_trace_is_a_link_is_worked_on_without_one(
     assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     assert elsewhere.read_text() == ""
     messages = capsys.readouterr().err
-    assert f"the run gets no trace: {run.files.trace}" in messages
+    assert f"no trace in the run: {run.files.trace}" in messages
     assert "sh -s: exit code 0" in messages
 
 

@@ -1,4 +1,4 @@
-"""A program started several times at once, and memory that it is bound to: what is staged."""
+"""The script of a step with several copies of a program, and its memory binding."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def staged(kit: Kit, **sweep: object) -> Run:
     return run
 
 
-def test_every_copy_has_ranks_and_output_of_its_own(kit: Kit) -> None:
+def test_every_copy_has_its_own_ranks_and_output(kit: Kit) -> None:
     run = staged(kit)
     (folder,) = steps_of(run)
     done = subprocess.run(["sh", str(folder / "run.sh")], check=False, stdin=subprocess.DEVNULL)
@@ -70,18 +70,18 @@ def test_a_copy_that_fails_fails_the_step(kit: Kit) -> None:
     assert (folder / "rc").read_text() == "7\n"
 
 
-def test_each_pair_of_osu_is_a_figure_of_its_own() -> None:
+def test_each_pair_of_osu_is_a_separate_value() -> None:
     reader = load_benchmarks(ROOT / "benchmarks").case("osu-contention").reader()
     one = "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n4096  100.5\n"
     title, rest = one.split("\n", 1)
     pairs = enumerate((rest, rest.replace("100.5", "90.25")), start=1)
     text = "".join(f"{title}\n# copy {copy} of 2\n{output}" for copy, output in pairs)
-    found = read_output(reader, "osu-contention", text)
-    assert [(row.parameters["pair"], row.value) for row in found] == [(1, 100.5), (2, 90.25)]
-    assert all(row.valid for row in found)
+    records = read_output(reader, "osu-contention", text)
+    assert [(row.parameters["pair"], row.value) for row in records] == [(1, 100.5), (2, 90.25)]
+    assert all(row.valid for row in records)
 
 
-def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
+def test_numactl_binds_the_memory_of_the_program(kit: Kit) -> None:
     (folder,) = steps_of(staged(kit, memory="ddr", pairs=1))
     text = (folder / "run.sh").read_text()
     assert 'numactl --membind=0,1 sh "$HERE/run.sh" --bind ' in text
@@ -89,7 +89,7 @@ def test_memory_is_bound_in_front_of_the_program(kit: Kit) -> None:
     assert "numactl --" not in (free / "run.sh").read_text()
 
 
-def together(kit: Kit, delays: str) -> Sequence[Record]:
+def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
     """Run two copies that each measure for half a second, after `delays` by their first rank."""
     kit.program(
         f'sleep $(echo {delays} | cut -d" " -f$((FIRST_RANK + 1))); sleep 0.5; '
@@ -114,7 +114,7 @@ def together(kit: Kit, delays: str) -> Sequence[Record]:
 @pytest.mark.fault("copies-apart")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) -> None:
-    first, second, spread = together(kit, "0 0.6" if injected else "0 0")
+    first, second, spread = two_copies(kit, "0 0.6" if injected else "0 0")
     assert (first.parameters["pair"], second.parameters["pair"]) == (1, 2)
     assert (spread.metric, spread.value, spread.unit) == ("bandwidth_spread", 40, "%")
     assert "pair" not in spread.parameters
@@ -127,15 +127,15 @@ def test_copies_that_did_not_measure_at_the_same_time(kit: Kit, injected: bool) 
     ("text", "reason"),
     [
         ("", "missing or damaged"),
-        ("[]", "0 of 2 copies said when they ran"),
-        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies said when they ran"),
+        ("[]", "0 of 2 copies reported when they ran"),
+        ('[{"copy": 1, "start": 0, "end": 9}]', "1 of 2 copies reported when they ran"),
     ],
 )
-def test_copies_that_do_not_say_when_they_ran(kit: Kit, text: str, reason: str) -> None:
-    together(kit, "0 0")
+def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason: str) -> None:
+    two_copies(kit, "0 0")
     run = open_run(kit.folder / "runs" / "mine")
     (folder,) = steps_of(run)
     (folder / "copies.json").write_text(text)
-    found = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
-    assert all(reason in record.reason for record in found)
-    assert found
+    records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert all(reason in record.reason for record in records)
+    assert records

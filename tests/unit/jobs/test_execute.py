@@ -1,4 +1,4 @@
-"""Running a run: one at a time, with progress, stopped in order, resumed, and full disks."""
+"""Execution of a run: its lock, its progress, signals, continuation, and full disks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAITING = (
     'echo "size $1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '
     'echo "rate 100"; echo END'
 )
-"""Of the steps of size 1, 2 and 3 the second waits until there is a file $GO."""
+"""The program of three steps; the step of size 2 waits for the file $GO."""
 DAEMON = "setsid sh -c 'trap \"\" TERM; while :; do sleep 300; done' & "
 
 
@@ -61,12 +61,12 @@ def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
 
 
 class TestWhole:
-    def test_all_steps_run_and_the_progress_is_told(self, kit: Kit) -> None:
+    def test_all_steps_run_and_the_progress_is_reported(self, kit: Kit) -> None:
         (kit.folder / "go").touch()
-        run, said = kit.run(), list[str]()
-        execute(run, "none", said.append)
+        run, messages = kit.run(), list[str]()
+        execute(run, "none", messages.append)
         assert ends(run) == ["0", "0", "0"]
-        assert said[-1] == "3/3 steps"
+        assert messages[-1] == "3/3 steps"
         assert summary(run).startswith("3/3 steps done, 0 failed (exit code not 0), ")
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
 
@@ -82,20 +82,20 @@ class TestWhole:
         with pytest.raises(BadInput, match=r"scheduler: found 'nome', did you mean 'none'\?"):
             execute(kit.run(), "nome", lambda line: None)
 
-    def test_a_job_that_fails_says_why_and_how_much_room_there_is(self, kit: Kit) -> None:
+    def test_the_error_of_a_failed_job_has_the_cause_and_the_free_space(self, kit: Kit) -> None:
         run = kit.run()
         (run.folder / "probe.sh").write_text("echo 'the probe is broken' >&2; exit 1\n")
         with pytest.raises(BadInput) as error:
             execute(run, "none", lambda line: None)
-        said = str(error.value)
-        assert "exit code 74; the probe is broken; " in said
-        assert f"free in {run.folder}" in said
+        messages = str(error.value)
+        assert "exit code 74; the probe is broken; " in messages
+        assert f"free in {run.folder}" in messages
         assert not is_locked(run)
 
 
 class TestOneAtATime:
     @pytest.mark.fault("same-run-id")
-    def test_a_run_that_somebody_runs_is_refused_and_stays_as_it_is(self, kit: Kit) -> None:
+    def test_a_run_in_use_is_refused_and_not_changed(self, kit: Kit) -> None:
         (kit.folder / "go").touch()
         run = kit.run()
         with lock(run):
@@ -123,7 +123,7 @@ class TestOneAtATime:
             holder.kill()
         assert not is_locked(run)
 
-    def test_asking_whether_a_run_is_locked_writes_nothing(self, kit: Kit) -> None:
+    def test_is_locked_writes_nothing(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder)
         assert not is_locked(run)
@@ -138,7 +138,7 @@ class TestInterrupted:
             pytest.param(signal.SIGTERM, marks=pytest.mark.fault("interrupt-sigterm")),
         ],
     )
-    def test_a_signal_leaves_no_child_and_the_same_command_goes_on(
+    def test_a_signal_leaves_no_child_and_the_same_command_continues(
         self, kit: Kit, number: signal.Signals
     ) -> None:
         run = kit.run()
@@ -146,9 +146,9 @@ class TestInterrupted:
         with begun(run) as process:
             done = snapshot(first)
             process.send_signal(number)
-            _, said = process.communicate(timeout=300)
+            _, messages = process.communicate(timeout=300)
         assert process.returncode == 130
-        assert f"stopped by {number.name}; the same command goes on" in said
+        assert f"stopped by {number.name}; the same command continues" in messages
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
         assert ends(run) == ["0", None, None]
         (kit.folder / "go").touch()
@@ -157,7 +157,7 @@ class TestInterrupted:
         assert snapshot(first) == done
         assert (steps_of(run)[1] / "interrupted-1" / "stdout").read_text() == "size 2\n"
 
-    def test_a_second_signal_does_not_hurry_it(self, kit: Kit) -> None:
+    def test_further_signals_change_nothing(self, kit: Kit) -> None:
         run = kit.run()
         with begun(run) as process:
             for _ in range(5):
@@ -167,7 +167,7 @@ class TestInterrupted:
         assert process.returncode == 130
         assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
 
-    def test_killed_by_force_it_still_leaves_no_child(self, kit: Kit) -> None:
+    def test_sigkill_leaves_no_child(self, kit: Kit) -> None:
         run = kit.run()
         with begun(run) as process:
             process.kill()
@@ -204,7 +204,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 class TestFullDisks:
     WRITES = 'head -c "$1" /dev/zero >"$2/file" && sync "$2/file" && echo "size $1" && '
 
-    def test_a_full_scratch_makes_the_step_invalid_and_the_run_goes_on(
+    def test_a_full_scratch_makes_the_step_invalid_and_the_run_continues(
         self, kit: Kit, small: Path
     ) -> None:
         kit.case(
@@ -222,7 +222,7 @@ class TestFullDisks:
         assert results["fake-1000"].verdict == results["fake-2000"].verdict == "UNJUDGED"
         assert list(small.iterdir()) == []
 
-    def test_a_scratch_without_room_for_a_folder_says_the_same(self, kit: Kit, small: Path) -> None:
+    def test_a_scratch_without_inodes_makes_the_step_invalid(self, kit: Kit, small: Path) -> None:
         kit.case(sweep={"size": 1}, cost={"seconds": 1, "bytes": 1})
         kit.program()
         (kit.folder / "scratch").symlink_to(small)
@@ -234,15 +234,15 @@ class TestFullDisks:
         assert "No space left on device" in result.reason
 
     @pytest.mark.parametrize("fills", ["stdout", "folder"])
-    def test_a_full_run_folder_stops_the_job_and_the_same_command_goes_on(
+    def test_a_full_run_folder_stops_the_job_and_the_same_command_continues(
         self, kit: Kit, small: Path, fills: str
     ) -> None:
-        there = Kit(small)
+        small_kit = Kit(small)
         for name in ("benchmarks", "programs"):
             (small / name).symlink_to(kit.folder / name)
         full = {"stdout": "head -c 4000000 /dev/zero", "folder": f"cat /dev/zero >{small}/fill"}
         kit.program(f'[ "$1" != 2 ] || [ -e "$GO" ] || {full[fills]}; {SOUND}')
-        run = there.run()
+        run = small_kit.run()
         with pytest.raises(BadInput) as error:
             execute(run, "none", lambda line: None)
         assert "exit code 74; " in str(error.value)
@@ -257,7 +257,7 @@ class TestFullDisks:
         assert snapshot(steps_of(run)[0]) == first
         assert {result.verdict for result in judge_run(run).results} == {"UNJUDGED"}
 
-    def test_with_room_nothing_of_this_happens(self, kit: Kit, small: Path) -> None:
+    def test_with_free_space_no_step_is_invalid(self, kit: Kit, small: Path) -> None:
         """The control of the faults above."""
         kit.case(
             sweep={"size": [1000, 2000]},

@@ -1,4 +1,4 @@
-"""The script of a job: a loop over steps that a signal stops in order and that goes on later."""
+"""The script of a job: a loop over steps that a signal stops and that can be continued."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.processes import running
 from proofmark.runs.run import Run
 
 SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
-"""Of the steps of size 1, 2 and 3 the second waits until there is a file $GO."""
+"""The program of three steps; the step of size 2 waits for the file $GO."""
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def start(run: Run, shell: str = "dash") -> subprocess.Popen[str]:
 
 def finish(run: Run) -> tuple[int, str]:
     with running(start(run)) as process:
-        _, said = process.communicate(timeout=600)
-    return process.returncode, said
+        _, messages = process.communicate(timeout=600)
+    return process.returncode, messages
 
 
 def ends(run: Run) -> list[str | None]:
@@ -65,7 +65,7 @@ def test_all_steps_run_in_order(kit: Kit) -> None:
     assert (job(run) / "attempt-1" / "exit").read_text() == "0\n"
 
 
-def test_a_step_that_fails_stops_nothing(kit: Kit) -> None:
+def test_a_step_that_fails_does_not_stop_the_job(kit: Kit) -> None:
     kit.program('[ "$1" != 2 ]')
     run = kit.run()
     assert finish(run) == (0, "")
@@ -84,7 +84,7 @@ def test_finished_steps_are_not_run_again(kit: Kit) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("shell", ["dash", "busybox"])
-def test_a_signal_stops_in_order_and_the_next_start_goes_on(
+def test_a_signal_stops_the_job_and_the_next_start_continues(
     kit: Kit, number: signal.Signals, shell: str
 ) -> None:
     run = kit.run()
@@ -109,7 +109,7 @@ def test_a_signal_stops_in_order_and_the_next_start_goes_on(
 
 
 @pytest.mark.parametrize("apart_ms", [16, pytest.param(0.5, marks=pytest.mark.soak)])
-def test_a_signal_at_any_moment_leaves_a_job_that_goes_on(kit: Kit, apart_ms: float) -> None:
+def test_a_signal_at_any_moment_leaves_a_job_that_can_continue(kit: Kit, apart_ms: float) -> None:
     (kit.folder / "go").touch()
     run = kit.run()
     for number in range(round(160 / apart_ms)):
@@ -125,9 +125,9 @@ def test_a_step_without_a_result_stops_the_job_and_is_named(kit: Kit) -> None:
     run = kit.run()
     broken = steps_of(run)[1]
     (broken / "run.sh").write_text("exit 0\n")
-    code, said = finish(run)
+    code, messages = finish(run)
     assert code == 74
-    assert said.endswith(f"step {broken.name} left no result; stopping\n")
+    assert messages.endswith(f"step {broken.name} left no result; stopping\n")
     assert ends(run) == ["0", None, None]
 
 

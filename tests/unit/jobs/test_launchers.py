@@ -1,4 +1,4 @@
-"""Launchers: what each one is told of hosts, ranks, CPUs and environment."""
+"""Launchers: the hosts, ranks, CPUs and environment that each one gets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 from tests.emulators.vcluster.cluster import SAFE_PATH
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.launcher import LAUNCHERS, CpuList, Launch, mask
-from proofmark.jobs.launcher import launcher as launcher_called
+from proofmark.jobs.launcher import LAUNCHERS, Launch, launcher, mask
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import LaunchSettings
 
-Ranks = Sequence[tuple[int, CpuList]]
+Ranks = Sequence[tuple[int, tuple[int, ...]]]
+"""The node and the CPUs of each rank."""
 
 ALIKE: Ranks = [(0, (0,)), (0, (4,)), (1, (0,)), (1, (4,)), (2, (0,)), (2, (4,))]
 """Three nodes with two ranks each on the same CPUs."""
@@ -33,8 +34,8 @@ def launch(
     mpi: str = "",
     *,
     hosts: tuple[str, ...] = ("n1", "n2", "n3"),
-    starting: LaunchSettings | None = None,
-    together: bool = False,
+    settings: LaunchSettings | None = None,
+    concurrent: bool = False,
 ) -> Launch:
     nodes = len({node for node, _ in cpus})
     return Launch(
@@ -42,23 +43,23 @@ def launch(
         arguments=["x y"],
         environment={"NAME": "it's"},
         hosts=hosts[:nodes],
-        cpus=cpus,
+        cpus=[RankCpus(node, numbers) for node, numbers in cpus],
         prefix="/opt/my mpi",
         mpi=mpi,
-        settings=starting or LaunchSettings(),
-        concurrent=together,
+        settings=settings or LaunchSettings(),
+        concurrent=concurrent,
     )
 
 
-def text(launcher: str, what: Launch) -> str:
-    return "\n".join(launcher_called(launcher).lines(what))
+def text(name: str, launched: Launch) -> str:
+    return "\n".join(launcher(name).lines(launched))
 
 
-def here(document: str, script: str) -> list[str]:
-    """Return the lines that `script` writes into the file `document`."""
-    found = re.search(rf"cat >{document} <<'END'\n(.*?)END$", script, re.DOTALL | re.MULTILINE)
-    assert found, script
-    return found[1].splitlines()
+def document_lines(name: str, script: str) -> list[str]:
+    """Return the lines that `script` writes into the file `name`."""
+    match = re.search(rf"cat >{name} <<'END'\n(.*?)END$", script, re.DOTALL | re.MULTILINE)
+    assert match, script
+    return match[1].splitlines()
 
 
 def command(script: str) -> list[str]:
@@ -66,11 +67,11 @@ def command(script: str) -> list[str]:
     return shlex.split(str(last))
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS.names())
-def test_every_launcher_writes_posix_sh(launcher: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", LAUNCHERS.names())
+def test_every_launcher_writes_posix_sh(name: str, tmp_path: Path) -> None:
     places = [ALIKE, UNEVEN, DIFFERENT, [(0, (0, 1))], [(0, (0,)), (0, (0,))]]
     for mpi, (number, cpus) in product(MPIS, enumerate(places)):
-        script = text(launcher, launch(cpus, mpi))
+        script = text(name, launch(cpus, mpi))
         path = tmp_path / f"script-{mpi}-{number}"
         path.write_text(f"#!/bin/sh\nHERE=.\n{script}\n")
         subprocess.run(["dash", "-n", path], check=True)
@@ -84,7 +85,7 @@ MPIS = ("", "intel", "mpich", "mvapich", "openmpi")
 
 @pytest.mark.parametrize("cpus", [(0,), (0, 1), (5, 2), (271,), (3, 3)])
 def test_a_mask_has_a_bit_for_each_cpu(cpus: tuple[int, ...]) -> None:
-    assert mask(cpus).startswith("0x")  # Intel MPI takes digits without it for a decimal number
+    assert mask(cpus).startswith("0x")  # without it, Intel MPI reads a decimal number
     bits = int(mask(cpus), 16)
     assert {cpu for cpu in range(300) if bits >> cpu & 1} == set(cpus)
 
@@ -92,14 +93,14 @@ def test_a_mask_has_a_bit_for_each_cpu(cpus: tuple[int, ...]) -> None:
 class TestOpenMpi:
     def test_each_rank_has_a_line_in_the_rankfile(self) -> None:
         script = text("openmpi", launch([(0, (0, 1)), (1, (4, 5))]))
-        assert here("rankfile", script) == ["rank 0=n1 slot=0,1", "rank 1=n2 slot=4,5"]
-        assert here("hostfile", script) == ["n1 slots=1", "n2 slots=1"]
+        assert document_lines("rankfile", script) == ["rank 0=n1 slot=0,1", "rank 1=n2 slot=4,5"]
+        assert document_lines("hostfile", script) == ["n1 slots=1", "n2 slots=1"]
         words = command(script)
         assert words[:3] == ["/opt/my mpi/bin/mpirun", "-np", "2"]
         assert words[words.index("--rankfile") + 1] == "rankfile"
         assert "--rank" in words
 
-    def test_one_node_needs_no_file_of_hosts(self) -> None:
+    def test_one_node_needs_no_hostfile(self) -> None:
         one = replace(launch([(0, (0,))]), hosts=["@NODE@", "@PEER@"])
         assert "-machinefile" not in command(text("hydra", one))
         words = command(text("openmpi", one))
@@ -107,33 +108,35 @@ class TestOpenMpi:
         assert "-x" not in words
 
     def test_other_nodes_get_the_environment(self) -> None:
-        def told(together: bool) -> set[str]:
-            words = command(text("openmpi", launch(ALIKE, together=together)))
+        def exported(concurrent: bool) -> set[str]:
+            words = command(text("openmpi", launch(ALIKE, concurrent=concurrent)))
             return {name for flag, name in pairwise(words) if flag == "-x"}
 
-        assert {"BINDING", "NAME", "OMPI_MCA_rmaps_rank_file_physical"} == told(together=False)
-        assert {"FIRST_RANK", "RANK_STRIDE"} < told(together=True)
+        assert {"BINDING", "NAME", "OMPI_MCA_rmaps_rank_file_physical"} == exported(
+            concurrent=False
+        )
+        assert {"FIRST_RANK", "RANK_STRIDE"} < exported(concurrent=True)
 
     @pytest.mark.parametrize(
-        ("cpus", "starting"),
+        ("cpus", "settings"),
         [
             ([(0, (0,)), (0, (0,)), (1, (1,))], LaunchSettings()),
             (UNEVEN, LaunchSettings(binding="wrapper")),
         ],
     )
-    def test_what_a_rankfile_cannot_say_the_wrapper_does(
-        self, cpus: Ranks, starting: LaunchSettings
+    def test_the_wrapper_binds_if_a_rankfile_cannot(
+        self, cpus: Ranks, settings: LaunchSettings
     ) -> None:
-        script = text("openmpi", launch(cpus, starting=starting))
-        assert here("hostfile", script) == ["n1", "n1", "n2"]
+        script = text("openmpi", launch(cpus, settings=settings))
+        assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
         words = command(script)
         assert words[words.index("--map-by") + 1] == "seq"
         assert words[words.index("--bind-to") + 1] == "none"
         assert "--bind" in words
 
-    def test_the_site_says_how_nodes_are_reached(self) -> None:
+    def test_the_site_chooses_the_program_that_starts_remote_ranks(self) -> None:
         assert "OMPI_MCA_plm=rsh" in text(
-            "openmpi", launch(ALIKE, starting=LaunchSettings(bootstrap="ssh"))
+            "openmpi", launch(ALIKE, settings=LaunchSettings(bootstrap="ssh"))
         )
         assert "OMPI_MCA_plm" not in text("openmpi", launch(ALIKE))
 
@@ -145,18 +148,20 @@ class TestHydra:
         assert masks.split(",") == ["0x1", "0x20", "0xc"]
         words = command(script)
         assert words[0] == "/opt/my mpi/bin/mpiexec.hydra"
-        # Else a node of a large job would start its own measurement on the job's first node.
+        # Without this, hydra would start on the first node of a larger job.
         assert words[1:7] == ["-bootstrap", "fork", "-hosts", "localhost", "-n", "3"]
         assert "--rank" in command(script)
 
     @pytest.mark.parametrize(("cpus", "counts"), [(ALIKE, [2, 2, 2]), (UNEVEN, [2, 1])])
-    def test_nodes_alike_share_one_list_of_masks(self, cpus: Ranks, counts: list[int]) -> None:
-        script = text("hydra", launch(cpus, "intel", starting=LaunchSettings(bootstrap="ssh")))
-        assert here("hostfile", script) == [f"n{n}:{count}" for n, count in enumerate(counts, 1)]
+    def test_like_nodes_share_one_list_of_masks(self, cpus: Ranks, counts: list[int]) -> None:
+        script = text("hydra", launch(cpus, "intel", settings=LaunchSettings(bootstrap="ssh")))
+        assert document_lines("hostfile", script) == [
+            f"n{n}:{count}" for n, count in enumerate(counts, 1)
+        ]
         assert "I_MPI_PIN_DOMAIN='[0x1,0x10]'" in script
         assert command(script)[1:5] == ["-bootstrap", "ssh", "-machinefile", "hostfile"]
 
-    def test_where_nodes_differ_the_wrapper_binds(self) -> None:
+    def test_the_wrapper_binds_if_nodes_differ(self) -> None:
         script = text("hydra", launch(DIFFERENT, "intel"))
         assert "export I_MPI_PIN=0" in script
         assert "I_MPI_PIN_DOMAIN" not in script
@@ -171,38 +176,42 @@ class TestHydra:
         assert "I_MPI" not in script
         assert "--bind" in command(script)
 
-    def test_over_ssh_a_path_with_a_blank_arrives_whole(self, tmp_path: Path) -> None:
+    def test_a_path_with_a_blank_is_quoted_for_ssh(self, tmp_path: Path) -> None:
         """The control: where the prefix has no blank, hydra calls ssh itself."""
-        over_ssh = launch(ALIKE, "intel", starting=LaunchSettings(bootstrap="ssh"))
+        over_ssh = launch(ALIKE, "intel", settings=LaunchSettings(bootstrap="ssh"))
         assert "reach" not in text("hydra", replace(over_ssh, prefix="/opt/mpi"))
-        (tmp_path / "reach").write_text("\n".join(here("reach", text("hydra", over_ssh))))
-        fake = 'shift 3\neval "set -- $*"\nprintf "%s|" "$@"'  # as the shell there does
+        (tmp_path / "reach").write_text("\n".join(document_lines("reach", text("hydra", over_ssh))))
+        fake = 'shift 3\neval "set -- $*"\nprintf "%s|" "$@"'  # as the remote shell does
         (tmp_path / "ssh").write_text(f"#!/bin/sh\n{fake}\n")
         (tmp_path / "ssh").chmod(0o755)
         words = ["/opt/my mpi/bin/proxy", "--port", "it's", "", "$HOME"]
-        said = subprocess.run(
+        done = subprocess.run(
             ["dash", tmp_path / "reach", "-q", "-x", "n2", *words],
             env={"PATH": f"{tmp_path}:{SAFE_PATH}"},
             capture_output=True,
             text=True,
             check=True,
         )
-        assert said.stdout == "".join(f"{word}|" for word in words)
+        assert done.stdout == "".join(f"{word}|" for word in words)
 
 
 class TestSrun:
-    def options(self, what: Launch) -> dict[str, str]:
-        words = command(text("srun", what))
+    def options(self, launched: Launch) -> dict[str, str]:
+        words = command(text("srun", launched))
         assert words[0] == "srun"
-        given = words[1 : words.index("sh")]
-        return dict(word.partition("=")[::2] for word in given)
+        arguments = words[1 : words.index("sh")]
+        return dict(word.partition("=")[::2] for word in arguments)
 
-    def test_like_nodes_in_order_are_filled_block_by_block(self) -> None:
-        given = self.options(launch(ALIKE, starting=LaunchSettings(mpi="pmi2")))
-        assert given["--nodelist"] == "n[1-3]"
-        assert (given["--distribution"], given["--ntasks-per-node"]) == ("block", "2")
-        assert (given["--nodes"], given["--ntasks"], given["--mpi"]) == ("3", "6", "pmi2")
-        assert given["--cpu-bind"] == "map_cpu:0,4"
+    def test_ranks_on_sorted_like_nodes_are_distributed_in_blocks(self) -> None:
+        arguments = self.options(launch(ALIKE, settings=LaunchSettings(mpi="pmi2")))
+        assert arguments["--nodelist"] == "n[1-3]"
+        assert (arguments["--distribution"], arguments["--ntasks-per-node"]) == ("block", "2")
+        assert (arguments["--nodes"], arguments["--ntasks"], arguments["--mpi"]) == (
+            "3",
+            "6",
+            "pmi2",
+        )
+        assert arguments["--cpu-bind"] == "map_cpu:0,4"
 
     @pytest.mark.parametrize(
         ("cpus", "hosts", "expected"),
@@ -212,37 +221,35 @@ class TestSrun:
             ([(0, (0,)), (1, (0,))], ("@NODE@", "@PEER@"), ["@NODE@", "@PEER@"]),
         ],
     )
-    def test_uneven_or_ordered_hosts_are_named_rank_by_rank(
+    def test_uneven_or_unsorted_hosts_are_listed_rank_by_rank(
         self, cpus: Ranks, hosts: tuple[str, ...], expected: list[str]
     ) -> None:
         script = text("srun", launch(cpus, hosts=hosts))
-        assert here("hostfile", script) == expected
+        assert document_lines("hostfile", script) == expected
         assert 'export SLURM_HOSTFILE="$PWD/hostfile"' in script
-        given = self.options(launch(cpus, hosts=hosts))
-        assert given["--distribution"] == "arbitrary"
-        assert "--nodelist" not in given
+        arguments = self.options(launch(cpus, hosts=hosts))
+        assert arguments["--distribution"] == "arbitrary"
+        assert "--nodelist" not in arguments
 
-    def test_several_cpus_a_rank_are_a_mask(self) -> None:
+    def test_several_cpus_of_a_rank_are_a_mask(self) -> None:
         assert self.options(launch([(0, (0, 1)), (0, (4, 5))]))["--cpu-bind"] == "mask_cpu:0x3,0x30"
 
     @pytest.mark.parametrize(
-        ("cpus", "starting"),
+        ("cpus", "settings"),
         [(DIFFERENT, LaunchSettings()), (ALIKE, LaunchSettings(binding="wrapper"))],
     )
-    def test_what_srun_cannot_bind_the_wrapper_does(
-        self, cpus: Ranks, starting: LaunchSettings
-    ) -> None:
-        what = launch(cpus, starting=starting)
-        assert self.options(what)["--cpu-bind"] == "none"
-        assert "--bind" in command(text("srun", what))
+    def test_the_wrapper_binds_if_srun_cannot(self, cpus: Ranks, settings: LaunchSettings) -> None:
+        launched = launch(cpus, settings=settings)
+        assert self.options(launched)["--cpu-bind"] == "none"
+        assert "--bind" in command(text("srun", launched))
 
-    def test_no_mpi_moves_what_srun_has_bound(self) -> None:
-        told = LaunchSettings(pmi_library="/usr/lib/libpmi2.so.0")
-        script = text("srun", launch(ALIKE, "intel", starting=told))
+    def test_the_mpi_does_not_change_the_binding_of_srun(self) -> None:
+        settings = LaunchSettings(pmi_library="/usr/lib/libpmi2.so.0")
+        script = text("srun", launch(ALIKE, "intel", settings=settings))
         assert "export I_MPI_PIN=0\nexport I_MPI_PMI_LIBRARY=/usr/lib/libpmi2.so.0" in script
         assert "export MV2_ENABLE_AFFINITY=0" in text("srun", launch(ALIKE, "mvapich"))
 
-    def test_copies_run_beside_each_other_and_ranks_on_one_cpu_too(self) -> None:
+    def test_srun_allows_copies_and_ranks_on_the_same_cpus(self) -> None:
         assert "--overlap" in self.options(launch(ALIKE))
         assert "--overcommit" in self.options(launch([(0, (0,)), (0, (0,))]))
         assert "--overcommit" not in self.options(launch(ALIKE))
@@ -251,25 +258,25 @@ class TestSrun:
 class TestPoe:
     def test_the_variables_and_the_list_of_hosts(self) -> None:
         script = text("poe", launch([(0, (0, 1)), (0, (2, 3)), (1, (0, 1))]))
-        assert here("hostfile", script) == ["n1", "n1", "n2"]
+        assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
         for setting in ("PROCS=3", "NODES=2", "HOSTFILE=hostfile", "TASK_AFFINITY=CPU:2"):
             assert f"export MP_{setting}\n" in script
         assert command(script)[0] == "/opt/my mpi/bin/poe"
 
 
 @pytest.mark.parametrize(
-    ("launcher", "mpi", "settings"),
+    ("name", "mpi", "settings"),
     [
         ("openmpi", "openmpi", "OMPI_MCA_mpi_yield_when_idle=1"),
         ("hydra", "intel", "I_MPI_WAIT_MODE=1"),
     ],
 )
-def test_ranks_that_share_a_cpu_do_not_spin(launcher: str, mpi: str, settings: str) -> None:
+def test_ranks_that_share_a_cpu_do_not_spin(name: str, mpi: str, settings: str) -> None:
     apart, shared = [(0, (0,)), (0, (1,))], [(0, (0,)), (0, (0,))]
-    assert f"export {settings}" in text(launcher, launch([*shared], mpi))
-    assert f"export {settings}" not in text(launcher, launch([*apart], mpi))
+    assert f"export {settings}" in text(name, launch([*shared], mpi))
+    assert f"export {settings}" not in text(name, launch([*apart], mpi))
 
 
 def test_an_unknown_launcher_is_refused_with_the_names_of_all() -> None:
     with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
-        launcher_called("openmpy")
+        launcher("openmpy")

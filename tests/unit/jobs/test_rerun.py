@@ -1,4 +1,4 @@
-"""Running finished steps once more."""
+"""Repetition of finished steps."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def run(kit: Kit) -> Run:
     return made
 
 
-def ids(run: Run, *wanted: str) -> list[str]:
-    return [each.folder for each in pick(run, wanted)]
+def ids(run: Run, *names: str) -> list[str]:
+    return [each.folder for each in pick(run, names)]
 
 
 @pytest.mark.parametrize("word", ["0002-fake-2", "2", "0002"])
-def test_a_step_is_called_by_its_name_or_number(run: Run, word: str) -> None:
+def test_a_step_is_chosen_by_its_id_or_number(run: Run, word: str) -> None:
     assert ids(run, word) == ["0002-fake-2"]
 
 
-def test_steps_come_in_the_order_they_are_called(run: Run) -> None:
+def test_steps_are_in_the_requested_order(run: Run) -> None:
     assert ids(run, "2", "1") == ["0002-fake-2", "0001-fake-1"]
 
 
@@ -58,27 +58,27 @@ def test_a_step_that_has_not_run_is_refused(run: Run) -> None:
         pick(run, ["1"])
 
 
-def test_a_repetition_stands_beside_the_first_output_and_both_count(kit: Kit, run: Run) -> None:
-    before, said = snapshot(run.folder / "steps"), list[str]()
+def test_a_repeated_step_keeps_the_first_output_and_both_count(kit: Kit, run: Run) -> None:
+    before, messages = snapshot(run.folder / "steps"), list[str]()
     kit.program(SOUND.replace("100", "50"))
-    rerun(run, pick(run, ["1"]), said.append)
+    rerun(run, pick(run, ["1"]), messages.append)
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
-    assert said[-1] == "0001-fake-1: exit code 0, in again-1"
+    assert messages[-1] == "0001-fake-1: exit code 0, in again-1"
     first, second = judge_run(run).results
     assert (first.values, first.record.value) == ((100, 50), 75)
     assert second.values == (100,)
 
 
-def test_a_repetition_may_fail(kit: Kit, run: Run) -> None:
+def test_a_repeated_step_may_fail(kit: Kit, run: Run) -> None:
     kit.program("exit 74")
-    said: list[str] = []
-    rerun(run, pick(run, ["1"]), said.append)
-    assert said[-1] == "0001-fake-1: exit code 74, in again-1"
-    assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first, good one stands
+    messages: list[str] = []
+    rerun(run, pick(run, ["1"]), messages.append)
+    assert messages[-1] == "0001-fake-1: exit code 74, in again-1"
+    assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first execution is valid
 
 
-def test_a_repetition_without_a_result_is_an_error(run: Run) -> None:
+def test_a_repeated_step_without_a_result_is_an_error(run: Run) -> None:
     (steps_of(run)[0] / "run.sh").write_text("echo 'no disk' >&2; exit 74\n")
     with pytest.raises(BadInput, match="0001-fake-1: found no result: no disk"):
         rerun(run, pick(run, ["1"]), lambda line: None)
@@ -92,7 +92,9 @@ def test_a_run_in_use_is_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -> None:
+def test_a_signal_stops_the_step_and_all_its_processes(
+    kit: Kit, run: Run, number: signal.Signals
+) -> None:
     kit.program("echo on; trap '' TERM; while :; do sleep 100; done")
     before = snapshot(run.folder / "steps")
     code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
@@ -101,9 +103,9 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
     with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:
         until(lambda: out.exists() and out.read_text() == "on\n")
         process.send_signal(number)
-        _, said = process.communicate(timeout=300)
+        _, messages = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert f"stopped by {number.name}" in said
+    assert f"stopped by {number.name}" in messages
     assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
@@ -111,16 +113,18 @@ def test_a_signal_ends_it_in_order(kit: Kit, run: Run, number: signal.Signals) -
 
 
 class TestOneNode:
-    """What one node measured by itself is measured again there: tests/roles/test_slurm.py."""
+    """Repetition on one node; tests/roles/test_slurm.py runs it on that node."""
 
-    def test_is_picked_by_its_name(self, tmp_path: Path) -> None:
+    def test_a_node_is_chosen_by_its_name(self, tmp_path: Path) -> None:
         run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
-        (found,) = pick(run, ["1/n2"])
-        assert (found.folder, found.nodes) == ("0001-fake/n2", ["n2"])
+        (execution,) = pick(run, ["1/n2"])
+        assert (execution.folder, execution.nodes) == ("0001-fake/n2", ["n2"])
         with pytest.raises(BadInput, match="did you mean 'n2'"):
             pick(run, ["1/n22"])
 
-    def test_may_have_been_left_out_of_a_step_that_is_over(self, tmp_path: Path) -> None:
+    def test_a_node_without_a_result_can_be_chosen_after_the_step_finished(
+        self, tmp_path: Path
+    ) -> None:
         run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
         step = run.folder / "steps" / "0001-fake"
         (step / "n2" / "rc").unlink()
@@ -131,7 +135,7 @@ class TestOneNode:
         assert [len(each.attempts(run)) for each in pick(run, ["1/n2", "1"])] == [0, 1]
 
 
-def test_a_repetition_is_an_attempt_of_its_job_and_asks_the_node_what_it_is(run: Run) -> None:
+def test_a_repeated_step_is_an_attempt_of_its_job_with_probes(run: Run) -> None:
     rerun(run, pick(run, ["2", "1"]), lambda line: None)
     (job,) = (run.folder / "jobs").glob("*-*")
     assert {path.name for path in job.glob("attempt-*")} == {"attempt-1", "attempt-2"}

@@ -1,4 +1,4 @@
-"""Scripts of steps and jobs: written whole, once, and only with programs that are there."""
+"""Scripts of steps and jobs: written once, completely, and only with installed programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TestWriting:
         (job,) = (run.folder / "jobs").glob("*/job.sh")
         assert "'\n0001-fake-1\n0002-fake-2\n'\n" in job.read_text()
 
-    def test_a_step_that_was_written_stays_as_it_is(self, kit: Kit) -> None:
+    def test_a_written_script_is_not_changed(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder / "steps")
         write_scripts(run.folder, run.plan, kit.software(version="2"), Path("/elsewhere"), "none")
@@ -67,7 +67,7 @@ class TestWriting:
             assert (step / "run.sh").read_text().endswith('exit "$RC"\n')
 
     @pytest.mark.parametrize("folder", ["plain", 'it\'s a "run" of $HOME'])
-    def test_the_scripts_are_right_for_any_posix_shell(self, kit: Kit, folder: str) -> None:
+    def test_the_scripts_are_valid_posix_shell(self, kit: Kit, folder: str) -> None:
         place = kit.folder / folder
         place.mkdir()
         other = make_kit(place)
@@ -118,11 +118,11 @@ class TestRepeatedCommands:
         assert not any("right" in line for line in lines)
         assert open_run(run.folder) == run
 
-    def test_it_is_decided_once_for_a_run(self, kit: Kit) -> None:
+    def test_repeated_commands_are_determined_once_per_run(self, kit: Kit) -> None:
         run = self.run(kit, {})
         assert leave_out(run, {}) == run
 
-    def test_a_step_that_is_not_needed_is_no_reason_to_go_on_with_a_run(self, kit: Kit) -> None:
+    def test_a_run_is_finished_without_the_steps_that_are_not_needed(self, kit: Kit) -> None:
         run = self.run(kit, {})
         execute(run, "none", lambda line: None)
         judge_and_write(run)
@@ -130,7 +130,7 @@ class TestRepeatedCommands:
 
 
 class TestScripts:
-    def test_the_case_has_the_last_word_on_the_environment(self, kit: Kit) -> None:
+    def test_the_case_overrides_the_environment(self, kit: Kit) -> None:
         package = {
             "environment": {"A": "package", "B": "package", "C": "package"},
             "variants": {"kernel": {"good": {"B": "variant", "C": "variant"}}},
@@ -151,7 +151,7 @@ class TestScripts:
         assert "SCRATCH=/scratch/run/step\n" in script(kit, cost={"seconds": 1, "bytes": 1})
         assert "SCRATCH=/scratch/run/step\n" in script(kit, arguments=["{size}", "{scratch}"])
 
-    def test_the_first_lines_say_what_it_is(self, kit: Kit) -> None:
+    def test_the_second_line_describes_the_step(self, kit: Kit) -> None:
         second = script(kit).splitlines()[1]
         assert second == "# fake: repeat 1, ranks 1, threads 1, placement none, size 1"
 
@@ -167,7 +167,7 @@ class TestScripts:
             ),
         ],
     )
-    def test_what_is_not_provided_is_named(
+    def test_a_missing_package_program_or_variant_is_named(
         self, kit: Kit, provided: dict[str, Any], case: dict[str, Any], expected: str
     ) -> None:
         with pytest.raises(BadInput) as error:

@@ -1,4 +1,4 @@
-"""The script of a step, run for real under dash and under busybox."""
+"""The script of a step, run by dash and by busybox."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from proofmark.jobs.step_script import step_script
 from proofmark.site.node.cpu import cpu_list
 
 DAEMON = "A=1 setsid env B=2 sh -c 'trap \"\" TERM; while :; do sleep 300; done' &"
-"""A grandchild in a session and an environment of its own that does not listen to SIGTERM."""
+"""A grandchild that ignores SIGTERM, with another session and another environment."""
 
 
 @pytest.fixture(scope="module", params=["dash", "busybox"])
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a PATH whose `sh` is that shell; with busybox there is nothing but busybox."""
+    """Return a PATH whose `sh` is this shell; with busybox it has only busybox."""
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "busybox":
         subprocess.run(["busybox", "--install", "-s", folder], check=True)
@@ -37,7 +37,7 @@ def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @dataclass(frozen=True)
 class Staged:
-    """A step's folder, and the shell that it is run with."""
+    """The folder of a step, and the PATH of the shell that runs it."""
 
     folder: Path
     path: str
@@ -50,7 +50,7 @@ class Staged:
             ["sh", script or str(self.folder / "run.sh")],
             env={"PATH": self.path, "HOME": "/nowhere", **variables},
             cwd=cwd,
-            stdin=subprocess.PIPE,  # never closed: a program that reads it would wait for ever
+            stdin=subprocess.PIPE,  # never closed: a program that reads it would never end
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -132,7 +132,7 @@ class TestFinished:
         assert step.text("rc") == f"{code}\n"
         assert step.json("when.json")["timed_out"] is False
 
-    def test_a_missing_program_says_so(self, tmp_path: Path, shell: str) -> None:
+    def test_a_missing_program_has_exit_code_127(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell)
         (tmp_path / "programs" / "fake").unlink()
         assert step.run() == 127
@@ -153,18 +153,20 @@ class TestFinished:
         assert step.run() == 0
         assert step.text("stdout") == "[a b][$HOME][it's][\"][][1][*][x 'y' $z]first\nsecond"
 
-    def test_there_is_no_input_to_wait_for(self, tmp_path: Path, shell: str) -> None:
+    def test_stdin_is_empty(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, "cat; echo END")
         assert step.run() == 0
         assert step.text("stdout") == "END\n"
 
-    def test_what_a_program_leaves_running_is_ended(self, tmp_path: Path, shell: str) -> None:
+    def test_processes_that_a_program_leaves_running_are_ended(
+        self, tmp_path: Path, shell: str
+    ) -> None:
         step = stage(tmp_path, shell, f"{DAEMON} sleep 0.2; echo END")
         assert step.run() == 0
         assert step.text("stdout") == "END\n"
         assert step.processes() == []
 
-    def test_the_watchdog_goes_with_the_step(self, tmp_path: Path, shell: str) -> None:
+    def test_the_watchdog_ends_with_the_step(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, "exit 0", timeout=4321)
         for _ in range(5):
             assert step.run() == 0
@@ -175,7 +177,7 @@ class TestFinished:
 
 class TestPlaces:
     @pytest.mark.parametrize("name", ['it\'s a "run" of $HOME', "a*[b]? {c}", "naïve ; &"])
-    def test_any_name_of_a_folder_will_do(self, tmp_path: Path, shell: str, name: str) -> None:
+    def test_any_name_of_a_folder_works(self, tmp_path: Path, shell: str, name: str) -> None:
         step = stage(tmp_path / name, shell, f"{DAEMON} {SOUND}", cost={"seconds": 1, "bytes": 9})
         assert [step.run(), step.run()] == [0, 0]
         assert step.text("rc") == step.text("again-1/rc") == "0\n"
@@ -188,12 +190,12 @@ class TestPlaces:
         assert step.run(script, cwd=step.folder) == 0
         assert step.text("stdout").startswith("size 1")
 
-    def test_it_runs_from_above_whatever_cdpath_says(self, tmp_path: Path, shell: str) -> None:
+    def test_cdpath_is_ignored(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell)
         decoy = tmp_path / "decoy" / "steps" / "0001-fake"
         decoy.mkdir(parents=True)
-        there = {"CDPATH": str(tmp_path / "decoy")}
-        assert step.run("steps/0001-fake/run.sh", cwd=tmp_path, **there) == 0
+        environment = {"CDPATH": str(tmp_path / "decoy")}
+        assert step.run("steps/0001-fake/run.sh", cwd=tmp_path, **environment) == 0
         assert step.text("rc") == "0\n"
         assert list(decoy.iterdir()) == []
 
@@ -210,26 +212,26 @@ class TestScratch:
             cost={"seconds": 1, "bytes": 2},
         )
 
-    def test_it_is_there_for_the_program_and_gone_afterwards(self, step: Staged) -> None:
+    def test_the_scratch_exists_only_while_the_program_runs(self, step: Staged) -> None:
         assert step.run() == 0
         assert step.text("stdout") == "END\n"
         assert not step.scratch.exists()
-        assert not step.scratch.parent.exists()  # the run's own, now that it is empty
+        assert not step.scratch.parent.exists()  # the empty scratch folder of the run
 
-    def test_what_other_steps_have_there_stays(self, step: Staged) -> None:
+    def test_files_of_other_steps_are_kept(self, step: Staged) -> None:
         other = step.scratch.parent / "other" / "file"
         other.parent.mkdir(parents=True)
         other.touch()
         assert step.run() == 0
         assert other.exists()
 
-    def test_what_a_killed_execution_left_there_is_not_measured(self, step: Staged) -> None:
+    def test_files_of_a_killed_execution_are_removed_first(self, step: Staged) -> None:
         step.scratch.mkdir(parents=True)
         (step.scratch / "stale").touch()
         assert step.run() == 0
         assert step.text("stdout") == "END\n"
 
-    def test_a_scratch_that_cannot_be_made_is_a_failure_of_the_step(self, step: Staged) -> None:
+    def test_a_scratch_that_cannot_be_created_fails_the_step(self, step: Staged) -> None:
         step.scratch.parent.parent.mkdir()
         step.scratch.parent.write_text("a file, not a folder", encoding="utf-8")
         assert step.run() == 73
@@ -239,7 +241,7 @@ class TestScratch:
 
 
 class TestTimeLimit:
-    def test_the_watchdog_ends_all_that_came_from_the_program(
+    def test_the_watchdog_ends_all_processes_of_the_program(
         self, tmp_path: Path, shell: str
     ) -> None:
         program = f"trap '' TERM; {DAEMON} echo on; while :; do sleep 100; done"
@@ -252,7 +254,7 @@ class TestTimeLimit:
         assert step.text("stdout") == "on\n"
         assert step.processes() == []
 
-    def test_a_program_may_end_itself_when_it_is_asked_to(self, tmp_path: Path, shell: str) -> None:
+    def test_a_program_may_end_itself_after_sigterm(self, tmp_path: Path, shell: str) -> None:
         program = "trap 'echo bye; exit 9' TERM; sleep 100 & wait"
         step = stage(tmp_path, shell, program, timeout=1)
         assert step.run() == 9
@@ -262,7 +264,7 @@ class TestTimeLimit:
 
 class TestInterrupted:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-    def test_nothing_stays_and_the_output_is_kept_aside(
+    def test_no_process_is_left_and_the_output_is_kept(
         self, tmp_path: Path, shell: str, number: signal.Signals
     ) -> None:
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
@@ -281,7 +283,7 @@ class TestInterrupted:
         assert (step.folder / "interrupted-1" / "started").exists()
         assert not (step.folder / "interrupted-1" / "rc").exists()
 
-    def test_each_interruption_has_a_folder_of_its_own(self, tmp_path: Path, shell: str) -> None:
+    def test_each_interruption_has_its_own_folder(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, "echo $$; sleep 100")
         printed: list[str] = []
         for _ in range(3):
@@ -315,15 +317,15 @@ class TestInterrupted:
         with running(step.start()) as first:
             wait_for_output(step, "on")
             with running(step.start()) as second:
-                _, said = second.communicate(timeout=200)
+                _, messages = second.communicate(timeout=200)
             (tmp_path / "go").touch()
             assert second.returncode == 74
-            assert said == f"0001-fake: runs already, as process {first.pid}\n"
+            assert messages == f"0001-fake: runs already, as process {first.pid}\n"
             assert first.wait(200) == 0
         assert step.text("stdout") == "on\nEND\n"
         assert not list(step.folder.glob("interrupted-*"))
 
-    def test_what_a_killed_script_left_is_ended_first(self, tmp_path: Path, shell: str) -> None:
+    def test_processes_of_a_killed_script_are_ended_first(self, tmp_path: Path, shell: str) -> None:
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
         step = stage(tmp_path, shell, program)
         with running(step.start()) as process:
@@ -338,7 +340,7 @@ class TestInterrupted:
 
 
 class TestAgain:
-    def test_a_finished_step_is_repeated_beside_its_first_output(
+    def test_a_finished_step_is_repeated_in_another_folder(
         self, tmp_path: Path, shell: str
     ) -> None:
         count = f'echo x >>"{tmp_path}/count"; wc -l <"{tmp_path}/count"; cat in.txt'
@@ -355,9 +357,7 @@ class TestAgain:
             assert step.json(f"{name}/when.json")["timed_out"] is False
             assert len(step.json(f"{name}/binding.json")) == 1
 
-    def test_a_repetition_that_is_interrupted_counts_for_nothing(
-        self, tmp_path: Path, shell: str
-    ) -> None:
+    def test_an_interrupted_repetition_has_no_result(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, f"echo part; [ ! -e {tmp_path}/wait ] || sleep 100")
         assert step.run() == 0
         first = snapshot(step.folder)
@@ -375,14 +375,14 @@ class TestAgain:
 
 
 class TestBinding:
-    def test_a_process_says_where_it_may_run(self, tmp_path: Path, shell: str) -> None:
+    def test_a_rank_reports_its_allowed_cpus(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell)
         assert step.run() == 0
         (bound,) = step.json("binding.json")
         assert (bound["rank"], bound["host"]) == (0, os.uname().nodename)
         assert cpu_list(bound["cpus"]) == os.sched_getaffinity(0)
 
-    def test_threads_are_told_their_places_in_order(self, tmp_path: Path, shell: str) -> None:
+    def test_threads_get_their_places_in_order(self, tmp_path: Path, shell: str) -> None:
         program = 'echo "$OMP_NUM_THREADS $OMP_PLACES $OMP_PROC_BIND"'
         sweep = {"size": 1, "threads": 2, "placement": "close"}
         step = stage(tmp_path, shell, program, launch="threads", sweep=sweep)
@@ -390,19 +390,19 @@ class TestBinding:
         assert step.text("stdout") == "2 {0},{1} close\n"
 
     @pytest.mark.parametrize("name", ["plain", 'it\'s a "run"'])
-    def test_ranks_of_open_mpi_run_on_the_cpus_asked_for(
+    def test_ranks_of_open_mpi_run_on_the_planned_cpus(
         self, tmp_path: Path, shell: str, name: str
     ) -> None:
         ranks = min(2, len(os.sched_getaffinity(0)))
         program = 'echo "$OMPI_COMM_WORLD_RANK"; pwd >&2'
-        # mpirun wants ssh or rsh to be there, also for ranks of one node.
+        # mpirun needs ssh or rsh in PATH, even for ranks on one node.
         step = stage_mpi(tmp_path / name, program, ranks, f"{shell}:{os.environ['PATH']}")
         assert step.run() == 0, step.text("stderr")
         assert sorted(step.text("stdout").split()) == [str(rank) for rank in range(ranks)]
         assert step.text("stderr").splitlines() == [str(step.folder)] * ranks
-        here = os.uname().nodename
+        host = os.uname().nodename
         expected = [
-            {"rank": rank, "host": here, "cpus": str(rank), "memory": "default"}
+            {"rank": rank, "host": host, "cpus": str(rank), "memory": "default"}
             for rank in range(ranks)
         ]
         assert step.json("binding.json") == expected
@@ -422,7 +422,7 @@ class TestBinding:
 def stage_mpi(
     folder: Path, program: str, ranks: int, path: str = os.environ["PATH"], **case: Any
 ) -> Staged:
-    """Stage a program of Open MPI, which starts for each rank the shell that `path` names."""
+    """Write a step with the launcher openmpi; `path` has the shell of its ranks."""
     mpirun = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     assert mpirun, "openmpi-bin is missing: requirements/debian-dev.txt"
     package = {"launcher": "openmpi", "prefix": str(Path(mpirun).parents[1])}
@@ -442,7 +442,7 @@ def read(path: Path) -> str:
 
 
 @pytest.mark.parametrize("variable", ["SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "MP_CHILD"])
-def test_the_rank_of_whoever_starts_it_on_every_node_is_none_of_the_programs(
+def test_the_rank_variable_of_an_outer_launcher_is_ignored(
     tmp_path: Path, shell: str, variable: str
 ) -> None:
     step = stage(tmp_path, shell)

@@ -1,4 +1,4 @@
-"""Jobs in a queue: every state ends in a name, in time. The scheduler is a script of words."""
+"""Monitoring of jobs: every state is reported within its limit, by a scripted scheduler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs import watch as queueing
+from proofmark.jobs import watch as watch_module
 from proofmark.jobs.execute import poll_until_done
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
@@ -25,7 +25,7 @@ from proofmark.site.execution import Queue
 
 
 class Scripted:
-    """A scheduler that says of each job the next of its words; the last one stays."""
+    """A scheduler that reports the next of `words` at each query; the last one is repeated."""
 
     poll_s = 0.01
     isolates_jobs = True
@@ -35,7 +35,7 @@ class Scripted:
         self.submitted: list[str] = []
         self.cancelled: list[str] = []
         self.alive: dict[str, str] = {}
-        self.asked = 0
+        self.queries = 0
         self.conditions: Mapping[str, str] = {}
         self.refuses: Exception | None = None
         self.finishes = False
@@ -56,7 +56,7 @@ class Scripted:
         return self.alive.get(name, "")
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        self.asked += 1
+        self.queries += 1
         word = self.words.pop(0) if len(self.words) > 1 else self.words[0]
         if isinstance(word, Exception):
             raise word
@@ -83,18 +83,18 @@ def kit(tmp_path: Path) -> Kit:
 def watch(
     kit: Kit, scheduler: Scripted, monkeypatch: pytest.MonkeyPatch, run: Run | None = None, **q: Any
 ) -> tuple[Run, list[str]]:
-    """Let `scheduler` run the jobs of a run to their end; return what was said."""
+    """Monitor the jobs of a run until they end; return the run and the messages."""
     run = run or kit.run()
     scheduler.run = run
-    monkeypatch.setattr(queueing, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.job_script.scheduler_called", lambda name: scheduler)
-    said: list[str] = []
+    monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
+    messages: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     poll_until_done(
-        JobMonitor(run, jobs, "fake", Queue(**{"stall_timeout_s": 0.2, **q}), said.append),
+        JobMonitor(run, jobs, "fake", Queue(**{"stall_timeout_s": 0.2, **q}), messages.append),
         lambda: None,
     )
-    return run, said
+    return run, messages
 
 
 @pytest.mark.parametrize(
@@ -105,24 +105,24 @@ def watch(
         (State.SUSPENDED, "suspended: XX, given up after 0 s"),
         pytest.param(
             State.UNKNOWN,
-            "in a state that is not known here: XX, given up after 0 s",
+            "in an unknown state: XX, given up after 0 s",
             marks=pytest.mark.fault("job-state-unknown"),
         ),
-        (State.ENDED_UNKNOWN, "over, and its results are not there yet: XX, given up after 0 s"),
+        (State.ENDED_UNKNOWN, "ended, and its results are still missing: XX, given up after 0 s"),
         (State.KILLED, "killed: XX"),
-        (State.CANCELLED, "cancelled by somebody else: XX"),
+        (State.CANCELLED, "cancelled by another user: XX"),
         (State.TIME_LIMIT, "stopped at its time limit: XX"),
         (State.NODE_FAILED, "lost a node: XX"),
         (State.PREEMPTED, "preempted: XX"),
     ],
 )
-def test_every_state_ends_in_a_name(
+def test_every_final_or_stuck_state_is_reported(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, state: State, words: str
 ) -> None:
     scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(state, "XX"))
-    run, said = watch(kit, scheduler, monkeypatch)
+    run, messages = watch(kit, scheduler, monkeypatch)
     assert judge_run(run).coverage.stopped == (f"job 00-0001: {words}; 2 of 2 steps left",)
-    assert said[-1] == f"job 00-0001: {words}"
+    assert messages[-1] == f"job 00-0001: {words}"
     assert scheduler.cancelled == (["1"] if state.stuck else [])
     assert not list(run.folder.rglob("ticket.json"))
 
@@ -130,7 +130,7 @@ def test_every_state_ends_in_a_name(
 @pytest.mark.fault("job-time-limit")
 @pytest.mark.parametrize("word", [State.TIME_LIMIT, State.PREEMPTED])
 @pytest.mark.parametrize("further", [True, False])
-def test_a_job_that_got_further_goes_on_by_itself(
+def test_a_job_that_made_progress_is_submitted_again(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, word: State, further: bool
 ) -> None:
     run, scheduler = kit.run(), Scripted(JobStatus(word, "XX"))
@@ -143,26 +143,26 @@ def test_a_job_that_got_further_goes_on_by_itself(
         return submit(script, request)
 
     monkeypatch.setattr(scheduler, "submit", works)
-    _, said = watch(kit, scheduler, monkeypatch, run)
-    # The second attempt gets no further: that is the end.
+    _, messages = watch(kit, scheduler, monkeypatch, run)
+    # The second attempt makes no progress: it is not repeated.
     assert len(scheduler.submitted) == (2 if further else 1)
-    assert (f"job 00-0001: {word.value}: XX; goes on" in said) == further
+    assert (f"job 00-0001: {word.value}: XX; submitted again" in messages) == further
     assert "XX; " in judge_run(run).coverage.stopped[0]
 
 
 @pytest.mark.fault("job-vanished")
-def test_a_job_that_the_scheduler_no_longer_knows_is_named(
+def test_a_job_that_the_scheduler_no_longer_lists_is_reported(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, _ = watch(kit, Scripted(JobStatus(State.RUNNING), None), monkeypatch)
     (line,) = judge_run(run).coverage.stopped
-    assert line.startswith("job 00-0001: vanished: the scheduler no longer knows it, given up")
+    assert line.startswith("job 00-0001: vanished: the scheduler no longer lists it, given up")
 
 
-def test_a_job_that_was_forgotten_after_its_end_is_whole(
+def test_a_job_that_is_no_longer_listed_after_its_end_is_complete(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control of the faults here: its notes tell what the scheduler does not."""
+    """The control of the faults here: its exit code is read from its own file."""
     run = kit.run()
     scheduler = Scripted(JobStatus(State.RUNNING), None)
 
@@ -173,9 +173,9 @@ def test_a_job_that_was_forgotten_after_its_end_is_whole(
 
     monkeypatch.setattr(scheduler, "submit", submit)
     scheduler.finishes = True
-    _, said = watch(kit, scheduler, monkeypatch, run)
+    _, messages = watch(kit, scheduler, monkeypatch, run)
     assert judge_run(run).coverage.stopped == ()
-    assert said == []
+    assert messages == []
 
 
 @pytest.mark.fault("job-requeued")
@@ -186,27 +186,29 @@ def test_a_job_that_is_requeued_again_and_again_is_given_up(
     scheduler = Scripted(*turns)
     run, _ = watch(kit, scheduler, monkeypatch)
     (line,) = judge_run(run).coverage.stopped
-    assert "requeued again and again: 4 times" in line
+    assert "requeued too often: 4 times" in line
     assert scheduler.cancelled == ["1"]
 
 
-def test_a_silence_that_ends_is_none(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_failure_of_the_scheduler_is_harmless(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scheduler = Scripted(
         SchedulerUnavailable("busy"), SchedulerUnavailable("busy"), JobStatus(State.CANCELLED)
     )
-    run, said = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
-    assert "the scheduler does not answer: busy" in said[0]
+    run, messages = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
+    assert "the scheduler does not answer: busy" in messages[0]
     assert "cancelled" in judge_run(run).coverage.stopped[0]
 
 
-def test_a_refused_job_is_named(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_job_is_reported(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler = Scripted(None)
     scheduler.refuses = SchedulerError("sbatch: no such account")
     run, _ = watch(kit, scheduler, monkeypatch)
     assert "refused: sbatch: no such account" in judge_run(run).coverage.stopped[0]
 
 
-def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
+def test_a_submission_without_a_response_is_searched_before_it_is_repeated(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = Scripted(JobStatus(State.CANCELLED))
@@ -214,7 +216,7 @@ def test_a_submission_without_an_answer_is_looked_for_before_it_is_repeated(
 
     def submit(script: Path, request: Request) -> str:
         tries.append(request.name)
-        scheduler.alive[request.name] = "41"  # it came through
+        scheduler.alive[request.name] = "41"  # it was submitted
         raise SchedulerUnavailable("timed out")
 
     monkeypatch.setattr(scheduler, "submit", submit)
@@ -249,7 +251,7 @@ def test_idle_nodes_come_first_and_no_more_jobs_than_the_site_allows(
     assert scheduler.submitted == ["00-0003", "00-0001", "00-0002"]
 
 
-def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
+def test_one_query_for_all_jobs_and_longer_pauses_without_changes(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}})
@@ -261,7 +263,7 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     scheduler = Scripted(JobStatus(State.RUNNING), JobStatus(State.CANCELLED))
     watch(kit, scheduler, monkeypatch, run, max_jobs=20)
-    assert (len(scheduler.submitted), scheduler.asked) == (20, 2)
+    assert (len(scheduler.submitted), scheduler.queries) == (20, 2)
     jobs = JobMonitor(run, [], "fake", Queue(), lambda line: None)
     scheduler.poll_s = 15.0
     jobs._changed -= 100
@@ -271,12 +273,12 @@ def test_one_question_for_all_jobs_and_fewer_the_longer_nothing_happens(
 
 
 @pytest.mark.fault("disk-full")
-def test_no_room_for_a_ticket_is_told_with_its_name_and_leaves_no_job_behind(
+def test_a_full_disk_is_reported_with_ticket_json_and_leaves_no_job(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, scheduler = kit.run(), Scripted(JobStatus(State.CANCELLED))
     opened = Path.open
-    room = 1  # for the ticket before the job is submitted, not for the one with its id
+    room = 1  # for ticket.json before the submission, not for the one with the id
 
     def full(path: Path, *args: Any, **kwargs: Any) -> Any:
         nonlocal room

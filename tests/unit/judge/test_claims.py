@@ -1,4 +1,4 @@
-"""Each claim on data that must hold, on data that must not, and on a sweep that is not whole."""
+"""Each claim on data for which it holds, on contrary data, and on incomplete sweeps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NODE_OF_PROCESSES = st.builds(
 
 
 def facts(machine: Machine) -> dict[str, Facts]:
-    """Return what the claims may know of the simulated nodes."""
+    """Return the hardware of the simulated nodes."""
     peak = machine.cores * data.KNL_GFLOPS_A_CORE
     return {
         "knl": Facts(machine.cores, machine.tiles, peak),
@@ -53,13 +53,14 @@ def facts(machine: Machine) -> dict[str, Facts]:
     }
 
 
-def asked(claim: str, records: pl.DataFrame, machine: Machine) -> Answer:
-    """Return the answer of the claim on what was measured."""
+def answer_to(claim: str, records: pl.DataFrame, machine: Machine) -> Answer:
+    """Return the answer to a claim from the measured records."""
     chosen = [each for each in CLAIMS if each.id == claim]
-    found = answers(records, facts(machine), chosen)
-    there = set(records.get_column("system"))
+    systems = set(records.get_column("system"))
     return next(
-        each for each in found if each.origin == "measured" and there >= set(each.claim.systems)
+        answer
+        for answer in answers(records, facts(machine), chosen)
+        if answer.origin == "measured" and systems >= set(answer.claim.systems)
     )
 
 
@@ -92,7 +93,7 @@ TRUE: dict[str, tuple[Make, Any]] = {
     "C5.3": (data.collectives, NODE_OF_PROCESSES),
     "C5.4": (data.collectives, NODE_OF_PROCESSES),
 }
-"""C1.8 is of two machines at once, and has a test of its own."""
+"""Data for which each claim holds, with machines. C1.8 has another test: it needs two systems."""
 
 FALSE: list[tuple[str, str, Make]] = [
     ("C1.1", "less", lambda m: data.hpl_knl(m, part=0.45)),
@@ -175,7 +176,7 @@ DROPPED: Mapping[str, Mapping[str, Any]] = {
     "C3.1": {"placement": "2-hop", "bytes": 4096},
     "C3.2": {"system": "tachyon2", "placement": "same-socket", "bytes": 1},
     "C3.3": {"pairs": 3, "pair": 2},
-    "C3.4": {"apart": "line-card", "bytes": 1048576},
+    "C3.4": {"distance": "line-card", "bytes": 1048576},
     "C4.1": {"class": "B", "placement": "BAL-DIST", "ranks": 64},
     "C4.2": {"class": "C", "ranks": 576},
     "C4.3": {"class": "A", "placement": "UNBAL-ACC", "ranks": 16},
@@ -186,16 +187,16 @@ DROPPED: Mapping[str, Mapping[str, Any]] = {
     "C5.4": {"benchmark": "Alltoall", "ranks": 2, "placement": "UA", "bytes": 1048576},
 }
 FEW = examples(0.08)
-"""Each example is a whole sweep of a paper."""
+"""Few examples, because each is a complete sweep of a paper."""
 
 
 @pytest.mark.parametrize("claim", TRUE)
 @FEW
 @given(sample=st.data())
-def test_holds_on_what_the_paper_describes(claim: str, sample: st.DataObject) -> None:
+def test_a_claim_holds_on_data_as_in_the_paper(claim: str, sample: st.DataObject) -> None:
     make, machines = TRUE[claim]
     machine = sample.draw(machines)
-    answer = asked(claim, make(machine).table(), machine)
+    answer = answer_to(claim, make(machine).table(), machine)
     assert answer.word == "holds", answer.sentence
     assert answer.numbers
     assert answer.sentence
@@ -206,49 +207,56 @@ def test_holds_on_what_the_paper_describes(claim: str, sample: st.DataObject) ->
 )
 @FEW
 @given(sample=st.data())
-def test_does_not_hold_on_the_contrary(claim: str, make: Make, sample: st.DataObject) -> None:
+def test_a_claim_does_not_hold_on_contrary_data(
+    claim: str, make: Make, sample: st.DataObject
+) -> None:
     machine = sample.draw(TRUE[claim][1])
-    answer = asked(claim, make(machine).table(), machine)
+    answer = answer_to(claim, make(machine).table(), machine)
     assert answer.word == "does not hold", answer.sentence
     assert answer.numbers
 
 
-def test_each_claim_has_data_of_both_kinds() -> None:
+def test_each_claim_has_data_of_all_kinds() -> None:
     ids = {claim.id for claim in CLAIMS}
     assert ids == {*TRUE, "C1.8"} == {*(name for name, _, _ in FALSE), "C1.8"} == {*DROPPED, "C1.8"}
 
 
-@pytest.mark.parametrize("claim", DROPPED)
-@pytest.mark.parametrize("loss", ["gone", "invalid", "other origin", "other unit", "zero"])
-def test_cannot_be_told_where_the_sweep_has_a_hole(claim: str, loss: str) -> None:
+@pytest.mark.parametrize(
+    ("claim", "loss"),
+    [
+        *((claim, "missing") for claim in DROPPED),
+        *(("C1.5", loss) for loss in ("invalid", "other origin", "other unit", "zero")),
+    ],
+)
+def test_a_claim_cannot_be_told_from_an_incomplete_sweep(claim: str, loss: str) -> None:
     machine = Machine(cores=24 if claim < "C3" else 8 if claim < "C4" else 64)
     sheet = TRUE[claim][0](machine)
     wanted = DROPPED[claim]
-    hit = [
+    lost = [
         row
         for row in sheet.rows
         if wanted.items() <= {**row, **json.loads(row["parameters"])}.items()
     ]
-    assert hit
-    if loss == "gone":
-        sheet.rows = [row for row in sheet.rows if row not in hit]
+    assert lost
+    if loss == "missing":
+        sheet.rows = [row for row in sheet.rows if row not in lost]
     changes: dict[str, dict[str, Any]] = {
-        "gone": {},
+        "missing": {},
         "invalid": {"valid": False},
         "other origin": {"origin": "emulated"},
         "other unit": {"unit": "furlongs"},
         "zero": {"value": 0.0},
     }
-    for row in hit:
+    for row in lost:
         row |= changes[loss]
-    answer = asked(claim, sheet.table(), machine)
+    answer = answer_to(claim, sheet.table(), machine)
     assert answer.word == "cannot be told"
     assert answer.missing
     assert "points of" in answer.sentence
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.systems[0]}")
-def test_says_where_it_was_measured_instead(claim: Claim) -> None:
+def test_an_answer_names_the_measured_system_and_the_system_of_the_claim(claim: Claim) -> None:
     sheet = data.stream_skl(Machine(8))
     for row in sheet.rows:
         row["system"] = "elsewhere"
@@ -258,59 +266,67 @@ def test_says_where_it_was_measured_instead(claim: Claim) -> None:
     assert claim.systems[0] in answer.sentence
 
 
-def test_nothing_measured_answers_nothing() -> None:
-    nothing = data.hpl_skl(Machine(8)).table().clear()
-    assert {answer.word for answer in answers(nothing)} == {"cannot be told"}
+def test_no_claim_can_be_told_from_an_empty_table() -> None:
+    empty = data.hpl_skl(Machine(8)).table().clear()
+    assert {answer.word for answer in answers(empty)} == {"cannot be told"}
 
 
-C18 = {"holds": {}, "slow SKL": {"skl": 0.5}, "slow MCDRAM": {"mcdram": 120.0}}
+C18: dict[str, dict[str, float]] = {
+    "holds": {},
+    "slow SKL": {"skl": 0.5},
+    "slow MCDRAM": {"mcdram": 120.0},
+}
 
 
 @pytest.mark.parametrize("how", C18)
 @FEW
 @given(noise=st.floats(0, 0.01), seed=st.integers(0, 10_000))
-def test_two_systems_are_held_together(how: str, noise: float, seed: int) -> None:
-    """C1.8 needs the runs of both systems."""
+def test_a_claim_of_two_systems_needs_both(how: str, noise: float, seed: int) -> None:
+    """C1.8 is a claim of KNL and SKL."""
     table = data.both_nodes(Machine(68, noise, seed), **C18[how]).table()
     claim = next(each for each in CLAIMS if each.id == "C1.8")
     (answer,) = answers(table, claims=[claim])
     assert answer.word == ("holds" if how == "holds" else "does not hold"), answer.sentence
     (alone,) = answers(table.filter(pl.col("system") == "knl"), claims=[claim])
     assert (alone.word, alone.missing) == ("cannot be told", ("figures of skl",))
-    no_threads = ~pl.col("parameters").str.contains('"threads": 68')
-    (hole,) = answers(table.filter(no_threads), claims=[claim])
-    assert hole.word == "cannot be told"
+    fewer_threads = ~pl.col("parameters").str.contains('"threads": 68')
+    (incomplete,) = answers(table.filter(fewer_threads), claims=[claim])
+    assert incomplete.word == "cannot be told"
 
 
 @FEW
 @given(machine=MACHINES, at=st.integers(6, 110))
-def test_the_dip_is_searched_for(machine: Machine, at: int) -> None:
-    """C2.2 stands and falls with where the dip is, and names it."""
-    # Before that, each further thread brings more than the dip takes.
+def test_the_drop_with_spread_is_searched_over_all_threads(machine: Machine, at: int) -> None:
+    """C2.2 holds only if the drop is behind the tiles; its place is a number of the answer."""
+    # With fewer threads, the gain of each further thread is larger than the drop.
     assume(0.4 * machine.cores < at < 0.85 * machine.cores)
     table = data.placements(machine, Placing(dip_at=at)).table()
-    answer = asked("C2.2", table, machine)
+    answer = answer_to("C2.2", table, machine)
     assert answer.word == ("holds" if at == machine.tiles + 1 else "does not hold")
     assert answer.numbers["ddr_triad_fall_at"] == at
 
 
 @FEW
 @given(machine=MACHINES, off=st.integers(-8, 8))
-def test_the_drop_behind_the_cores_is_searched_for(machine: Machine, off: int) -> None:
-    """C2.4 stands and falls with where the drop is, and names it."""
+def test_the_drop_with_close_is_searched_over_all_threads(machine: Machine, off: int) -> None:
+    """C2.4 holds only if the drop is behind the cores; its place is a number of the answer."""
     last = machine.cores + off
-    answer = asked("C2.4", data.two_threads_a_core(machine, at=last).table(), machine)
+    answer = answer_to("C2.4", data.two_threads_a_core(machine, at=last).table(), machine)
     assert answer.word == ("holds" if off == 0 else "does not hold"), answer.sentence
     assert answer.numbers["mcdram_copy_fall_at"] == last + 1
 
 
 @FEW
 @given(machine=MACHINES, doubling=st.integers(2, 13), depth=st.floats(0.1, 0.5))
-def test_the_cliff_is_searched_for(machine: Machine, doubling: int, depth: float) -> None:
-    """C1.7 stands and falls with where the cliff is: behind 10 blocks of 2, 4, … MiB."""
+def test_the_end_of_the_page_cache_is_searched_over_all_sizes(
+    machine: Machine, doubling: int, depth: float
+) -> None:
+    """C1.7 holds only if the fall is near 100 GB. It is put behind 10 blocks of 4, 8, … MiB."""
     last = 10 * 2**20 * 2**doubling
-    answer = asked("C1.7", data.ior_skl(machine, cliff=1.01 * last, depth=depth).table(), machine)
-    # 40 GiB are the last before the cliff, or 80 GiB: it lies just under 100 GB, or across it.
+    answer = answer_to(
+        "C1.7", data.ior_skl(machine, cliff=1.01 * last, depth=depth).table(), machine
+    )
+    # The last size before the fall is 40 or 80 GiB: the fall is just under 100 GB, or across it.
     assert answer.word == ("holds" if doubling in (12, 13) else "does not hold"), answer.sentence
     for key in ("read_file-per-process", "write_single-shared-file"):
         assert answer.numbers[f"{key}_ddr_from_gb"] == pytest.approx(last / 1e9)
@@ -321,10 +337,10 @@ def test_the_cliff_is_searched_for(machine: Machine, doubling: int, depth: float
     st.floats(0.05, 0.6),
     st.data(),
 )
-def test_a_step_is_found_on_any_level(
+def test_the_fall_of_a_flat_line_with_a_step_is_the_step(
     level: list[float], depth: float, sample: st.DataObject
 ) -> None:
-    """One step, on a line that is flat but for it, is found wherever it is."""
+    """At any level, place and depth of the step."""
     place = sample.draw(st.integers(1, len(level) - 1))
     line = [(float(x), level[0] * (1 if x < place else depth)) for x in range(len(level))]
     fall = steepest_fall(line, 3)
@@ -332,20 +348,20 @@ def test_a_step_is_found_on_any_level(
     assert fall.ratio == pytest.approx(depth)
 
 
-def test_a_point_has_no_fall() -> None:
+def test_a_single_point_has_no_fall() -> None:
     with pytest.raises(ValueError, match="two points"):
         steepest_fall([(1.0, 1.0)], 3)
 
 
 @pytest.mark.parametrize("decide", [p5.adjacent_is_better, p5.nodes_matter_more])
-def test_the_table_of_the_paper_itself(decide: Callable[[p5.Means], Any]) -> None:
+def test_the_claims_hold_on_table_2_of_the_paper(decide: Callable[[p5.Means], Any]) -> None:
     assert decide(data.table_2()).holds
 
 
 @pytest.mark.parametrize("decide", [p5.adjacent_is_better, p5.nodes_matter_more])
-def test_another_table_would_not_do(decide: Callable[[p5.Means], Any]) -> None:
-    """The control: the paper's table with its columns exchanged."""
-    turned = {
+def test_the_claims_do_not_hold_on_a_contrary_table(decide: Callable[[p5.Means], Any]) -> None:
+    """The table of the paper with exchanged columns and signs."""
+    contrary = {
         name: {
             ("BD", "BA"): -means["BA", "UA"],
             ("UD", "UA"): -means["BD", "UD"],
@@ -354,11 +370,11 @@ def test_another_table_would_not_do(decide: Callable[[p5.Means], Any]) -> None:
         }
         for name, means in data.table_2().items()
     }
-    assert not decide(turned).holds
+    assert not decide(contrary).holds
 
 
-def test_means_are_those_of_the_points() -> None:
-    """Table 2 is made of relative differences of times, point by point."""
+def test_the_means_of_table_2_are_over_all_points() -> None:
+    """Table 2 has the means of the relative differences of times at each point."""
     times: Values = {
         ("BD", 2, 1): 3.0,
         ("BA", 2, 1): 2.0,

@@ -1,4 +1,4 @@
-"""The papers' suites, as planned for their systems, are whole sweeps for all their claims."""
+"""The suites of the papers, planned for their systems, are complete sweeps for all claims."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ KERNELS = ("copy", "scale", "add", "triad")
 
 
 def printed(step: Step) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """Yield benchmark, metric, unit and parameters of what a step of a case prints."""
-    given = step.parameters
+    """Yield benchmark, metric, unit and parameters of each figure that a step prints."""
     if step.case == "stream":
         for kernel in KERNELS:
             yield "STREAM", kernel, "MB/s", {"threads": step.threads}
     elif step.case == "hpl":
         yield "HPL", "rmax", "Gflops", {"n": step.derived["n"]}
     elif step.case == "ior":
-        for way in ("write", "read"):
-            yield "IOR", way, "MiB/s", {"tasks": step.ranks, "transfer_bytes": 2097152}
+        for operation in ("write", "read"):
+            yield "IOR", operation, "MiB/s", {"tasks": step.ranks, "transfer_bytes": 2097152}
     elif step.case == "osu-bw":
         for power in range(23):
             yield "Bandwidth", "bandwidth", "MB/s", {"bytes": 2**power}
     elif step.case == "osu-contention":
         for pair in range(1, step.copies + 1):
             number = {"pair": pair} if step.copies > 1 else {}
-            yield "Bandwidth", "bandwidth", "MB/s", {"bytes": given["message_bytes"], **number}
+            yield (
+                "Bandwidth",
+                "bandwidth",
+                "MB/s",
+                {"bytes": step.parameters["message_bytes"], **number},
+            )
     elif step.case == "npb-btio":
         yield "BT", "io_time", "s", {"ranks": step.ranks}
     elif step.case == "imb-collectives":
         for power in range(int(step.derived["largest_log2"]) + 1):
             sizes = {"ranks": step.ranks, "bytes": 2**power}
-            yield str(given["collective"]), "t_avg", "usec", sizes
+            yield str(step.parameters["collective"]), "t_avg", "usec", sizes
 
 
 def planned() -> pl.DataFrame:
-    """Return a record for every figure of every paper's plan; all values are 1."""
+    """Return a record of each figure of the plan of each paper; all values are 1."""
     rows = []
     for paper, system in SYSTEMS:
         for group in of(paper, system).groups:
             for step in (step for job in group.jobs for step in job.steps):
-                for benchmark, metric, unit, own in printed(step):
+                for benchmark, metric, unit, parameters in printed(step):
                     row = {
                         "step": step.id,
                         "system": system,
@@ -59,7 +63,7 @@ def planned() -> pl.DataFrame:
                         "unit": unit,
                         "mode": group.mode,
                         "placement": step.placement,
-                        "parameters": json.dumps({**step.parameters, **own}, sort_keys=True),
+                        "parameters": json.dumps({**step.parameters, **parameters}, sort_keys=True),
                     }
                     rows.append(row)
     table = pl.DataFrame(rows).with_columns(
@@ -86,9 +90,9 @@ def words() -> dict[tuple[str, tuple[str, ...]], str]:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.systems[0]}")
-def test_a_whole_suite_is_a_whole_sweep(
+def test_the_suite_of_a_paper_is_a_complete_sweep(
     words: dict[tuple[str, tuple[str, ...]], str], claim: Any
 ) -> None:
     word = words[claim.id, claim.systems]
-    # Figures that are all the same contradict most claims; they leave none open.
+    # Equal figures contradict most claims, but no point is missing.
     assert word.startswith(("holds", "does not hold")), word

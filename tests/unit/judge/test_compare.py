@@ -1,7 +1,8 @@
-"""Runs held against each other: like with like, what has no partner is listed."""
+"""Comparison of runs: like figures are compared, others are listed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +14,67 @@ from tests.unit.judge.test_verdict import record
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.judge.compare import compare
+from proofmark.judge.compare import Difference, compare
 from proofmark.judge.verdict import Result
 
 
 def result(*values: float, verdict: str = "PASS", **changes: Any) -> Result:
-    made = record(value=values[0], **changes)
-    return Result(made, values, verdict, "", ())
+    return Result(record(value=values[0], **changes), values, verdict, "", ())
 
 
-class TestLikeWithLike:
-    def test_a_change_has_an_interval(self) -> None:
-        runs = {"old": [result(100, 101, 99)], "new": [result(80, 81, 79)]}
-        ((found,),) = (each.differences for each in compare(runs))
-        assert found.change == pytest.approx(-0.2)
-        assert found.interval is not None
-        assert found.interval[0] <= -0.2 <= found.interval[1]
-        assert found.clear
+def difference(first: Sequence[float], later: Sequence[float]) -> Difference:
+    """Return the difference of the only figure of two runs with these values."""
+    (comparison,) = compare({"old": [result(*first)], "new": [result(*later)]})
+    (found,) = comparison.differences
+    return found
 
-    def test_the_same_again_is_no_clear_change(self) -> None:
-        runs = {"old": [result(100, 101, 99)], "new": [result(99, 100, 101)]}
-        ((found,),) = (each.differences for each in compare(runs))
-        assert (found.change, found.clear) == (0, False)
+
+class TestLikeFigures:
+    def test_a_change_has_an_interval_with_its_confidence(self) -> None:
+        slower = difference((100, 101, 99, 100), (80, 81, 79, 80))
+        assert slower.change == pytest.approx(-0.2)
+        assert slower.interval is not None
+        assert slower.interval.low <= -0.2 <= slower.interval.high
+        assert slower.interval.confidence == pytest.approx(1 - 2 / 70)
+        assert slower.clear
+
+    def test_a_change_of_three_repeats_is_not_clear(self) -> None:
+        """No interval of three and three values has a confidence above 90 %."""
+        slower = difference((100, 101, 99), (80, 81, 79))
+        assert slower.interval is not None
+        assert slower.interval.high < 0
+        assert slower.interval.confidence == pytest.approx(0.9)
+        assert not slower.clear
+
+    def test_a_figure_whose_first_median_is_0_has_no_change(self) -> None:
+        grown = difference((0, 0, 0), (1, 2, 3))
+        assert (grown.later, grown.change, grown.interval) == (2, None, None)
+
+    def test_equal_runs_have_no_clear_change(self) -> None:
+        equal = difference((100, 101, 99), (99, 100, 101))
+        assert (equal.change, equal.clear) == (0, False)
+
+    @pytest.mark.parametrize(("least", "clear"), [(100.5, True), (100.0, False), (99.5, False)])
+    def test_a_change_is_clear_if_its_interval_does_not_contain_0(
+        self, least: float, clear: bool
+    ) -> None:
+        first, later = [99.0, 99.5, 99.8, 100.0], [least, 103.0, 104.0, 105.0]
+        for change in (difference(first, later), difference(later, first)):
+            assert change.interval is not None
+            assert change.interval.confidence == pytest.approx(1 - 2 / 70)
+            assert change.clear is clear
+        up, down = difference(first, later).change, difference(later, first).change
+        assert up is not None
+        assert down is not None
+        assert up > 0 > down
+
+    def test_values_that_are_not_positive_have_no_interval(self) -> None:
+        change = difference((100, 101, 102), (0, 202, 202))
+        assert (change.change, change.interval, change.clear) == (1, None, False)
 
     def test_single_measurements_have_no_interval_and_are_never_clear(self) -> None:
-        ((found,),) = (
-            each.differences for each in compare({"old": [result(100)], "new": [result(50)]})
-        )
-        assert (found.change, found.interval, found.clear) == (-0.5, None, False)
+        change = difference([100], [50])
+        assert (change.change, change.interval, change.clear) == (-0.5, None, False)
 
     @pytest.mark.parametrize(
         "other",
@@ -55,51 +89,46 @@ class TestLikeWithLike:
             {"unit": "GB/s"},
         ],
     )
-    def test_what_differs_has_no_partner_and_is_listed(self, other: dict[str, Any]) -> None:
-        (found,) = compare({"old": [result(100)], "new": [result(100, **other)]})
-        assert found.differences == ()
-        assert [len(keys) for keys in found.alone.values()] == [1, 1]
+    def test_figures_that_differ_are_not_compared_but_listed(self, other: dict[str, Any]) -> None:
+        (comparison,) = compare({"old": [result(100)], "new": [result(100, **other)]})
+        assert comparison.differences == ()
+        assert [len(keys) for keys in comparison.alone.values()] == [1, 1]
 
-    def test_nodes_are_taken_together_or_each_with_itself(self) -> None:
+    def test_nodes_are_compared_together_or_one_by_one(self) -> None:
         runs = {"old": [result(100, node="n1")], "new": [result(90, node="n2")]}
         assert len(compare(runs)[0].differences) == 1
         assert compare(runs, nodes=True)[0].differences == ()
 
-    def test_what_is_invalid_is_not_compared(self) -> None:
+    def test_invalid_figures_are_not_compared(self) -> None:
         runs = {"old": [result(100)], "new": [result(1, verdict="INVALID")]}
         assert compare(runs)[0].differences == ()
 
-    def test_unlike_origins_are_refused(self) -> None:
+    def test_runs_of_different_origins_are_refused(self) -> None:
         emulated = result(100, origin="emulated")
         with pytest.raises(BadInput, match="runs of one origin"):
             compare({"old": [result(100)], "new": [emulated]})
 
-    def test_each_later_run_is_held_against_the_first(self) -> None:
+    def test_each_later_run_is_compared_with_the_first(self) -> None:
         runs = {"a": [result(100)], "b": [result(110)], "c": [result(120)]}
         changes = [each.differences[0].change for each in compare(runs)]
         assert changes == pytest.approx([0.1, 0.2])
 
     @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=9), st.floats(0.5, 2))
-    def test_the_same_values_times_so_much_change_by_so_much(
-        self, values: list[float], times: float
-    ) -> None:
-        other = [value * times for value in values]
-        ((found,),) = (
-            each.differences
-            for each in compare({"old": [result(*values)], "new": [result(*other)]})
-        )
-        assert found.change == pytest.approx(times - 1, abs=1e-9)
+    def test_scaled_values_change_by_the_scale(self, values: list[float], times: float) -> None:
+        scaled = difference(values, [value * times for value in values])
+        assert scaled.change == pytest.approx(times - 1, abs=1e-9)
 
 
-def test_the_command_prints_changes_and_what_is_alone(
+def test_the_command_prints_changes_and_figures_without_a_partner(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rates = {f"n{number}": 100.0 + number for number in range(4)}
     old = fleet_run(tmp_path / "old", rates)
     new = fleet_run(tmp_path / "new", {host: rate / 2 for host, rate in rates.items()})
     assert main(["compare", str(old.folder), str(new.folder)]) == 0
-    said = capsys.readouterr().out
-    assert "-50.0 % *" in said
-    assert "0 figures only in" in said
+    printed = capsys.readouterr().out
+    assert "-50.0 % *" in printed
+    assert "97.1 %" in printed
+    assert "0 metrics only in" in printed
     assert main(["compare", str(old.folder)]) == 3
     assert main(["compare", str(old.folder), str(old.folder)]) == 3

@@ -1,4 +1,4 @@
-"""Verdicts: the worst of the references stands, and nothing passes that was not judged."""
+"""Verdicts: the worst outcome counts, and a figure without a judgement never passes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OUTCOMES = ("FAIL", "PASS", "UNJUDGED")
 
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
-    """Return the plan of four steps of one case, and the case."""
+    """Return a plan with four steps of one case, and the case."""
     kit = make_kit(tmp_path_factory.mktemp("kit"))
     kit.case(sweep={"size": [1, 2, 3, 4]})
     return kit.plan(), kit.benchmarks()
 
 
 def record(size: int = 1, **changes: Any) -> Record:
-    """Return the sound figure of the step of that size, with `changes`."""
+    """Return a valid record of the step of that size, with `changes`."""
     fields: dict[str, Any] = {
         "run": "r",
         "step": f"000{size}-fake-{size}",
@@ -101,20 +101,20 @@ class TestReferences:
             (0, {"at_least": 0.9}, "FAIL"),
         ],
     )
-    def test_limits_are_ratios_and_belong_to_what_is_accepted(
+    def test_limits_are_ratios_and_a_value_at_the_limit_passes(
         self, known: tuple[Plan, Benchmarks], value: float, bounds: dict[str, Any], outcome: str
     ) -> None:
-        (found,) = judged(known, [record(value=value)], [reference(**bounds)]).results
-        assert found.verdict == outcome
-        assert found.references[0].ratio == value / 100
+        (result,) = judged(known, [record(value=value)], [reference(**bounds)]).results
+        assert result.verdict == outcome
+        assert result.references[0].ratio == value / 100
 
-    def test_without_a_reference_nothing_is_judged(self, known: tuple[Plan, Benchmarks]) -> None:
-        found = judged(known, [record()])
-        assert (found.results[0].verdict, found.results[0].reason) == (
+    def test_a_figure_without_a_reference_is_unjudged(self, known: tuple[Plan, Benchmarks]) -> None:
+        verdict = judged(known, [record()])
+        assert (verdict.results[0].verdict, verdict.results[0].reason) == (
             "UNJUDGED",
             "no reference applies",
         )
-        assert found.counts == {"PASS": 0, "FAIL": 0, "INVALID": 0, "UNJUDGED": 1}
+        assert verdict.counts == {"PASS": 0, "FAIL": 0, "INVALID": 0, "UNJUDGED": 1}
 
     @pytest.mark.parametrize(
         "other",
@@ -128,7 +128,7 @@ class TestReferences:
             {"mode": "flat"},
         ],
     )
-    def test_a_reference_for_another_figure_judges_nothing(
+    def test_a_reference_of_another_figure_does_not_apply(
         self, known: tuple[Plan, Benchmarks], other: dict[str, Any]
     ) -> None:
         assert judged(known, [record()], [reference(**other)]).results[0].verdict == "UNJUDGED"
@@ -142,7 +142,7 @@ class TestReferences:
             {"mode": "current"},
         ],
     )
-    def test_a_reference_for_this_figure_judges_it(
+    def test_a_reference_of_this_figure_applies(
         self, known: tuple[Plan, Benchmarks], same: dict[str, Any]
     ) -> None:
         assert judged(known, [record()], [reference(**same)]).results[0].verdict == "PASS"
@@ -151,34 +151,35 @@ class TestReferences:
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
         limit = Limit(case="fake", metric="rate", source="contract", value=200, at_least=1)
-        (found,) = judged(known, [record()], [reference()], [limit]).results
-        assert (found.verdict, len(found.references)) == ("FAIL", 2)
+        (result,) = judged(known, [record()], [reference()], [limit]).results
+        assert (result.verdict, len(result.references)) == ("FAIL", 2)
         elsewhere = limit.model_copy(update={"case": "other"})
         assert judged(known, [record()], [reference()], [elsewhere]).results[0].verdict == "PASS"
 
     @given(st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=5))
-    def test_the_worst_outcome_stands_whatever_the_order(
+    def test_the_worst_outcome_counts_in_any_order(
         self, known: tuple[Plan, Benchmarks], outcomes: list[str]
     ) -> None:
-        made = {
+        references = {
             "PASS": reference(),
             "FAIL": reference(value=1000),
             "UNJUDGED": reference(value=None, against={"metric": "rate", "where": {"size": 9}}),
         }
-        (found,) = judged(known, [record()], [made[outcome] for outcome in outcomes]).results
-        assert [answer.outcome for answer in found.references] == outcomes
-        assert found.verdict == min(outcomes, key=OUTCOMES.index)
+        given = [references[outcome] for outcome in outcomes]
+        (result,) = judged(known, [record()], given).results
+        assert [judgement.outcome for judgement in result.references] == outcomes
+        assert result.verdict == min(outcomes, key=OUTCOMES.index)
 
 
 class TestAgainst:
-    def test_a_figure_is_held_against_another_of_the_same_run(
+    def test_a_figure_is_compared_with_another_one_of_the_run(
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
         against = {"metric": "rate", "where": {"size": 2}, "times": "{size * 2}"}
-        held = reference(value=None, against=against, where={"size": 1})
-        found = judged(known, [record(1, value=150), record(2, value=80)], [held]).results[0]
-        assert (found.verdict, found.references[0].value) == ("PASS", 160)
-        assert found.reason == "0.938 × rate at size 2 × 2 (160 MB/s) is at least 0.9"
+        given = reference(value=None, against=against, where={"size": 1})
+        result = judged(known, [record(1, value=150), record(2, value=80)], [given]).results[0]
+        assert (result.verdict, result.references[0].value) == ("PASS", 160)
+        assert result.reason == "0.938 × rate at size 2 × 2 (160 MB/s) is at least 0.9"
 
     @pytest.mark.parametrize(
         "other",
@@ -191,48 +192,50 @@ class TestAgainst:
             {"valid": False},
         ],
     )
-    def test_all_else_must_be_equal(
+    def test_all_other_traits_must_be_equal(
         self, known: tuple[Plan, Benchmarks], other: dict[str, Any]
     ) -> None:
-        held = reference(
+        given = reference(
             value=None, against={"metric": "rate", "where": {"size": 2}}, where={"size": 1}
         )
-        mine = record(1, parameters={"size": 1, "colour": "blue"})
+        figure = record(1, parameters={"size": 1, "colour": "blue"})
         same = record(2, parameters={"size": 2, "colour": "blue"})
-        assert judged(known, [mine, same], [held]).results[0].verdict == "PASS"
+        assert judged(known, [figure, same], [given]).results[0].verdict == "PASS"
         differs = record(2, **{"parameters": {"size": 2, "colour": "blue"}, **other})
-        found = judged(known, [mine, differs], [held]).results[0]
-        assert (found.verdict, found.reason) == ("UNJUDGED", "rate at size 2 was not measured")
+        result = judged(known, [figure, differs], [given]).results[0]
+        assert (result.verdict, result.reason) == ("UNJUDGED", "rate at size 2 was not measured")
 
-    def test_nothing_is_so_many_times_zero(self, known: tuple[Plan, Benchmarks]) -> None:
-        held = reference(value=None, against={"metric": "rate", "where": {"size": 2}})
-        found = judged(known, [record(1), record(2, value=0)], [held]).results[0]
-        assert (found.verdict, found.reason) == ("UNJUDGED", "rate at size 2 is 0")
+    def test_a_measured_reference_of_zero_gives_unjudged(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        given = reference(value=None, against={"metric": "rate", "where": {"size": 2}})
+        result = judged(known, [record(1), record(2, value=0)], [given]).results[0]
+        assert (result.verdict, result.reason) == ("UNJUDGED", "rate at size 2 is 0")
 
 
 class TestExecutions:
     """The rule of docs/adr/0005-attempts.md."""
 
     @given(st.lists(st.floats(1, 1e9), min_size=1, max_size=7))
-    def test_of_good_executions_all_count_with_their_median(
+    def test_all_valid_executions_count_with_their_median(
         self, known: tuple[Plan, Benchmarks], values: list[float]
     ) -> None:
         records = [record(attempt=n, value=value) for n, value in enumerate(values, start=1)]
-        (found,) = judged(known, records).results
-        assert found.record.value == median(values)
-        assert sorted(found.values) == sorted(values)
+        (result,) = judged(known, records).results
+        assert result.record.value == median(values)
+        assert sorted(result.values) == sorted(values)
 
-    def test_a_good_execution_replaces_the_bad_ones(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_a_valid_execution_replaces_invalid_ones(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [invalid(attempt=1), record(attempt=2, value=7), invalid(attempt=3)]
-        (found,) = judged(known, records).results
-        assert (found.verdict, found.values) == ("UNJUDGED", (7,))
+        (result,) = judged(known, records).results
+        assert (result.verdict, result.values) == ("UNJUDGED", (7,))
 
-    def test_of_bad_executions_the_last_stands(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_the_last_of_invalid_executions_counts(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [invalid(attempt=n, reason=f"reason {n}") for n in (1, 3, 2)]
-        (found,) = judged(known, records).results
-        assert (found.verdict, found.reason) == ("INVALID", "reason 3")
+        (result,) = judged(known, records).results
+        assert (result.verdict, result.reason) == ("INVALID", "reason 3")
 
-    def test_one_bad_figure_takes_its_whole_execution_with_it(
+    def test_an_execution_with_an_invalid_figure_does_not_count(
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
         records = [
@@ -241,10 +244,12 @@ class TestExecutions:
             record(attempt=2, value=2),
             record(attempt=2, metric="other", value=3),
         ]
-        found = {result.record.metric: result for result in judged(known, records).results}
-        assert (found["rate"].values, found["other"].verdict) == ((2,), "UNJUDGED")
+        results = {result.record.metric: result for result in judged(known, records).results}
+        assert (results["rate"].values, results["other"].verdict) == ((2,), "UNJUDGED")
 
-    def test_repeating_another_step_changes_nothing(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_a_repetition_of_another_step_does_not_replace_an_invalid_figure(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
         records = [invalid(1), record(2, attempt=1), record(2, attempt=2)]
         assert [result.verdict for result in judged(known, records).results] == [
             "INVALID",
@@ -255,24 +260,24 @@ class TestExecutions:
         records = [
             record(size, parameters={"size": 1}, repeat=size, value=10 * size) for size in (1, 2, 3)
         ]
-        (found,) = judged(known, records).results
-        assert (found.values, found.record.value) == ((10, 20, 30), 20)
+        (result,) = judged(known, records).results
+        assert (result.values, result.record.value) == ((10, 20, 30), 20)
 
 
-class TestWhole:
-    def test_coverage_names_what_is_missing_and_what_came_twice(
+class TestRun:
+    def test_coverage_lists_missing_steps_and_counts_duplicates(
         self, known: tuple[Plan, Benchmarks]
     ) -> None:
-        found = judged(known, [record(1), record(3), record(3), invalid(4)]).coverage
-        assert (found.expected, found.measured, found.duplicate) == (4, 3, 1)
-        assert found.missing == ("0002-fake-2",)
+        coverage = judged(known, [record(1), record(3), record(3), invalid(4)]).coverage
+        assert (coverage.expected, coverage.measured, coverage.duplicate) == (4, 3, 1)
+        assert coverage.missing == ("0002-fake-2",)
 
     def test_a_second_execution_is_no_duplicate(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(attempt=1), record(attempt=2)]
         assert judged(known, records).coverage.duplicate == 0
 
     @given(st.data(), st.randoms(use_true_random=False))
-    def test_the_order_of_the_records_says_nothing(
+    def test_the_verdict_does_not_depend_on_the_order_of_the_records(
         self, known: tuple[Plan, Benchmarks], data: st.DataObject, order: random.Random
     ) -> None:
         keys = list(itertools.product((1, 2, 3), (1, 2), ("rate", "other"), ("n1", "n2")))
@@ -296,18 +301,18 @@ class TestWhole:
         ]
         shuffled = list(records)
         order.shuffle(shuffled)
-        one, other = (judged(known, each, references) for each in (records, shuffled))
+        one, other = (judged(known, given, references) for given in (records, shuffled))
         assert (one.counts, one.coverage) == (other.counts, other.coverage)
         assert Counter(map(repr, one.results)) == Counter(map(repr, other.results))
 
     @given(st.lists(st.sampled_from(WORDS), max_size=6), st.integers(0, 2), st.booleans())
     def test_the_exit_code_is_the_first_that_applies(
-        self, words: list[str], hole: int, strict: bool
+        self, words: list[str], problem: int, strict: bool
     ) -> None:
         counts = {word: words.count(word) for word in WORDS}
-        coverage = Coverage(4, 4 - (hole == 1), int(hole == 2), ())
+        coverage = Coverage(4, 4 - (problem == 1), int(problem == 2), ())
         code = Verdict("r", counts, coverage, results_of([])).exit_code(strict=strict)
-        if "INVALID" in words or hole:
+        if "INVALID" in words or problem:
             assert code == 2
         elif "FAIL" in words:
             assert code == 1
@@ -316,18 +321,18 @@ class TestWhole:
         else:
             assert code == 0
 
-    def test_what_was_not_judged_is_never_a_pass(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_a_run_without_judgements_never_passes(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(size) for size in (1, 2, 3, 4)]
         assert judged(known, records).exit_code() == 4
-        one = judged(known, records, [reference(where={"size": 1})])
-        assert (one.exit_code(), one.exit_code(strict=True)) == (0, 4)
-        assert one.counts == {"PASS": 1, "FAIL": 0, "INVALID": 0, "UNJUDGED": 3}
+        one_judged = judged(known, records, [reference(where={"size": 1})])
+        assert (one_judged.exit_code(), one_judged.exit_code(strict=True)) == (0, 4)
+        assert one_judged.counts == {"PASS": 1, "FAIL": 0, "INVALID": 0, "UNJUDGED": 3}
 
-    def test_nothing_measured_is_a_hole(self, known: tuple[Plan, Benchmarks]) -> None:
-        found = judged(known, [])
-        assert (found.run, found.exit_code(), found.coverage.measured) == ("r", 2, 0)
+    def test_a_run_without_records_has_exit_code_2(self, known: tuple[Plan, Benchmarks]) -> None:
+        verdict = judged(known, [])
+        assert (verdict.run, verdict.exit_code(), verdict.coverage.measured) == ("r", 2, 0)
 
-    def test_its_json_has_the_fields_of_the_contract(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_the_json_has_the_documented_keys(self, known: tuple[Plan, Benchmarks]) -> None:
         written = judged(known, [record()], [reference()]).as_json()
         assert {"run", "counts", "coverage", "results"} <= written.keys()
         assert {"expected", "measured", "duplicate"} <= written["coverage"].keys()
@@ -335,7 +340,9 @@ class TestWhole:
         assert set(Record.__slots__) | {"verdict", "reason", "references"} <= result.keys()
         assert result["references"][0]["ratio"] == 1
 
-    def test_junit_counts_and_names_the_same(self, known: tuple[Plan, Benchmarks]) -> None:
+    def test_junit_has_the_same_counts_and_a_name_for_each_figure(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
         records = [record(1), record(2, value=1), invalid(3, reason='<&"'), record(4)]
         references = [reference(where={"size": 1}), reference(where={"size": 2})]
         text = StringIO()
@@ -356,7 +363,7 @@ class TestWhole:
 @pytest.mark.fault("slow-link")
 @pytest.mark.parametrize("slow", [0, 3], ids=["control", "the third"])
 def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], slow: int) -> None:
-    """Eight emulated nodes in a ring, each link measured once, as in a rehearsal."""
+    """Eight emulated nodes in a ring; each link is measured once, as in a rehearsal."""
     records = [
         record(
             node=f"n{number},n{number % 8 + 1}",
@@ -365,8 +372,8 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
         )
         for number in range(1, 9)
     ]
-    answer = judged(known, records)
-    found = bad_nodes(answer.of("FAIL"), answer.measured(), {}, {})
-    assert [node.host for node in found.nodes] == ([f"n{slow}"] if slow else [])
-    assert answer.counts["FAIL"] == (2 if slow else 0)
-    assert found.links == ()
+    verdict = judged(known, records)
+    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), {}, {})
+    assert [node.host for node in bad.nodes] == ([f"n{slow}"] if slow else [])
+    assert verdict.counts["FAIL"] == (2 if slow else 0)
+    assert bad.links == ()

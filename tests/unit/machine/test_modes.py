@@ -1,4 +1,4 @@
-"""Nodes into a mode and back, over emulated BMCs: every outcome that a node can have."""
+"""Mode changes and restores over emulated BMCs: every outcome that a node can have."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.emulators.bmc.crews import SHAPES, Slurm, World, searched_first
+from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, Emulator, Timing
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.modes.rollout import Result, summary
 from proofmark.machine.schedulers import slurm
-from proofmark.runs.journal import Journal, journals, proven
+from proofmark.runs.journal import Journal, journals, unverified
 
 BEFORE = ("Quadrant", "Flat")
-Make = Callable[..., World]
+MakeSite = Callable[..., EmulatedSite]
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
-    """Make emulated machines with faults by node."""
-    monkeypatch.setenv("PATH", searched_first(tmp_path / "bin"))
+def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
+    """Return a function that starts emulated machines, with the fault of each node."""
+    monkeypatch.setenv("PATH", path_with(tmp_path / "bin"))
     monkeypatch.setattr(slurm, "folded", ",".join)
     monkeypatch.setattr("proofmark.machine.bmc.client.FIRST_PAUSE_S", 0.01)
-    opened: list[Emulator] = []
+    emulators: list[Emulator] = []
 
-    def make(nodes: int = 2, faults: dict[str, str] | None = None, **timing: float) -> World:
+    def make(nodes: int = 2, faults: dict[str, str] | None = None, **timing: float) -> EmulatedSite:
         names = [f"n{number}" for number in range(1, nodes + 1)]
         emulator = Emulator(names, tmp_path, faults=faults, timing=Timing(**timing))
         emulator.__enter__()
-        opened.append(emulator)
+        emulators.append(emulator)
         (tmp_path / "run").mkdir()
-        return World(emulator, Slurm(tmp_path / "bin"), tmp_path / "run")
+        return EmulatedSite(emulator, FileSlurm(tmp_path / "bin"), tmp_path / "run")
 
     yield make
-    for emulator in opened:
+    for emulator in emulators:
         emulator.__exit__(None, None, None)
 
 
 def outcomes(results: dict[str, Result]) -> dict[str, str]:
-    return {node: str(each.outcome) for node, each in results.items()}
+    return {node: str(result.outcome) for node, result in results.items()}
 
 
-def untouched(there: World) -> bool:
-    machines = there.emulator.machines.values()
+def unchanged(site: EmulatedSite) -> bool:
+    machines = site.emulator.machines.values()
     return not any(machine.patches or machine.resets for machine in machines)
 
 
-def states(there: World, node: str) -> list[str]:
-    return [f"{line['state']} {line['event']}" for line in Journal(there.run, node).lines()]
+def states(site: EmulatedSite, node: str) -> list[str]:
+    return [f"{line['state']} {line['event']}" for line in Journal(site.run, node).lines()]
 
 
-class TestTheWay:
-    def test_nodes_go_into_a_mode_and_back(self, world: Make) -> None:
-        there = world(3)
-        crew = there.crew()
-        done = crew.enter(there.nodes, there.goal("snc4-flat"))
-        assert outcomes(done) == dict.fromkeys(there.nodes, "OK")
-        assert {there.settings(node) for node in there.nodes} == {("SNC-4", "Flat")}
-        assert there.slurm.drained == {}
-        assert proven(there.run, there.nodes, "snc4-flat") == {}
-        back = crew.restore()
-        assert outcomes(back) == dict.fromkeys(there.nodes, "OK")
-        assert {there.settings(node) for node in there.nodes} == {BEFORE}
-        assert there.slurm.drained == {}
-        assert crew.restore() == {}
+class TestModeChange:
+    def test_nodes_enter_a_mode_and_are_restored(self, make_site: MakeSite) -> None:
+        site = make_site(3)
+        rollout = site.rollout()
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
+        assert {site.settings(node) for node in site.nodes} == {("SNC-4", "Flat")}
+        assert site.slurm.drained == {}
+        assert unverified(site.run, site.nodes, "snc4-flat") == {}
+        back = rollout.restore()
+        assert outcomes(back) == dict.fromkeys(site.nodes, "OK")
+        assert {site.settings(node) for node in site.nodes} == {BEFORE}
+        assert site.slurm.drained == {}
+        assert rollout.restore() == {}
 
-    def test_the_journal_has_each_intent_before_its_result(self, world: Make) -> None:
-        there = world(1)
-        there.crew().enter(there.nodes, there.goal("snc2-flat"))
-        seen = [state for state in states(there, "n1") if state != "down result"]
+    def test_the_journal_has_each_intent_before_its_result(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        site.rollout().enter(site.nodes, site.target("snc2-flat"))
+        seen = [state for state in states(site, "n1") if state != "down result"]
         assert seen == [
             "drain intent",
             "drain result",
@@ -92,57 +92,54 @@ class TestTheWay:
             "open result",
         ]
 
-    def test_the_second_time_changes_nothing(self, world: Make) -> None:
-        there = world(2)
-        crew = there.crew()
-        crew.enter(there.nodes, there.goal("snc2-flat"))
-        written = [each.path.read_text() for each in journals(there.run)]
-        again = crew.enter(there.nodes, there.goal("snc2-flat"))
-        assert not any(each.changed for each in again.values())
-        assert [each.path.read_text() for each in journals(there.run)] == written
-        assert {each.resets for each in there.emulator.machines.values()} == {1}
+    def test_a_repeated_command_changes_nothing(self, make_site: MakeSite) -> None:
+        site = make_site(2)
+        rollout = site.rollout()
+        rollout.enter(site.nodes, site.target("snc2-flat"))
+        written = [journal.path.read_text() for journal in journals(site.run)]
+        again = rollout.enter(site.nodes, site.target("snc2-flat"))
+        assert not any(result.changed for result in again.values())
+        assert [journal.path.read_text() for journal in journals(site.run)] == written
+        assert {machine.resets for machine in site.emulator.machines.values()} == {1}
 
-    def test_a_mode_after_a_mode_returns_to_the_first(self, world: Make) -> None:
-        there = world(1)
-        crew = there.crew()
+    def test_restore_after_several_modes_returns_to_the_first(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        rollout = site.rollout()
         for mode in ("a2a-flat", "quadrant-hybrid50", "snc4-cache"):
-            assert outcomes(crew.enter(there.nodes, there.goal(mode))) == {"n1": "OK"}
-            assert proven(there.run, there.nodes, mode) == {}
-            assert proven(there.run, there.nodes, "snc2-flat") == {"n1": f"in mode {mode}"}
-        crew.restore()
-        assert there.settings("n1") == BEFORE
-        assert there.emulator.machines["n1"].current["MemoryModeHybridPercent"] == "25"
+            assert outcomes(rollout.enter(site.nodes, site.target(mode))) == {"n1": "OK"}
+            assert unverified(site.run, site.nodes, mode) == {}
+            assert unverified(site.run, site.nodes, "snc2-flat") == {"n1": f"in mode {mode}"}
+        rollout.restore()
+        assert site.settings("n1") == BEFORE
+        assert site.emulator.machines["n1"].current["MemoryModeHybridPercent"] == "25"
 
-    def test_only_looking_touches_nothing_and_tells_what_would_be(self, world: Make) -> None:
-        there = world(2)
-        crew = there.crew(batch_size=1, boot_s=1200)
-        good, bad = crew.check(there.nodes, lambda _: there.goal("snc4-flat"))
-        lines, seconds = crew.forecast(good)
+    def test_a_check_changes_nothing_and_lists_the_changes(self, make_site: MakeSite) -> None:
+        site = make_site(2)
+        rollout = site.rollout(batch_size=1, boot_s=1200)
+        good, bad = rollout.check(site.nodes, lambda _: site.target("snc4-flat"))
+        lines, seconds = rollout.forecast(good)
         assert bad == {}
         assert lines == ["n[1-2]: ClusterMode: Quadrant → SNC-4, drain, reset, resume"]
         assert seconds == 2400
-        assert untouched(there)
-        assert not (there.run / "journal").exists()
+        assert unchanged(site)
+        assert not (site.run / "journal").exists()
 
-    @pytest.mark.parametrize("mode", SHAPES)
-    def test_every_mode_is_proven_by_what_the_node_shows(self, world: Make, mode: str) -> None:
-        there = world(1)
-        assert outcomes(there.crew().enter(there.nodes, there.goal(mode))) == {"n1": "OK"}
-
-    def test_sessions_do_as_well_as_passwords(self, world: Make) -> None:
-        there = world(1)
-        done = there.crew(auth="session").enter(there.nodes, there.goal("snc2-cache"))
+    def test_a_mode_change_works_with_redfish_sessions(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        done = site.rollout(auth="session").enter(site.nodes, site.target("snc2-cache"))
         assert outcomes(done) == {"n1": "OK"}
 
     @pytest.mark.parametrize("fault", ["race", "wants-apply-time", "busy-twice"])
-    def test_what_a_bmc_may_ask_for_is_done(self, world: Make, fault: str) -> None:
-        there = world(1, {"n1": fault})
-        done = there.crew().enter(there.nodes, there.goal("snc2-cache"))
+    def test_etag_conflicts_apply_times_and_status_503_are_handled(
+        self, make_site: MakeSite, fault: str
+    ) -> None:
+        site = make_site(1, {"n1": fault})
+        done = site.rollout().enter(site.nodes, site.target("snc2-cache"))
         assert outcomes(done) == {"n1": "OK"}
-        assert there.emulator.machines["n1"].patches == 1
+        assert site.emulator.machines["n1"].patches == 1
 
 
-class TestBeforeAnythingIsTouched:
+class TestChecksBeforeTheChange:
     @pytest.mark.parametrize(
         ("fault", "outcome", "words"),
         [
@@ -175,22 +172,24 @@ class TestBeforeAnythingIsTouched:
             pytest.param("no-registry", "REFUSED", "no attribute registry"),
         ],
     )
-    def test_one_bad_bmc_stops_all(self, world: Make, fault: str, outcome: str, words: str) -> None:
-        there = world(3, {"n2": fault})
-        done = there.crew(timeout_s=0.3 if fault == "hang" else 60).enter(
-            there.nodes, there.goal("snc4-flat")
+    def test_one_failed_bmc_stops_the_change(
+        self, make_site: MakeSite, fault: str, outcome: str, words: str
+    ) -> None:
+        site = make_site(3, {"n2": fault})
+        done = site.rollout(timeout_s=0.3 if fault == "hang" else 60).enter(
+            site.nodes, site.target("snc4-flat")
         )
         assert outcomes(done) == {"n1": "STOPPED", "n2": outcome, "n3": "STOPPED"}
         assert words in done["n2"].text
-        assert untouched(there) and there.slurm.drained == {}
+        assert unchanged(site) and site.slurm.drained == {}
 
-    def test_within_the_budget_the_others_go(self, world: Make) -> None:
-        """The control of the faults above: without their BMC nothing stands in the way."""
-        there = world(3, {"n2": "wrong-password"})
-        done = there.crew(max_failures=1).enter(there.nodes, there.goal("snc4-flat"))
+    def test_up_to_max_failures_the_other_nodes_are_changed(self, make_site: MakeSite) -> None:
+        """The control of the faults above: the nodes without a fault are changed."""
+        site = make_site(3, {"n2": "wrong-password"})
+        done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "DENIED", "n3": "OK"}
-        assert there.emulator.machines["n2"].resets == 0
-        assert proven(there.run, there.nodes, "snc4-flat") == {"n2": "not proven"}
+        assert site.emulator.machines["n2"].resets == 0
+        assert unverified(site.run, site.nodes, "snc4-flat") == {"n2": "not verified"}
 
     @pytest.mark.parametrize(
         ("attributes", "words"),
@@ -213,38 +212,40 @@ class TestBeforeAnythingIsTouched:
             pytest.param({"cluster": {"SNC-4": {"BootTimeout": 61}}}, "61 is not between 0 and 60"),
         ],
     )
-    def test_what_the_firmware_does_not_offer_is_refused(
-        self, world: Make, attributes: dict[str, Any], words: str
+    def test_a_setting_that_the_firmware_does_not_offer_is_refused(
+        self, make_site: MakeSite, attributes: dict[str, Any], words: str
     ) -> None:
-        """A stock module takes the misspelt one for done; here no host is touched."""
-        there = world(2)
+        """Common Ansible modules report a misspelt attribute as set; here no node is changed."""
+        site = make_site(2)
         changes = {"attributes": {"memory": "MemoryMode", **attributes}}
         with pytest.raises(BadInput) as refused:
-            there.crew().enter(there.nodes, there.goal("snc4-flat", **changes))
+            site.rollout().enter(site.nodes, site.target("snc4-flat", **changes))
         assert words in str(refused.value)
         assert "on n[1-2]" in str(refused.value)
-        assert untouched(there) and there.slurm.drained == {}
+        assert unchanged(site) and site.slurm.drained == {}
 
     @pytest.mark.fault("mode-drained-by-admin")
     @pytest.mark.parametrize("reason", ["bad DIMM in slot 3", ""])
-    def test_a_node_that_an_admin_drained_stays_drained(self, world: Make, reason: str) -> None:
-        there = world(2)
-        there.slurm.drain("n2", reason)
-        crew = there.crew(max_failures=1)
-        done = crew.enter(there.nodes, there.goal("snc4-flat"))
+    def test_a_node_that_an_admin_drained_stays_drained(
+        self, make_site: MakeSite, reason: str
+    ) -> None:
+        site = make_site(2)
+        site.slurm.drain("n2", reason)
+        rollout = site.rollout(max_failures=1)
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "HELD"}
         assert (reason or "no reason") in done["n2"].text
-        crew.restore()
-        assert there.slurm.drained == {"n2": reason}
-        assert there.emulator.machines["n2"].resets == 0
+        rollout.restore()
+        assert site.slurm.drained == {"n2": reason}
+        assert site.emulator.machines["n2"].resets == 0
 
-    def test_a_node_that_an_admin_drains_later_is_not_touched(self, world: Make) -> None:
-        there = world(1)
-        crew = there.crew()
-        crew.enter(there.nodes, there.goal("snc4-flat"))
-        there.slurm.drain("n1", "who did this")
-        assert outcomes(crew.restore()) == {"n1": "HELD"}
-        assert there.slurm.drained == {"n1": "who did this"}
+    def test_a_node_that_an_admin_drains_later_is_not_restored(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        rollout = site.rollout()
+        rollout.enter(site.nodes, site.target("snc4-flat"))
+        site.slurm.drain("n1", "drained by hand")
+        assert outcomes(rollout.restore()) == {"n1": "HELD"}
+        assert site.slurm.drained == {"n1": "drained by hand"}
 
 
 class TestAfterTheReset:
@@ -270,68 +271,72 @@ class TestAfterTheReset:
             pytest.param("stuck", "NOT_RESET", "still up"),
         ],
     )
-    def test_a_bad_node_stays_drained_with_its_reason(
-        self, world: Make, fault: str, outcome: str, words: str
+    def test_a_failed_node_stays_drained_with_its_outcome(
+        self, make_site: MakeSite, fault: str, outcome: str, words: str
     ) -> None:
-        there = world(2, {"n2": fault})
-        crew = there.crew(boot_timeout_s=3) if fault == "no-return" else there.crew()
-        done = crew.enter(there.nodes, there.goal("snc4-flat"))
+        site = make_site(2, {"n2": fault})
+        rollout = site.rollout(boot_timeout_s=3) if fault == "no-return" else site.rollout()
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
-        assert there.slurm.drained == {"n2": f"proofmark:test {outcome}"}
-        assert proven(there.run, there.nodes, "snc4-flat").keys() == {"n2"}
-        last = Journal(there.run, "n2").lines()[-1]
+        assert site.slurm.drained == {"n2": f"proofmark:test {outcome}"}
+        assert unverified(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
+        last = Journal(site.run, "n2").lines()[-1]
         assert (last["state"], last["outcome"]) == ("fail", outcome)
 
-    def test_a_failed_batch_stops_the_next(self, world: Make) -> None:
-        there = world(3, {"n1": "silent"})
-        done = there.crew(batch_size=1).enter(there.nodes, there.goal("snc4-flat"))
+    def test_a_failed_batch_stops_the_next_batch(self, make_site: MakeSite) -> None:
+        site = make_site(3, {"n1": "silent"})
+        done = site.rollout(batch_size=1).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "STOPPED", "n3": "STOPPED"}
-        assert there.emulator.machines["n2"].resets == 0
+        assert site.emulator.machines["n2"].resets == 0
 
-    def test_a_budget_lets_the_next_batch_go(self, world: Make) -> None:
-        there = world(3, {"n1": "silent"})
-        done = there.crew(batch_size=1, max_failures=1).enter(there.nodes, there.goal("snc4-flat"))
+    def test_up_to_max_failures_the_next_batch_is_changed(self, make_site: MakeSite) -> None:
+        site = make_site(3, {"n1": "silent"})
+        done = site.rollout(batch_size=1, max_failures=1).enter(
+            site.nodes, site.target("snc4-flat")
+        )
         assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "OK", "n3": "OK"}
 
-    def test_a_node_that_comes_late_is_taken_up_again(self, world: Make) -> None:
-        there = world(1, boot=2.0)
-        crew = there.crew(boot_timeout_s=0.3)
-        assert outcomes(crew.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "NO_RETURN"}
-        patient = there.crew(boot_timeout_s=20)
-        assert outcomes(patient.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "OK"}
-        assert there.emulator.machines["n1"].resets == 1
-        assert there.slurm.drained == {}
+    def test_a_node_that_boots_late_is_not_reset_again(self, make_site: MakeSite) -> None:
+        site = make_site(1, boot=2.0)
+        rollout = site.rollout(boot_timeout_s=0.3)
+        assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "NO_RETURN"}
+        longer = site.rollout(boot_timeout_s=20)
+        assert outcomes(longer.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        assert site.emulator.machines["n1"].resets == 1
+        assert site.slurm.drained == {}
 
-    def test_a_stop_ends_what_has_begun_and_can_be_gone_on_with(self, world: Make) -> None:
-        there = world(1, boot=1.0)
+    def test_a_stopped_change_is_resumed_without_a_second_reset(self, make_site: MakeSite) -> None:
+        site = make_site(1, boot=1.0)
         stop = threading.Event()
         threading.Timer(0.5, stop.set).start()
-        stopped = there.crew(stop=stop, boot_timeout_s=20)
-        assert outcomes(stopped.enter(there.nodes, there.goal("snc4-flat"))) == {"n1": "STOPPED"}
-        again = there.crew(boot_timeout_s=20).enter(there.nodes, there.goal("snc4-flat"))
+        stopped = site.rollout(stop=stop, boot_timeout_s=20)
+        assert outcomes(stopped.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "STOPPED"}
+        again = site.rollout(boot_timeout_s=20).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(again) == {"n1": "OK"}
-        assert there.emulator.machines["n1"].resets == 1
+        assert site.emulator.machines["n1"].resets == 1
 
 
 class TestSecrets:
     @pytest.mark.parametrize("fault", ["leak", "wrong-password", "silent", ""])
     @pytest.mark.parametrize("auth", ["basic", "session"])
-    def test_no_password_in_any_word_or_file(self, world: Make, fault: str, auth: str) -> None:
-        there = world(1, {"n1": fault})
-        crew = there.crew(auth=auth)
-        done = crew.enter(there.nodes, there.goal("snc4-flat"))
-        line = "b3BlcmF0b3I6"  # the user, as the header Authorization has it
-        files = [path.read_text() for path in there.run.rglob("*") if path.is_file()]
-        words = [*there.said, *summary(done), repr(done), repr(crew), *files, *there.slurm.calls]
+    def test_no_message_or_file_contains_the_password(
+        self, make_site: MakeSite, fault: str, auth: str
+    ) -> None:
+        site = make_site(1, {"n1": fault})
+        rollout = site.rollout(auth=auth)
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
+        encoded = "b3BlcmF0b3I6"  # the user, as in the header Authorization
+        files = [path.read_text() for path in site.run.rglob("*") if path.is_file()]
+        texts = [*site.lines, *summary(done), repr(done), repr(rollout), *files, *site.slurm.calls]
         if fault == "leak" and auth == "basic":
             assert "***" in done["n1"].text
-        assert [word for word in words if PASSWORD in word or line in word] == []
+        assert [text for text in texts if PASSWORD in text or encoded in text] == []
 
 
 @contextmanager
 def killed_at(number: int, *, after: bool) -> Iterator[list[str]]:
-    """Let SIGKILL end this process before, or after, it writes the journal's line `number`."""
+    """Kill this process before, or after, it writes the line `number` of a journal."""
     write = Journal._append
     count = [0]
 
@@ -349,7 +354,7 @@ def killed_at(number: int, *, after: bool) -> Iterator[list[str]]:
 
 
 def killed(number: int, after: bool, work: Callable[[], object]) -> bool:
-    """Run `work` in a process of its own that is killed at a line; tell whether it was."""
+    """Run `work` in a process that is killed at a journal line; return whether it was killed."""
     child = os.fork()
     if not child:
         with killed_at(number, after=after):
@@ -360,52 +365,54 @@ def killed(number: int, after: bool, work: Callable[[], object]) -> bool:
 
 
 LINES = 13
-"""Of a way into a mode: eleven, as above, the node if it is seen down, and one too many."""
+"""Journal lines of a mode change: the eleven above, ``down`` if it is observed, and one more."""
 
 
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(1, LINES + 1))
-@pytest.mark.parametrize("then", ["go on", "restore"])
-def test_killed_between_any_two_states(world: Make, number: int, after: bool, then: str) -> None:
-    """Then the same command goes on, or the way back needs nothing but the journal."""
-    there = world(1)
-    there.slurm.drain("other", "not ours")
-    goal = there.goal("snc4-flat")
-    was = killed(number, after, lambda: there.crew().enter(there.nodes, goal))
-    assert was or number >= LINES - 1, "the journal has fewer lines"
-    assert not was or number < LINES, "the journal has more lines"
-    if then == "go on":
-        assert outcomes(there.crew().enter(there.nodes, goal)) == {"n1": "OK"}
-        assert there.settings("n1") == ("SNC-4", "Flat")
-        assert proven(there.run, there.nodes, "snc4-flat") == {}
-        # Never twice, but where it was killed before it was told that the first was heard.
-        assert there.emulator.machines["n1"].resets == 1
-    assert set(outcomes(there.crew().restore()).values()) <= {"OK"}
-    machine = there.emulator.machines["n1"]
-    assert (there.settings("n1"), machine.pending) == (BEFORE, {})
-    assert there.slurm.drained == {"other": "not ours"}
-    assert there.crew().restore() == {}
+@pytest.mark.parametrize("then", ["resume", "restore"])
+def test_a_mode_change_that_is_killed_is_resumed_or_restored(
+    make_site: MakeSite, number: int, after: bool, then: str
+) -> None:
+    """The same command resumes the change; restore needs only the journal."""
+    site = make_site(1)
+    site.slurm.drain("other", "not ours")
+    target = site.target("snc4-flat")
+    was_killed = killed(number, after, lambda: site.rollout().enter(site.nodes, target))
+    assert was_killed or number >= LINES - 1, "the journal has fewer lines"
+    assert not was_killed or number < LINES, "the journal has more lines"
+    if then == "resume":
+        assert outcomes(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
+        assert site.settings("n1") == ("SNC-4", "Flat")
+        assert unverified(site.run, site.nodes, "snc4-flat") == {}
+        # No kill may cause a second reset.
+        assert site.emulator.machines["n1"].resets == 1
+    assert set(outcomes(site.rollout().restore()).values()) <= {"OK"}
+    machine = site.emulator.machines["n1"]
+    assert (site.settings("n1"), machine.pending) == (BEFORE, {})
+    assert site.slurm.drained == {"other": "not ours"}
+    assert site.rollout().restore() == {}
 
 
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", range(1, LINES))
-def test_killed_on_the_way_back(world: Make, number: int, after: bool) -> None:
-    there = world(1)
-    there.crew().enter(there.nodes, there.goal("snc4-flat"))
-    was = killed(number, after, lambda: there.crew().restore())
-    assert was or number >= LINES - 2, "the journal has fewer lines"
-    there.crew().restore()
-    machine = there.emulator.machines["n1"]
-    assert (there.settings("n1"), machine.pending) == (BEFORE, {})
-    assert there.slurm.drained == {}
-    assert there.crew().restore() == {}
+def test_a_restore_that_is_killed_is_resumed(make_site: MakeSite, number: int, after: bool) -> None:
+    site = make_site(1)
+    site.rollout().enter(site.nodes, site.target("snc4-flat"))
+    was_killed = killed(number, after, lambda: site.rollout().restore())
+    assert was_killed or number >= LINES - 2, "the journal has fewer lines"
+    site.rollout().restore()
+    machine = site.emulator.machines["n1"]
+    assert (site.settings("n1"), machine.pending) == (BEFORE, {})
+    assert site.slurm.drained == {}
+    assert site.rollout().restore() == {}
 
 
-def test_a_line_that_a_kill_cut_short_is_no_line(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_of_a_journal_is_ignored(tmp_path: Path) -> None:
     log = Journal(tmp_path, "n1")
     log.intent("drain", address="a", tag="t")
     with log.path.open("a") as file:
@@ -415,7 +422,7 @@ def test_a_line_that_a_kill_cut_short_is_no_line(tmp_path: Path) -> None:
     assert [line["event"] for line in log.lines()] == ["intent", "result"]
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path) -> None:
     log = Journal(tmp_path, "n1")
     log.intent("drain", address="a", tag="t")
     log.path.write_text("nonsense\n" + log.path.read_text())
@@ -423,7 +430,7 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         log.history()
 
 
-def test_lines_are_json_with_time_and_node(tmp_path: Path) -> None:
+def test_journal_lines_are_json_with_time_and_node(tmp_path: Path) -> None:
     log = Journal(tmp_path, "n1")
     log.result("up", boot_id="x")
     (line,) = map(json.loads, log.path.read_text().splitlines())

@@ -85,7 +85,7 @@ def test_unknown_type() -> None:
     [
         ({"type": None}, "needs type and source"),
         ({"source": None}, "needs type and source"),
-        ({"path": "/PFSX/acceptance"}, "does not lie under the mount point"),
+        ({"path": "/PFSX/acceptance"}, "is not below the mount point"),
     ],
 )
 def test_a_mount_that_could_not_be_told_from_another(changes: dict[str, Any], says: str) -> None:

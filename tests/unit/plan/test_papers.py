@@ -1,4 +1,4 @@
-"""Each paper's suite is that paper's matrix, restated by hand in tests/papers/, on its system."""
+"""The suite of a paper is the matrix of this paper, written by hand in tests/papers/."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def site(inventory: str, partition: str) -> Site:
 def plan(suite: str, inventory: str, partition: str) -> Plan:
     chosen = site(inventory, partition)
     machines, probe = machines_of(chosen)
-    assert probe == ""  # no node was asked
+    assert probe == ""  # no node was probed
     return make_plan(load_benchmarks(ROOT / "benchmarks"), suite, chosen, machines)
 
 
@@ -50,19 +50,19 @@ def of(paper: str, system: str) -> Plan:
     return plan(paper, RESTATED[paper][system]["inventory"], system)
 
 
-def told(made: Plan) -> Iterator[tuple[Step, dict[str, Any]]]:
-    """Yield every step with all that an experiment may ask of it."""
+def with_parameters(made: Plan) -> Iterator[tuple[Step, dict[str, Any]]]:
+    """Yield every step with the values that an experiment may require."""
     for group in made.groups:
         for job in group.jobs:
             for step in job.steps:
-                own = {"mode": group.mode, "nodes": len(step.nodes), "case": step.case}
+                facts = {"mode": group.mode, "nodes": len(step.nodes), "case": step.case}
                 counts = {"ranks": step.ranks, "threads": step.threads}
                 yield (
                     step,
                     {
                         **step.derived,
                         **step.parameters,
-                        **own,
+                        **facts,
                         **counts,
                         "placement": step.placement,
                     },
@@ -86,7 +86,7 @@ def matrix(experiment: Mapping[str, Any]) -> dict[tuple[tuple[str, Any], ...], N
 
 
 def belongs(about: Mapping[str, Any], experiment: Mapping[str, Any]) -> Any:
-    """Return the point of `experiment` that a step is, or None."""
+    """Return the point of `experiment` that a step measures, or None."""
     if about["case"] != experiment["case"]:
         return None
     every = experiment.get("every", {})
@@ -104,25 +104,25 @@ def belongs(about: Mapping[str, Any], experiment: Mapping[str, Any]) -> Any:
 @pytest.mark.parametrize(("paper", "system", "name"), EXPERIMENTS)
 def test_an_experiment_is_planned_point_by_point(paper: str, system: str, name: str) -> None:
     experiment = RESTATED[paper][system]["experiments"][name]
-    wanted = matrix(experiment)
-    assert len(wanted) == experiment["count"]
+    expected_points = matrix(experiment)
+    assert len(expected_points) == experiment["count"]
     found = [
         (point, step)
-        for step, about in told(of(paper, system))
+        for step, about in with_parameters(of(paper, system))
         if (point := belongs(about, experiment)) is not None
     ]
     points = [point for point, _ in found]
-    assert sorted(points, key=str) == sorted(wanted, key=str)
+    assert sorted(points, key=str) == sorted(expected_points, key=str)
     if size := experiment.get("bytes"):
         sizes = {step.bytes for _, step in found}
         assert (min(sizes), max(sizes)) == (size["from"], size["to"])
 
 
 @pytest.mark.parametrize(("paper", "system"), SYSTEMS)
-def test_a_suite_holds_nothing_but_its_paper(paper: str, system: str) -> None:
+def test_a_suite_has_no_other_steps_than_its_paper(paper: str, system: str) -> None:
     about = RESTATED[paper][system]
     experiments = about["experiments"].values()
-    steps = list(told(of(paper, system)))
+    steps = list(with_parameters(of(paper, system)))
     strange = [
         step.id
         for step, found in steps
@@ -141,8 +141,8 @@ def test_p2_has_136_thread_counts_in_one_job() -> None:
     assert len(job.nodes) == 1
 
 
-def test_memory_is_bound_by_what_the_topology_says() -> None:
-    for step, about in told(of("p1", "knl")):
+def test_memory_is_bound_by_the_topology() -> None:
+    for step, about in with_parameters(of("p1", "knl")):
         if step.case == "stream":
             assert step.membind == {"ddr": [0], "mcdram": [1]}[about["memory"]]
         if step.case == "hpl":
@@ -155,7 +155,7 @@ def test_memory_is_bound_by_what_the_topology_says() -> None:
 
 def test_hpl_fits_into_the_memory_that_it_is_bound_to() -> None:
     ddr = 98207 << 20
-    for step, about in told(of("p1", "knl")):
+    for step, about in with_parameters(of("p1", "knl")):
         if step.case == "hpl" and about["mode"] == "quadrant-flat":
             n = int(about["n"])
             assert 0.75 < 8 * n * n / (ddr * about["nodes"]) <= 0.8
@@ -163,30 +163,30 @@ def test_hpl_fits_into_the_memory_that_it_is_bound_to() -> None:
             assert int(about["p"]) * int(about["q"]) == step.ranks
 
 
-def test_what_spans_the_domains_is_unfitted_and_the_rest_is_not() -> None:
+def test_ranks_across_domains_are_unfitted_and_others_are_not() -> None:
     chosen = site("nurion", "knl")
     machines, _ = machines_of(chosen)
-    for step, about in told(of("p1", "knl")):
+    for step, about in with_parameters(of("p1", "knl")):
         if step.case == "hpl":
-            home = {
-                pu: core.numa for core in machines(about["mode"]).topology.cores for pu in core.pus
-            }
-            spans = any(len({home[pu] for pu in cpus}) > 1 for _, cpus in step.cpus)
+            core_of = machines(about["mode"]).topology.core_of
+            spans = any(len({core_of[cpu].numa for cpu in rank.cpus}) > 1 for rank in step.cpus)
             assert spans == (step.placement == "unfitted")
 
 
-def test_collectives_never_ask_for_more_memory_than_there_is() -> None:
+def test_the_buffers_of_collectives_fit_into_the_memory() -> None:
     memory = 8 * 32 << 30
-    for step, about in told(of("p5", "p595")):
+    for step, about in with_parameters(of("p5", "p595")):
         buffers = 2 if about["collective"] in ("Bcast", "Allreduce") else 2 * step.ranks
         largest = 2 ** int(about["largest_log2"])
         assert buffers * largest * min(step.ranks, 64) <= memory / 2
         assert largest <= 4 << 20
-    assert {2 ** int(about["largest_log2"]) for _, about in told(of("p5", "p595"))} > {4 << 20}
+    assert {2 ** int(about["largest_log2"]) for _, about in with_parameters(of("p5", "p595"))} > {
+        4 << 20
+    }
 
 
 def test_contention_gives_every_copy_a_pair_of_the_two_nodes() -> None:
-    for step, about in told(of("p3", "tachyon1")):
+    for step, about in with_parameters(of("p3", "tachyon1")):
         if step.case == "osu-contention":
             assert (step.copies, step.ranks) == (about["pairs"], 2 * about["pairs"])
             for copy in range(step.copies):
@@ -195,12 +195,12 @@ def test_contention_gives_every_copy_a_pair_of_the_two_nodes() -> None:
                 assert first == second
 
 
-def test_switch_levels_choose_nodes_that_are_so_far_apart() -> None:
+def test_each_distance_chooses_a_pair_of_nodes_at_this_distance() -> None:
     chosen = site("tachyon", "tachyon1")
     pairs = {
-        str(about["apart"]): step.nodes
-        for step, about in told(of("p3", "tachyon1"))
-        if step.case == "osu-bw" and "apart" in about
+        str(about["distance"]): step.nodes
+        for step, about in with_parameters(of("p3", "tachyon1"))
+        if step.case == "osu-bw" and "distance" in about
     }
     shared = {
         level: {key for key in ("chip", "line-card") if places[0][key] == places[1][key]}

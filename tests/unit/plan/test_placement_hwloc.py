@@ -1,4 +1,4 @@
-"""Placements against hwloc-distrib and hwloc-calc on the same topologies."""
+"""Placements compared with hwloc-distrib and hwloc-calc on the same topologies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def objects(name: str, kind: str, pus: list[int]) -> int:
 
 
 def firsts(name: str, placement: str, ranks: int) -> list[int]:
-    return [rank.pus[0] for rank in place(NODES[name], placement, ranks).ranks]
+    return [rank.cpus[0] for rank in place(NODES[name], placement, ranks).ranks]
 
 
 def number_of(name: str, level: str) -> int:
@@ -72,7 +72,7 @@ def test_distributed_takes_the_objects_that_hwloc_distrib_takes(name: str, level
 
 
 def test_uneven_domains_get_a_rank_each_where_hwloc_distrib_misses_one() -> None:
-    """hwloc-distrib weighs domains and rounds: of 18, 18, 16 and 16 cores the last gets none."""
+    """hwloc-distrib rounds: of domains with 18, 18, 16 and 16 cores the last gets no rank."""
     name = "knl_snc4_flat_uneven"
     heads = [calc(name, "--intersect", "core", f"numanode:{node}")[0] for node in (0, 2, 4, 6)]
     assert heads == firsts(name, "BD", 4)
@@ -83,29 +83,29 @@ def test_uneven_domains_get_a_rank_each_where_hwloc_distrib_misses_one() -> None
 def test_distributed_is_as_even_as_hwloc_distrib(name: str) -> None:
     """Any number of ranks: the sorted counts of each level are the same."""
     node = NODES[name]
-    core_of = {pu: core for core in node.cores for pu in core.pus}
     for ranks in range(1, len(node.cores) + 1):
         for level in LEVELS[:3]:
             ours, theirs = (
-                sorted(Counter(getattr(core_of[pu], level) for pu in pus).values())
+                sorted(Counter(getattr(node.core_of[pu], level) for pu in pus).values())
                 for pus in (firsts(name, "BD", ranks), distributed_by_hwloc(name, ranks))
             )
             assert ours == theirs, (ranks, level)
 
 
-def test_ranks_that_are_fitted_see_one_memory() -> None:
+def test_fitted_ranks_are_next_to_one_memory() -> None:
     name = "knl_snc4_flat_uneven"
     seen = []
     for rank in place(NODES[name], "fitted", 4, threads=16).ranks:
-        where = [f"pu:{pu}" for pu in rank.pus]
+        where = [f"pu:{pu}" for pu in rank.cpus]
         ddr, mcdram = calc(
             name, "--physical-input", "--physical-output", "--intersect", "numanode", *where
         )
-        assert rank.numa == (ddr,) * 16
+        assert {NODES[name].core_of[pu].numa for pu in rank.cpus} == {ddr}
+        assert len(rank.cpus) == 16
         seen.append((ddr, mcdram))
     assert seen == [(0, 4), (1, 5), (2, 6), (3, 7)]
     crossing = place(NODES[name], "unfitted", 4, threads=17).ranks[1]
-    assert objects(name, "numanode", list(crossing.pus)) == 4  # two of DDR, two of MCDRAM
+    assert objects(name, "numanode", list(crossing.cpus)) == 4  # two of DDR, two of MCDRAM
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_ranks_that_are_fitted_see_one_memory() -> None:
 def test_pairs_are_in_the_objects_that_hwloc_calc_says(
     name: str, placement: str, kind: str, number: int
 ) -> None:
-    pus = [rank.pus[0] for rank in place(NODES[name], placement, 2).ranks]
+    pus = [rank.cpus[0] for rank in place(NODES[name], placement, 2).ranks]
     assert objects(name, "pu", pus) == 2
     assert objects(name, kind, pus) == number

@@ -1,4 +1,4 @@
-"""OpenMP's rules for close and spread: worked by hand, and as GCC's libgomp binds threads."""
+"""OpenMP's rules for close and spread: computed by hand, and compared with GCC's libgomp."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ int main(void) {
 """
 
 
-# By hand from "Controlling OpenMP Thread Affinity": T threads, P places, the first thread on place
+# From "Controlling OpenMP Thread Affinity": T threads, P places, the first thread on place
 # 0. T <= P: close takes the next place each time; spread the first place of each of T subpartitions
 # of floor(P/T) to ceil(P/T) places. T > P: floor(T/P) to ceil(T/P) threads of consecutive numbers.
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ int main(void) {
         (8, 8, tuple(range(8)), tuple(range(8))),
         (6, 4, (0, 0, 1, 1, 2, 3), (0, 0, 1, 1, 2, 3)),  # 2, 2, 1 and 1 threads
         (16, 8, tuple(n // 2 for n in range(16)), tuple(n // 2 for n in range(16))),
-        (34, 68, tuple(range(34)), tuple(range(0, 68, 2))),  # one thread a tile
+        (34, 68, tuple(range(34)), tuple(range(0, 68, 2))),  # one thread per tile
         (35, 68, tuple(range(35)), (*range(0, 66, 2), 66, 67)),  # the first tile with two
         (69, 68, (0, *range(68)), (0, *range(68))),
         (136, 68, tuple(n // 2 for n in range(136)), tuple(n // 2 for n in range(136))),
     ],
 )
-def test_worked_by_hand(
+def test_places_computed_by_hand(
     threads: int, places: int, as_close: tuple[int, ...], as_spread: tuple[int, ...]
 ) -> None:
     assert close(threads, places) == as_close
@@ -103,7 +103,7 @@ def really(program: Path, bind: str, threads: int, places: int) -> tuple[int, ..
 
 @pytest.mark.parametrize("places", [1, 2, 5, 8, 16, 68])
 @pytest.mark.parametrize("bind", ["close", "spread"])
-def test_libgomp_places_threads_so(program: Path, bind: str, places: int) -> None:
+def test_libgomp_places_threads_the_same(program: Path, bind: str, places: int) -> None:
     policy = {"close": close, "spread": spread}[bind]
     counts = {1, 2, 3, places // 2, places // 2 + 1, places - 1, places}
     for threads in sorted(count for count in counts if 1 <= count <= places):
@@ -112,10 +112,8 @@ def test_libgomp_places_threads_so(program: Path, bind: str, places: int) -> Non
 
 @pytest.mark.parametrize("places", [2, 5, 68])
 @pytest.mark.parametrize("bind", ["close", "spread"])
-def test_libgomp_fills_places_so_when_threads_outnumber_them(
-    program: Path, bind: str, places: int
-) -> None:
-    """As many threads on each place; libgomp does not keep the numbers of the rest together."""
+def test_libgomp_puts_as_many_threads_on_each_place(program: Path, bind: str, places: int) -> None:
+    """Each place has the same number of threads; libgomp assigns other numbers to the rest."""
     policy = {"close": close, "spread": spread}[bind]
     for threads in (places + 1, 2 * places - 1, 2 * places):
         ours, theirs = policy(threads, places), really(program, bind, threads, places)
@@ -133,7 +131,7 @@ def reported(program: Path, **settings: str) -> dict[int, frozenset[int]]:
 
 
 @pytest.mark.parametrize("bind", ["close", "spread"])
-def test_libgomp_reports_this_machine_so(program: Path, bind: str) -> None:
+def test_libgomp_reports_the_same_on_this_machine(program: Path, bind: str) -> None:
     """OMP_PLACES=cores, up to 2 × cores threads; libgomp does not report a team of one."""
     topology = Topology.from_lstopo()
     cores = len(topology.cores)
@@ -141,17 +139,17 @@ def test_libgomp_reports_this_machine_so(program: Path, bind: str) -> None:
         settings = {"OMP_PLACES": "cores", "OMP_PROC_BIND": bind, "OMP_NUM_THREADS": str(threads)}
         theirs = reported(program, **settings)
         placed = place(topology, bind, 1, threads=threads, oversubscribe=True).ranks[0]
-        ours = dict(enumerate(frozenset(core.pus) for core in placed.cores))
+        ours = dict(enumerate(frozenset(topology.core_of[cpu].pus) for cpu in placed.cpus))
         assert Counter(theirs.values()) == Counter(ours.values())
         if threads <= cores or threads % cores == 0:
             assert theirs == ours
 
 
 @pytest.mark.parametrize("threads", [2, 3, 5])
-def test_one_place_a_thread_binds_each_as_computed(program: Path, threads: int) -> None:
+def test_one_place_per_thread_binds_each_thread_as_computed(program: Path, threads: int) -> None:
     """A rank's hardware threads given as OMP_PLACES: the numbering is ours in any runtime."""
     topology = Topology.from_lstopo()
-    pus = place(topology, "close", 1, threads=threads, oversubscribe=True).ranks[0].pus
+    pus = place(topology, "close", 1, threads=threads, oversubscribe=True).ranks[0].cpus
     places = ",".join(f"{{{pu}}}" for pu in pus)
     settings = {"OMP_PLACES": places, "OMP_PROC_BIND": "close", "OMP_NUM_THREADS": str(threads)}
     assert reported(program, **settings) == {n: frozenset([pu]) for n, pu in enumerate(pus)}

@@ -1,4 +1,4 @@
-"""What every placement promises, on any node: hypothesis makes up the nodes and the requests."""
+"""Properties of every placement, on nodes and requests that hypothesis generates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.placement import RULES, Placement, RankPlace, place
+from proofmark.plan.placement import RULES, Placement, place
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 PAIRS = ("same-tile", "same-socket", "other-socket", "1-hop", "2-hop")
@@ -106,8 +107,13 @@ def requests(draw: st.DrawFn) -> Request:
     return Request(node, ranks, nodes, threads, pus_per_core)
 
 
-def on_nodes(placement: Placement) -> dict[int, list[RankPlace]]:
-    nodes: dict[int, list[RankPlace]] = {}
+def cores_of(node: Topology, rank: RankCpus) -> list[Core]:
+    """Return the core of each thread of a rank."""
+    return [node.core_of[cpu] for cpu in rank.cpus]
+
+
+def on_nodes(placement: Placement) -> dict[int, list[RankCpus]]:
+    nodes: dict[int, list[RankCpus]] = {}
     for rank in placement.ranks:
         nodes.setdefault(rank.node, []).append(rank)
     return nodes
@@ -115,31 +121,33 @@ def on_nodes(placement: Placement) -> dict[int, list[RankPlace]]:
 
 @pytest.mark.parametrize("name", GENERAL)
 @given(request_=requests())
-def test_every_rank_is_placed_once_and_nothing_is_shared_unasked(
+def test_every_rank_is_placed_once_and_shares_nothing_by_default(
     name: str, request_: Request
 ) -> None:
     placement = request_.placed_if_it_fits(name)
-    ranks = list(placement.ranks)
-    assert [rank.rank for rank in ranks] == list(range(request_.ranks))
+    ranks = placement.ranks
+    assert len(ranks) == request_.ranks
     assert all(0 <= rank.node < request_.nodes for rank in ranks)
     assert [rank.node for rank in ranks] == sorted(rank.node for rank in ranks)
     for rank in ranks:
-        assert len(rank.pus) == len(rank.cores) == request_.threads
-        for pu, core in zip(rank.pus, rank.cores, strict=True):
-            assert pu in core.pus[: request_.pus_per_core]
-            assert core == request_.node.cores[core.index]
+        assert len(rank.cpus) == request_.threads
+        for cpu in rank.cpus:
+            assert cpu in request_.node.core_of[cpu].pus[: request_.pus_per_core]
     available = len(request_.node.cores)
     if name == "fitted":
         lent = [len(domain.cores) for domain in request_.node.numa_domains]
         available = min(lent) * len(lent)
     for own in on_nodes(placement).values():
-        pus = [pu for rank in own for pu in rank.pus]
+        pus = [pu for rank in own for pu in rank.cpus]
         assert len(set(pus)) == len(pus)
-        ranks_of_core = Counter(core.index for rank in own for core in {*rank.cores})
+        cores = [cores_of(request_.node, rank) for rank in own]
+        ranks_of_core = Counter(core.index for cores_of_rank in cores for core in {*cores_of_rank})
         if len(own) <= available:
             assert max(ranks_of_core.values()) == 1
         if len(pus) <= available:
-            assert len({core.index for rank in own for core in rank.cores}) == len(pus)
+            assert len({core.index for cores_of_rank in cores for core in cores_of_rank}) == len(
+                pus
+            )
 
 
 @pytest.mark.parametrize("name", GENERAL)
@@ -162,7 +170,7 @@ def test_balance_over_nodes(name: str, request_: Request) -> None:
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
 @given(request_=requests())
-def test_only_what_does_not_fit_is_refused(name: str, request_: Request) -> None:
+def test_only_ranks_that_do_not_fit_are_refused(name: str, request_: Request) -> None:
     cores = len(request_.node.cores)
     each = -(-request_.ranks // request_.nodes)
     own_cores = each * -(-request_.threads // request_.pus_per_core) <= cores
@@ -187,16 +195,17 @@ def test_more_than_all_hardware_threads_is_refused(name: str, request_: Request,
 
 @pytest.mark.parametrize("name", WHOLE_NODE)
 @given(request_=requests(), factor=st.integers(1, 5))
-def test_sharing_that_is_asked_for_is_even(name: str, request_: Request, factor: int) -> None:
+def test_oversubscription_is_even(name: str, request_: Request, factor: int) -> None:
     request_.threads, request_.nodes = 1, 1
     request_.ranks *= factor
     placement = request_.placed(name, oversubscribe=True)
-    assert [rank.rank for rank in placement.ranks] == list(range(request_.ranks))
-    held = Counter(rank.cores[0].index for rank in placement.ranks)
+    firsts = [rank.cpus[0] for rank in placement.ranks]
+    assert len(firsts) == request_.ranks
+    held = Counter(request_.node.core_of[cpu].index for cpu in firsts)
     counts = [held[core.index] for core in request_.node.cores]
     assert max(counts) - min(counts) <= 1
     for core in request_.node.cores:
-        of_core = [r.pus[0] for r in placement.ranks if r.cores[0].index == core.index]
+        of_core = [cpu for cpu in firsts if cpu in core.pus]
         usable = core.pus[: request_.pus_per_core]
         assert set(of_core) <= set(usable)
         assert max(Counter(of_core).values(), default=0) <= -(-len(of_core) // len(usable))
@@ -219,7 +228,9 @@ def test_distributed_is_even_at_every_level(name: str, request_: Request) -> Non
     for own in on_nodes(placement).values():
         if len(own) > len(request_.node.cores):
             continue
-        held = Counter(level for rank in own for level in levels_above(rank.cores[0]))
+        held = Counter(
+            level for rank in own for level in levels_above(cores_of(request_.node, rank)[0])
+        )
         for one in size:
             for other in size:
                 if one[0] == other[0] and held[one] < size[one]:
@@ -231,7 +242,7 @@ def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     request_.threads = request_.nodes = 1
     request_.ranks = min(request_.ranks, len(request_.node.cores))
     close, spread = (
-        [rank.cores[0].index for rank in request_.placed(name).ranks]
+        [cores_of(request_.node, rank)[0].index for rank in request_.placed(name).ranks]
         for name in ("close", "spread")
     )
     assert close == list(range(request_.ranks))
@@ -241,11 +252,12 @@ def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     assert max(gaps) - min(gaps) <= 1
 
 
-def fits(own: list[RankPlace], node: Topology) -> bool:
-    """Whether every rank is in one domain and every domain has as many ranks."""
-    if any(len(set(rank.numa)) > 1 for rank in own):
+def fits(own: list[RankCpus], node: Topology) -> bool:
+    """Return whether every rank is in one domain and every domain has as many ranks."""
+    domains = [[core.numa for core in cores_of(node, rank)] for rank in own]
+    if any(len(set(domains_of_rank)) > 1 for domains_of_rank in domains):
         return False
-    held = Counter(rank.numa[0] for rank in own)
+    held = Counter(domains_of_rank[0] for domains_of_rank in domains)
     return len({held[domain.os_index] for domain in node.numa_domains}) == 1
 
 
@@ -292,7 +304,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
     except BadInput:
         assert not possible
         return
-    one, other = (rank.cores[0] for rank in placement.ranks)
+    one, other = (cores_of(node, rank)[0] for rank in placement.ranks)
     assert one != other
     assert holds[name](one, other)
     if name == "other-socket" and hops:
@@ -302,10 +314,10 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
 
 
 @given(node=topologies(), pairs=st.integers(1, 40))
-def test_pairs_between_nodes_sit_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
+def test_pairs_between_nodes_are_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))
     ranks = place(node, "other-node", 2 * pairs, nodes=2).ranks
     for pair in range(pairs):
         one, other = ranks[pair], ranks[pair + pairs]
         assert (one.node, other.node) == (0, 1)
-        assert one.pus == other.pus
+        assert one.cpus == other.cpus

@@ -1,4 +1,4 @@
-"""Plans: what a sweep expands to, what it costs, its digest, and what it refuses."""
+"""Plans: the expansion of sweeps, costs, digests, and refused cases."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestExpansion:
             ["2", "4"],
         ]
 
-    def test_symbolic_axes_take_the_machine_at_hand(self, kit: Kit) -> None:
+    def test_symbolic_axes_use_the_facts_of_the_machine(self, kit: Kit) -> None:
         kit.case(sweep={"size": "{doubling(1, 2 * cores)}"})
         sizes = [[step.parameters["size"] for step in kit.plan(cores=n).steps()] for n in (1, 4)]
         assert sizes == [[1, 2], [1, 2, 4, 8]]
@@ -123,7 +123,7 @@ class TestExpansion:
         assert (totals.wall_s, totals.node_hours, totals.jobs, totals.steps) == (180, 0.05, 1, 2)
         assert (totals.bytes, totals.scratch_peak_bytes) == (3 << 30, 2 << 30)
 
-    def test_the_time_limit_is_generous_where_the_case_says_none(self, kit: Kit) -> None:
+    def test_the_default_time_limit_is_ten_times_the_cost_plus_a_minute(self, kit: Kit) -> None:
         assert [step.timeout for step in steps(kit, cost={"seconds": 6})] == [120, 120]
         assert [step.timeout for step in steps(kit, timeout="{10 * size}")] == [10, 20]
 
@@ -164,10 +164,10 @@ class TestRefusals:
     def test_a_placement_that_the_machine_cannot_hold(
         self, kit: Kit, launch: str, sweep: dict[str, int], needs: str, holds: str
     ) -> None:
-        said = refusal(kit, launch=launch, sweep={"size": 1, **sweep})
+        message = refusal(kit, launch=launch, sweep={"size": 1, **sweep})
         expected = "benchmarks/fake.yml: placement close: found a request for "
-        assert said.startswith(f"{expected}{needs}")
-        assert f"; accepted: {holds}" in said
+        assert message.startswith(f"{expected}{needs}")
+        assert f"; accepted: {holds}" in message
         assert kit.plan(cores=3).totals.steps == 1
 
     def test_a_suite_that_no_case_joins(self, kit: Kit) -> None:
@@ -218,7 +218,7 @@ class TestRefusals:
             ({"where": {"x": 1}}, "partition.limits.0.where: found unknown parameter 'x'"),
         ],
     )
-    def test_a_contract_limit_that_could_never_judge(
+    def test_a_contract_limit_that_applies_to_no_result(
         self, kit: Kit, wrong: dict[str, Any], expected: str
     ) -> None:
         kit.plan(site=kit.site([Limit(**LIMIT)]))
@@ -266,7 +266,7 @@ class TestDigest:
                              "at_least": 1}]},
         ],
     )  # fmt: skip
-    def test_it_depends_on_all_that_a_case_says(self, kit: Kit, changes: dict[str, Any]) -> None:
+    def test_it_depends_on_the_content_of_a_case(self, kit: Kit, changes: dict[str, Any]) -> None:
         digest = kit.plan().digest
         kit.case(**changes)
         assert kit.plan().digest != digest
@@ -283,7 +283,7 @@ class TestDigest:
 
 
 def shuffled(content: Any, order: random.Random) -> Any:
-    """Return the same content with the keys of all its dictionaries in another order."""
+    """Return the content with the keys of all dictionaries in another order."""
     if isinstance(content, list):
         return [shuffled(item, order) for item in content]
     if not isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""Seats: ranks, threads and memory that were elsewhere than asked measured something else."""
+"""Ranks, threads and memory with another binding than planned make a measurement INVALID."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from proofmark.jobs.execute import execute
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Plan
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.binding import binding_error
 from proofmark.records.read import Record, read_run
-from proofmark.runs.binding_file import Bound, Thread, read_binding
+from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.machine import Machine
 from proofmark.site.partition import Partition
@@ -57,7 +58,7 @@ def carried_out(kit: Kit) -> Sequence[Record]:
 
 
 def openmp_program(kit: Kit) -> None:
-    """Replace the kit's program by one of two threads, as any compiler's OpenMP runs them."""
+    """Replace the program of the kit by an OpenMP program of two threads."""
     source = kit.folder / "fake.c"
     source.write_text(OPENMP)
     program = kit.folder / "programs" / "fake"
@@ -65,7 +66,7 @@ def openmp_program(kit: Kit) -> None:
 
 
 def without(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a `command` in front that says it did what it was asked for, and did not."""
+    """Replace `command` in PATH by a program that exits 0 and binds nothing."""
     fake = folder / "bin" / command
     fake.parent.mkdir()
     does = {"taskset": "exit 0", "numactl": 'shift; exec "$@"'}[command]
@@ -85,7 +86,7 @@ def test_a_rank_that_was_not_bound(
     (record,) = carried_out(kit)
     assert record.valid is not injected
     assert injected == record.reason.startswith("rank 0 ran on CPUs 0-")
-    assert injected == record.reason.endswith(", asked for 0")
+    assert injected == record.reason.endswith(", planned on 0")
 
 
 @pytest.mark.fault("thread-elsewhere")
@@ -102,7 +103,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
         (folder / "run.sh").write_text(swapped)
     execute(run, "none", lambda line: None)
     (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
-    assert record.reason == ("thread 0 ran on CPUs 1, asked for 0" if injected else "")
+    assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
     bound = json.loads((folder / "binding.json").read_text())
     assert [entry["cpus"] for entry in bound if "rank" in entry] == ["0-1"]
@@ -118,7 +119,7 @@ def test_memory_that_was_not_bound(
     if injected:
         without("numactl", kit.folder, monkeypatch)
     (record,) = carried_out(kit)
-    expected = "rank 0 had memory by default, asked for bind:0" if injected else ""
+    expected = "rank 0 had the memory policy default, planned bind:0" if injected else ""
     assert (record.reason, record.valid) == (expected, not injected)
 
 
@@ -147,84 +148,96 @@ def test_a_number_of_ranks_that_is_no_square(injected: bool) -> None:
     assert any(row.valid for row in read_output(reader, "npb-btio", text)) is not injected
 
 
-class TestJudgement:
+def reported(
+    ranks: Sequence[tuple[str, str]], memory: str, threads: Sequence[tuple[int, str]] = ()
+) -> BindingReport:
+    """Return the report of ranks, each with its host and CPUs, and of threads of the host n1."""
+    entries = [
+        {"rank": rank, "host": host, "cpus": cpus, "memory": memory}
+        for rank, (host, cpus) in enumerate(ranks)
+    ]
+    entries += [{"thread": thread, "host": "n1", "cpus": cpus} for thread, cpus in threads]
+    return read_binding(entries)
+
+
+class TestBindingError:
     def step(self, launch: str = "mpi", **changes: Any) -> Any:
         (step,) = make_plan_of(launch).steps()
-        cpus = [(node, (int(cpu),)) for node, cpu in RANKS]
+        cpus = [RankCpus(node, (int(cpu),)) for node, cpu in RANKS]
         return step.model_copy(update={"nodes": list(NODES), "cpus": cpus, **changes})
 
-    def trouble(
+    def error(
         self,
         where: Sequence[tuple[str, str]],
-        threads: Sequence[Thread] = (),
+        threads: Sequence[tuple[int, str]] = (),
         memory: str = "default",
         **changes: Any,
     ) -> str:
-        ranks = [Bound(rank, host, cpus, memory) for rank, (host, cpus) in enumerate(where)]
-        return binding_error(self.step(**changes), NODES, ranks, threads)
+        return binding_error(self.step(**changes), NODES, reported(where, memory, threads))
 
     RIGHT = (("n1", "0"), ("n1", "1"), ("n2", "0"), ("n2", "1"))
 
-    def test_where_asked_is_right(self) -> None:
-        assert self.trouble(self.RIGHT) == ""
-        assert self.trouble([(f"{host}.site.org", cpus) for host, cpus in self.RIGHT]) == ""
+    def test_the_planned_binding_is_valid(self) -> None:
+        assert self.error(self.RIGHT) == ""
+        assert self.error([(f"{host}.site.org", cpus) for host, cpus in self.RIGHT]) == ""
 
     @pytest.mark.parametrize(
         ("where", "reason"),
         [
-            (("2:0", "2:1", "1:0", "1:1"), "rank 0 ran on n2, asked for n1"),
-            (("1:0", "2:1", "2:0", "1:1"), "rank 1 ran on n2, asked for n1"),
-            (("1:0", "1:1", "1:0", "1:1"), "rank 2 ran on n1, asked for n2"),
-            (("1:0", "1:0", "2:0", "2:1"), "rank 1 ran on CPUs 0, asked for 1"),
-            (("1:0", "1:1", "2:0"), "3 of 4 ranks said where they ran"),
+            (("2:0", "2:1", "1:0", "1:1"), "rank 0 ran on n2, planned on n1"),
+            (("1:0", "2:1", "2:0", "1:1"), "rank 1 ran on n2, planned on n1"),
+            (("1:0", "1:1", "1:0", "1:1"), "rank 2 ran on n1, planned on n2"),
+            (("1:0", "1:0", "2:0", "2:1"), "rank 1 ran on CPUs 0, planned on 1"),
+            (("1:0", "1:1", "2:0"), "3 of 4 ranks reported their binding"),
         ],
     )
-    def test_the_first_rank_that_was_elsewhere_is_named(
+    def test_the_first_rank_with_another_binding_is_reported(
         self, where: Sequence[str], reason: str
     ) -> None:
-        seats = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
-        assert self.trouble(seats) == reason
+        ranks = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
+        assert self.error(ranks) == reason
 
     def test_a_node_may_have_another_name_but_only_one(self) -> None:
         alias = [("localhost", "0"), ("localhost", "1"), ("other", "0"), ("other", "1")]
-        assert self.trouble(alias) == ""
-        assert self.trouble([*alias[:3], ("third", "1")]) == "rank 3 ran on third, asked for n2"
+        assert self.error(alias) == ""
+        assert self.error([*alias[:3], ("third", "1")]) == "rank 3 ran on third, planned on n2"
         one = [("localhost", cpu) for _, cpu in RANKS]
-        assert self.trouble(one) == "rank 2 ran on localhost, asked for n2"
+        assert self.error(one) == "rank 2 ran on localhost, planned on n2"
 
     @pytest.mark.parametrize(
         ("memory", "right"),
         [("bind:1", True), ("bind:0-1", False), ("prefer:1", False), ("", False)],
     )
-    def test_memory_comes_from_the_domains_asked_for(self, memory: str, right: bool) -> None:
-        assert (self.trouble(self.RIGHT, memory=memory, membind=[1]) == "") is right
-        assert self.trouble(self.RIGHT, memory=memory) == ""  # where none is asked for
+    def test_memory_must_come_from_the_planned_domains(self, memory: str, right: bool) -> None:
+        assert (self.error(self.RIGHT, memory=memory, membind=[1]) == "") is right
+        assert self.error(self.RIGHT, memory=memory) == ""  # without planned domains
 
     @pytest.mark.parametrize(
-        ("told", "reason"),
+        ("reports", "reason"),
         [
             ([(0, "4"), (1, "6"), (0, "4")], ""),
-            ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, asked for 6"),
-            ([(0, "4-6"), (1, "6")], "thread 0 ran on CPUs 4-6, asked for 4"),
-            ([(0, "4")], "1 of 2 threads said where they ran"),
-            ([], "0 of 2 threads said where they ran"),
-            ([(0, "4"), (1, "6"), (2, "4")], "thread 2 of 2 was not asked for"),
+            ([(0, "4"), (1, "4")], "thread 1 ran on CPUs 4, planned on 6"),
+            ([(0, "4-6"), (1, "6")], "thread 0 ran on CPUs 4-6, planned on 4"),
+            ([(0, "4")], "1 of 2 threads reported their CPU"),
+            ([], "0 of 2 threads reported their CPU"),
+            ([(0, "4"), (1, "6"), (2, "4")], "thread 2 is not one of the 2 planned threads"),
         ],
     )
-    def test_each_thread_is_where_asked(self, told: list[tuple[int, str]], reason: str) -> None:
-        step = self.step("threads", cpus=[(0, (4, 6))])
-        threads = [Thread(number, "n1", cpus) for number, cpus in told]
-        assert binding_error(step, NODES, [Bound(0, "n1", "4,6")], threads) == reason
+    def test_each_thread_must_be_on_its_planned_cpu(
+        self, reports: list[tuple[int, str]], reason: str
+    ) -> None:
+        step = self.step("threads", cpus=[RankCpus(0, (4, 6))])
+        assert binding_error(step, NODES, reported([("n1", "4,6")], "default", reports)) == reason
 
-    def test_virtual_nodes_are_judged_by_the_declared_table(self) -> None:
+    def test_virtual_nodes_are_compared_with_the_host_cpu_map(self) -> None:
         table = HostCpuMap(cpus=[0, 0, 1])
-        step = self.step(cpus=[(0, (0, 1)), (1, (4,))], membind=[3])
+        step = self.step(cpus=[RankCpus(0, (0, 1)), RankCpus(1, (4,))], membind=[3])
         assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
         assert host_numa_domains(step, table) == [0]
-        ranks = [Bound(0, "n1", "0", "bind:0"), Bound(1, "n2", "1", "bind:0")]
-        assert binding_error(step, NODES, ranks, [], table) == ""
-        wrong = [ranks[0], Bound(1, "n2", "0", "bind:0")]
-        assert binding_error(step, NODES, wrong, [], table) == "rank 1 ran on CPUs 0, asked for 1"
+        right = reported([("n1", "0"), ("n2", "1")], "bind:0")
+        assert binding_error(step, NODES, right, table) == ""
+        wrong = reported([("n1", "0"), ("n2", "0")], "bind:0")
+        assert binding_error(step, NODES, wrong, table) == "rank 1 ran on CPUs 0, planned on 1"
 
 
 def make_plan_of(launch: str) -> Plan:
@@ -234,12 +247,12 @@ def make_plan_of(launch: str) -> Plan:
         return kit.plan()
 
 
-def test_a_binding_without_memory_is_read_as_before() -> None:
-    ranks, threads = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
-    assert (ranks, threads) == ([Bound(0, "n", "0-1", "")], [])
+def test_a_binding_without_a_memory_policy_is_read() -> None:
+    report = read_binding([{"rank": 0, "host": "n", "cpus": "0-1"}])
+    assert report == BindingReport(["n"], [RankReport(0, RankCpus(0, (0, 1)), "")], [])
 
 
-def test_stand_ins_are_for_virtual_nodes_only() -> None:
+def test_host_cpus_are_for_virtual_nodes_only() -> None:
     facts: dict[str, Any] = {
         "hardware": "discovered",
         "environment": "local",

@@ -1,4 +1,4 @@
-"""What makes a run of thousands of nodes fast changes nothing of what is found."""
+"""The fast paths for runs of thousands of nodes give the same results as the slow ones."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from proofmark.judge.files import _testcase, write_junit, write_verdict
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
 from proofmark.plan.plan import Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck, binding_error
 from proofmark.records.columns import Record, Records
@@ -64,7 +65,7 @@ def some_records(draw: st.DrawFn) -> list[Record]:
 
 
 @given(some_records())
-def test_records_come_back_from_their_columns(given: list[Record]) -> None:
+def test_records_are_equal_after_conversion_to_columns_and_back(given: list[Record]) -> None:
     columns = Records.of(given)
     assert list(columns) == given
     assert columns[:2] == given[:2]
@@ -81,7 +82,7 @@ def judged(folder: Path) -> tuple[Run, Records, Verdict]:
     return run, *read_and_judge(run)
 
 
-def test_results_that_are_made_when_asked_for_are_as_counted(tmp_path: Path) -> None:
+def test_lazily_made_results_agree_with_the_counts(tmp_path: Path) -> None:
     _, _, verdict = judged(tmp_path)
     results = verdict.results
     words = [WORDS[number] for number in results.verdict]
@@ -93,7 +94,7 @@ def test_results_that_are_made_when_asked_for_are_as_counted(tmp_path: Path) -> 
     assert list(verdict.about(lambda record: record.metric == "none")) == []
 
 
-def test_lines_made_from_one_of_them_are_the_lines_of_each(tmp_path: Path) -> None:
+def test_result_lines_from_a_template_equal_lines_made_one_by_one(tmp_path: Path) -> None:
     _, _, verdict = judged(tmp_path)
     assert verdict.results.passed_by_peers_only.sum() > 20
     text = StringIO()
@@ -104,7 +105,7 @@ def test_lines_made_from_one_of_them_are_the_lines_of_each(tmp_path: Path) -> No
     assert written.keys() == {*verdict.as_json(), "claims"}
 
 
-def test_junit_made_from_one_of_them_is_that_of_each(tmp_path: Path) -> None:
+def test_junit_from_a_template_equals_test_cases_made_one_by_one(tmp_path: Path) -> None:
     _, _, verdict = judged(tmp_path)
     one = StringIO()
     write_junit(one, verdict)
@@ -119,15 +120,15 @@ def test_several_processes_read_and_hash_the_same(
 ) -> None:
     run, alone, _ = judged(tmp_path)
     one = checksums.checksums_of(run.folder)
-    monkeypatch.setattr(records, "ALONE", 0)
+    monkeypatch.setattr(records, "ONE_PROCESS", 0)
     monkeypatch.setattr(records, "SLICE", 7)
-    monkeypatch.setattr(checksums, "_ALONE", 0)
+    monkeypatch.setattr(checksums, "_ONE_PROCESS", 0)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
     assert checksums.checksums_of(run.folder) == one
 
 
-def test_work_that_is_shared_out_is_done_elsewhere_and_in_order() -> None:
+def test_parallel_tasks_run_in_other_processes_and_return_in_order() -> None:
     made = list(parallel_map(lambda task: (task, os.getpid()), range(50), large=True))
     assert [task for task, _ in made] == list(range(50))
     if len(os.sched_getaffinity(0)) > 1:
@@ -147,26 +148,26 @@ entries = st.fixed_dictionaries(
 def two_ranks() -> Step:
     """Return a step of a rank on CPU 0 of the first node, and one on CPU 1 of the second."""
     (step,) = make_plan_of("mpi").steps()
-    return step.model_copy(update={"cpus": [(0, (0,)), (1, (1,))]})
+    return step.model_copy(update={"cpus": [RankCpus(0, (0,)), RankCpus(1, (1,))]})
 
 
 @given(st.lists(st.tuples(st.lists(entries, max_size=3), st.booleans()), min_size=1, max_size=8))
-def test_what_was_right_once_is_right_again_and_nothing_else(
-    told: list[tuple[list[dict[str, object]], bool]],
+def test_a_cached_binding_check_equals_a_fresh_one(
+    reports: list[tuple[list[dict[str, object]], bool]],
 ) -> None:
-    """Seats are remembered without the hosts' names; the answer is that of a fresh look."""
+    """Bindings are cached without host names; the result is that of a check without a cache."""
     step = two_ranks()
-    seating = BindingCheck(step, None)
-    for number, (lines, plain) in enumerate(told * 2):
+    check = BindingCheck(step, None)
+    for number, (lines, plain) in enumerate(reports * 2):
         hosts = [HOSTS[number % 3], HOSTS[(number + 1) % 3]]
         body = "\n,".join(json.dumps(line) for line in lines)
         text = f"[\n{body}\n]\n" if plain else json.dumps(lines)
-        fresh = binding_error(step, hosts, *read_binding(json.loads(text)), None)
-        assert seating.trouble(hosts, text.encode()) == fresh
+        fresh = binding_error(step, hosts, read_binding(json.loads(text)))
+        assert check.invalid_reason(hosts, text.encode()) == fresh
 
 
-def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
-    seating = BindingCheck(two_ranks(), None)
+def test_a_truncated_binding_is_damaged_even_if_the_whole_one_is_cached() -> None:
+    check = BindingCheck(two_ranks(), None)
     good = '{"rank": 0, "host": "n1", "cpus": "0"}', '{"rank": 1, "host": "n2", "cpus": "1"}'
     for text, right in (
         (f"[\n{good[0]}\n,{good[1]}\n]\n", True),
@@ -174,4 +175,4 @@ def test_a_binding_that_is_cut_is_damaged_however_often_it_was_right() -> None:
         (f"[\n{good[0]}\n,{good[1]}\n", False),
         (f"[\n{good[0]}\n{good[1]}\n]\n", False),
     ):
-        assert (seating.trouble(["n1", "n2"], text.encode()) == "") is right
+        assert (check.invalid_reason(["n1", "n2"], text.encode()) == "") is right

@@ -1,4 +1,4 @@
-"""The mode and the file system that a node had while it measured, against those of the plan."""
+"""Validity conditions: the mode and the file system of a node while it measured."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def run_of(folder: Path, partition: Mapping[str, Any], **how: Any) -> Run:
 
 
 def reasons(run: Run) -> dict[str, str]:
-    """Return why figures are INVALID, by node."""
+    """Return the reasons of INVALID results, by node."""
     return {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
 
 
 def declared(gigabytes: int) -> dict[str, Any]:
-    """Return a partition whose nodes have two sockets with so much memory each."""
+    """Return a partition whose nodes have two sockets with `gigabytes` GiB of memory each."""
     return {"modes": {"flat": {"topology": NODE.format(gigabytes)}}, "current_mode": "flat"}
 
 
 @pytest.mark.fault("another-mode-meanwhile")
 @pytest.mark.parametrize("injected", [True, False])
 def test_a_node_with_other_domains_than_its_mode_has(tmp_path: Path, injected: bool) -> None:
-    """One node came up with half its memory; what the others measured counts."""
+    """One node has less memory than its mode; the results of the others are valid."""
     changes = {"n03": {"node1 meminfo: ": "node1 meminfo: 9"}} if injected else {}
     found = reasons(run_of(tmp_path, declared(94), changes=changes))
     assert list(found) == (["n03"] if injected else [])
-    assert not injected or "n03 shows" in found["n03"]
-    assert not injected or found["n03"].endswith("in mode flat it is 2 × 94 GiB with cpus")
+    assert not injected or "n03 reported" in found["n03"]
+    assert not injected or found["n03"].endswith("mode flat has 2 × 94 GiB with cpus")
 
 
 @pytest.mark.fault("another-mode-meanwhile")
 @pytest.mark.parametrize(("verified", "reason"), [("flat", ""), ("cache", "planned in flat")])
-def test_the_journal_of_a_boot_tells_its_mode(tmp_path: Path, verified: str, reason: str) -> None:
+def test_the_journal_has_the_mode_of_a_boot(tmp_path: Path, verified: str, reason: str) -> None:
     run = run_of(tmp_path, declared(94))
-    (told,) = {node.boot_id for node in facts_of(run)}
-    Journal(run.folder, "n05").result("verified", mode=verified, seen={"boot_id": told})
+    (boot_id,) = {node.boot_id for node in facts_of(run)}
+    Journal(run.folder, "n05").result("verified", mode=verified, seen={"boot_id": boot_id})
     Journal(run.folder, "n06").result("verified", mode="cache", seen={"boot_id": BOOT})
     found = reasons(run)
     assert list(found) == (["n05"] if reason else [])
@@ -60,20 +60,20 @@ def test_the_journal_of_a_boot_tells_its_mode(tmp_path: Path, verified: str, rea
 
 
 @pytest.mark.parametrize("modes", [("original",), ("cache", "flat"), ("flat", "original")])
-def test_what_the_journal_leaves_open_speaks_against_nothing(
+def test_a_boot_with_an_ambiguous_mode_is_not_invalid(
     tmp_path: Path, modes: tuple[str, ...]
 ) -> None:
     run = run_of(tmp_path, declared(94))
-    (told,) = {node.boot_id for node in facts_of(run)}
+    (boot_id,) = {node.boot_id for node in facts_of(run)}
     for mode in modes:
-        Journal(run.folder, "n05").result("verified", mode=mode, seen={"boot_id": told})
+        Journal(run.folder, "n05").result("verified", mode=mode, seen={"boot_id": boot_id})
     assert reasons(run) == {}
 
 
 @pytest.mark.fault("another-file-system-meanwhile")
 @pytest.mark.parametrize("injected", [True, False])
 def test_a_node_whose_scratch_was_not_mounted(tmp_path: Path, injected: bool) -> None:
-    """The folder is there, on the disk of the node: it looks as fast as that is."""
+    """The folder exists, but on the local disk of the node."""
     scratch = {"path": "/scratch/runs", "type": "lustre", "source": "10.1.1.1@o2ib:/scratch"}
     changes = {"n02": {LUSTRE: "| /dev/sda1 /scratch xfs rw 0 0"}} if injected else {}
     found = reasons(run_of(tmp_path, {"scratch": scratch}, changes=changes, writes=True))
@@ -83,14 +83,14 @@ def test_a_node_whose_scratch_was_not_mounted(tmp_path: Path, injected: bool) ->
     )
 
 
-def test_a_step_that_writes_nothing_asks_for_no_file_system(tmp_path: Path) -> None:
+def test_a_step_that_writes_nothing_needs_no_file_system(tmp_path: Path) -> None:
     scratch = {"path": "/scratch/runs", "type": "gpfs"}
     assert reasons(run_of(tmp_path, {"scratch": scratch})) == {}
     assert len(reasons(run_of(tmp_path / "writes", {"scratch": scratch}, writes=True))) == 8
 
 
-def test_a_run_keeps_the_topologies_that_it_is_judged_by(tmp_path: Path) -> None:
-    """The verdict is the same where the inventory is not: only the run's folder is read."""
+def test_a_run_keeps_the_topologies_for_its_verdict(tmp_path: Path) -> None:
+    """The verdict needs only the folder of the run, not the inventory."""
     changes = {"n03": {"node1 meminfo: ": "node1 meminfo: 9"}}
     run = run_of(tmp_path, declared(94), changes=changes)
     assert not site_of(run).inventory.exists()
@@ -101,7 +101,7 @@ def test_a_run_keeps_the_topologies_that_it_is_judged_by(tmp_path: Path) -> None
     ("path", "target"),
     [("/scratch/a", "/scratch"), ("/scratchy", "/"), ("/scratch", "/scratch"), ("/a", "/")],
 )
-def test_the_deepest_mount_holds_a_path(path: str, target: str) -> None:
+def test_a_path_is_on_the_deepest_mount(path: str, target: str) -> None:
     mounts = [Mount(source=f"{i}", target=each, kind="x", options="") for i, each in enumerate(
         ("/", "/scratch", "/scratch/deep", "/")
     )]  # fmt: skip
@@ -110,7 +110,7 @@ def test_the_deepest_mount_holds_a_path(path: str, target: str) -> None:
     assert (found.target, found.source) == (target, {"/": "3", "/scratch": "1"}[target])
 
 
-def test_without_mounts_nothing_is_said() -> None:
+def test_without_mounts_a_path_has_no_mount() -> None:
     assert mount_of("/scratch", []) is None
 
 

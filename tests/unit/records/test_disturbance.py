@@ -1,4 +1,4 @@
-"""Disturbed executions: what makes one, and what of a figure counts then."""
+"""Disturbed executions: their causes, and the values that remain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
-from proofmark.jobs.launcher import launcher as launcher_called
+from proofmark.jobs.launcher import launcher
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
@@ -76,7 +76,7 @@ class TestRate:
         assert word == "PASS"
         assert reason.endswith("; 2 of 6 repeats were disturbed and left out")
 
-    def test_a_case_without_stability_takes_every_rate(self, kit: Kit) -> None:
+    def test_a_case_without_stability_accepts_every_rate(self, kit: Kit) -> None:
         kit.case()
         word, _ = answer(kit, [31, 51, 30], stability=None)
         assert word == "FAIL"
@@ -118,10 +118,10 @@ echo "size $1"; echo "rate 100"; echo END
 
 @pytest.mark.root
 class TestShares:
-    """CPU time that others take, as /proc/stat reports it to the step."""
+    """CPU time that /proc/stat reports for a hypervisor and for other processes."""
 
     def judge(self, kit: Kit, *, of: int, others: int = 0, stolen: int = 0) -> Verdict:
-        """Judge three repeats; CPU time is taken away during the first `of` of them."""
+        """Judge three repeats; the first `of` repeats lose CPU time."""
         stat, count = kit.folder / "stat", kit.folder / "count"
         stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
         count.write_text("x\n" * of, encoding="utf-8")
@@ -142,7 +142,7 @@ class TestShares:
         assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
 
     @pytest.mark.parametrize(
-        ("much", "what", "limit"),
+        ("much", "cause", "limit"),
         [
             pytest.param(
                 {"stolen": 20},
@@ -159,15 +159,15 @@ class TestShares:
         ],
     )
     def test_a_large_share_makes_the_figure_invalid(
-        self, kit: Kit, much: dict[str, int], what: str, limit: str
+        self, kit: Kit, much: dict[str, int], cause: str, limit: str
     ) -> None:
         (result,) = self.judge(kit, of=2, **much).results
         assert result.verdict == "INVALID"
-        assert result.reason.startswith(f"disturbed: {what} ")
+        assert result.reason.startswith(f"disturbed: {cause} ")
         assert result.reason.endswith(f"% of the CPU time, more than {limit}")
 
     @pytest.mark.parametrize("much", [{"stolen": 20}, {"others": 50}])
-    def test_much_in_one_repeat_of_three_leaves_the_others(
+    def test_one_disturbed_repeat_of_three_is_left_out(
         self, kit: Kit, much: dict[str, int]
     ) -> None:
         verdict = self.judge(kit, of=1, **much)
@@ -177,10 +177,10 @@ class TestShares:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
+    ("name", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
 )
-def test_ranks_of_a_daemon_are_no_processes_of_the_step(launcher: str, known: bool) -> None:
-    assert launcher_called(launcher).starts_children is known
+def test_ranks_of_a_daemon_are_no_processes_of_the_step(name: str, known: bool) -> None:
+    assert launcher(name).starts_children is known
 
 
 def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
@@ -193,7 +193,7 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
     assert result.verdict == "PASS"
 
 
-def test_a_metric_that_the_case_has_not_is_refused(kit: Kit) -> None:
+def test_an_unknown_metric_in_stability_is_refused(kit: Kit) -> None:
     kit.case(stability={**STABILITY, "metric": "rat"})
     with pytest.raises(Exception, match=r"stability.metric.*'rat'.*did you mean 'rate'"):
         kit.benchmarks()

@@ -1,4 +1,4 @@
-"""A run in the forms that others collect."""
+"""Exports of a run: CSV, Parquet, JUnit, perflog and HPL submission."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def run(tmp_path: Path) -> Run:
     return fleet_run(tmp_path, rates | {"n07": 50.0})
 
 
-def exported(run: Run, kind: str, folder: Path) -> int:
-    return main(["export", str(run.folder), "--format", kind, "-o", str(folder)])
+def exported(run: Run, name: str, folder: Path) -> int:
+    return main(["export", str(run.folder), "--format", name, "-o", str(folder)])
 
 
-def test_csv_and_parquet_hold_the_same_records(run: Run, tmp_path: Path) -> None:
-    for kind in ("csv", "parquet"):
-        assert exported(run, kind, tmp_path / "out") == 0
+def test_csv_and_parquet_have_the_same_records(run: Run, tmp_path: Path) -> None:
+    for name in ("csv", "parquet"):
+        assert exported(run, name, tmp_path / "out") == 0
     text = pl.read_csv(tmp_path / "out" / "records.csv")
-    whole = pl.read_parquet(tmp_path / "out" / "records.parquet")
-    assert list(whole.columns) == list(SCHEMA) == list(text.columns)
-    assert text["value"].to_list() == whole["value"].to_list()
-    assert len(whole) == len(read_and_judge(run)[0]) == 20
+    table = pl.read_parquet(tmp_path / "out" / "records.parquet")
+    assert list(table.columns) == list(SCHEMA) == list(text.columns)
+    assert text["value"].to_list() == table["value"].to_list()
+    assert len(table) == len(read_and_judge(run)[0]) == 20
 
 
 def test_junit_counts_the_failures(run: Run, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_junit_counts_the_failures(run: Run, tmp_path: Path) -> None:
     assert (suite.get("tests"), suite.get("failures")) == ("20", "1")
 
 
-def test_perflogs_have_their_columns_and_thresholds(run: Run, tmp_path: Path) -> None:
+def test_a_perflog_has_the_columns_and_thresholds_of_reframe(run: Run, tmp_path: Path) -> None:
     assert exported(run, "perflog", tmp_path / "out") == 0
     with (tmp_path / "out" / "local" / "local" / "fake.log").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="|"))
@@ -58,12 +58,11 @@ def test_perflogs_have_their_columns_and_thresholds(run: Run, tmp_path: Path) ->
 def test_an_hpl_submission_has_input_output_script_and_environment(
     run: Run, tmp_path: Path
 ) -> None:
-    there = run.folder / "steps" / "0001-fake" / "n01"
-    (there / "HPL.dat").write_text("HPLinpack benchmark input file\n")
-    (there / "run.sh").write_text("#!/bin/sh\n")
+    step = run.folder / "steps" / "0001-fake" / "n01"
+    (step / "HPL.dat").write_text("HPLinpack benchmark input file\n")
+    (step / "run.sh").write_text("#!/bin/sh\n")
     assert exported(run, "hpl", tmp_path / "out") == 0
-    found = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.*")}
-    assert "software.json" in found
+    assert (tmp_path / "out" / "software.json").is_file()
     assert {path.name for path in (tmp_path / "out" / "0001-fake" / "n01").iterdir()} == {
         "HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json"
     }  # fmt: skip
@@ -73,5 +72,5 @@ def test_a_run_without_hpl_has_no_submission(run: Run, tmp_path: Path) -> None:
     assert exported(run, "hpl", tmp_path / "out") == 3
 
 
-def test_an_unknown_form_is_refused(run: Run, tmp_path: Path) -> None:
+def test_an_unknown_format_is_refused(run: Run, tmp_path: Path) -> None:
     assert exported(run, "excel", tmp_path) == 3

@@ -1,4 +1,4 @@
-"""The papers' figures: what is drawn from their sweeps, what is said of a hole, and the files."""
+"""Plots of the papers' figures: drawings of their sweeps, gaps in lines, files, and claims."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from proofmark.judge.judging import judge_and_write
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import STYLE, Drawing
 from proofmark.report.drawing.series import Sample
-from proofmark.report.drawing.svg import raster, standalone
-from proofmark.report.plot import Context, plots
+from proofmark.report.drawing.svg import png_file, svg_file
+from proofmark.report.plot import PlotContext, plots
 from proofmark.report.plots import p5_placements
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
@@ -43,27 +43,28 @@ def records(*sheets: Sheet) -> list[Record]:
     ]
 
 
-def points(*sheets: Sheet) -> list[Sample]:
+def samples(*sheets: Sheet) -> list[Sample]:
     return [
-        Sample(each, each.value or 0, each.value or 0, each.value or 0) for each in records(*sheets)
+        Sample(record, record.value or 0, record.value or 0, record.value or 0)
+        for record in records(*sheets)
     ]
 
 
 def drawn(system: str, given: Sequence[Sample]) -> dict[str, Drawing]:
-    """Draw all that the papers' figures find."""
-    context = Context(None, {}, PAPERS[system], {"stream": (4, 408)})
+    """Return the drawings of the papers' figures, by name."""
+    context = PlotContext(None, {}, PAPERS[system], {"stream": (4, 408)})
     drawings: list[Drawing] = []
-    for kind in (each for each in plots() if each.suite):
-        own = [point for point in given if kind.wants(point.record)]
+    for plot in (plot for plot in plots() if plot.suite):
+        wanted = [sample for sample in given if plot.wants(sample.record)]
         with matplotlib.rc_context(STYLE):
-            drawings += kind.draw(own, context) if own else []
+            drawings += plot.draw(wanted, context) if wanted else []
     names = [drawing.name for drawing in drawings]
     assert len(set(names)) == len(names)
     return dict(zip(names, drawings, strict=True))
 
 
 def threads(machine: Machine) -> Sheet:
-    """P2: close and spread, and close up to twice the cores."""
+    """Return the sweep of P2: close and spread threads, and close threads up to twice the cores."""
     more = data.two_threads_a_core(machine).rows
     beyond = [row for row in more if json.loads(row["parameters"])["threads"] > machine.cores]
     return Sheet(machine, data.placements(machine).rows + beyond)
@@ -97,39 +98,39 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("key", FIGURES, ids=" ".join)
-def test_a_papers_sweep_gives_its_figures(key: tuple[str, str]) -> None:
+def test_the_sweep_of_a_paper_gives_its_figures(key: tuple[str, str]) -> None:
     sheets, names = FIGURES[key]
-    drawings = drawn(key[0], points(*sheets))
+    drawings = drawn(key[0], samples(*sheets))
     assert list(drawings) == names
     for drawing in drawings.values():
         assert drawing.title.startswith(f"{key[1]}, figure ")
         assert drawing.text.endswith(".")
-        axes = [each for each in drawing.figure.axes if each.lines]
-        assert axes
-        for each in axes:
-            assert each.get_xlabel()
+        panels = [axes for axes in drawing.figure.axes if axes.lines]
+        assert panels
+        for axes in panels:
+            assert axes.get_xlabel()
             assert any(
-                unit in each.get_title(loc="left") for unit in ("/s", "%", " s", "µs", "diff")
+                unit in axes.get_title(loc="left") for unit in ("/s", "%", " s", "µs", "diff")
             )
 
 
 @pytest.mark.parametrize("key", FIGURES, ids=" ".join)
-def test_lines_are_told_apart_without_colour(key: tuple[str, str]) -> None:
-    for drawing in drawn(key[0], points(*FIGURES[key][0])).values():
+def test_lines_of_a_plot_differ_without_colour(key: tuple[str, str]) -> None:
+    for drawing in drawn(key[0], samples(*FIGURES[key][0])).values():
         for axes in drawing.figure.axes:
-            looks = [
+            styles = [
                 (line.get_marker(), line.get_linestyle(), line.get_markerfacecolor() == "#ffffff")
                 for line in axes.get_lines()
                 if line.get_marker() != "None"
             ]
-            assert len(set(looks)) == len(looks)
+            assert len(set(styles)) == len(styles)
 
 
-def test_a_hole_is_a_gap_in_the_line_and_in_the_words() -> None:
-    whole = threads(KNL)
+def test_a_missing_value_is_a_gap_in_the_line_and_in_the_text() -> None:
+    complete = threads(KNL)
     kept = [
         row
-        for row in whole.rows
+        for row in complete.rows
         if not (
             row["metric"] == "add"
             and row["placement"] == "spread"
@@ -137,24 +138,24 @@ def test_a_hole_is_a_gap_in_the_line_and_in_the_words() -> None:
             and json.loads(row["parameters"])["threads"] in (20, 21)
         )
     ]
-    drawings = drawn("knl", points(Sheet(KNL, kept)))
+    drawings = drawn("knl", samples(Sheet(KNL, kept)))
     assert "Missing: DDR4, spread at 20, 21." in drawings["p2-add"].text
     assert "Missing" not in drawings["p2-copy"].text
     assert "4 of 408 planned steps of stream have no valid figure" in drawings["p2-copy"].text
     lines = drawings["p2-add"].figure.axes[0].get_lines()
     spread = next(line for line in lines if line.get_label() == "spread")
-    places: Any = spread.get_xydata()
-    assert [x for x, y in places if math.isnan(y)] == [20.0, 21.0]
+    coordinates: Any = spread.get_xydata()
+    assert [x for x, y in coordinates if math.isnan(y)] == [20.0, 21.0]
 
 
-def test_one_point_is_no_figure() -> None:
-    alone = [row for row in data.stream_skl(SKL).rows if '"threads": 40' in row["parameters"]]
-    assert drawn("skl", points(Sheet(SKL, alone))) == {}
+def test_a_line_of_one_point_is_not_drawn() -> None:
+    rows = [row for row in data.stream_skl(SKL).rows if '"threads": 40' in row["parameters"]]
+    assert drawn("skl", samples(Sheet(SKL, rows))) == {}
 
 
-def test_table_2_is_made_of_points() -> None:
+def test_table_2_has_the_relative_differences() -> None:
     layout = data.Layout({"": 0.1}, within=0.5, beyond=0.5)
-    rows = p5_placements.table_2(points(data.collectives(Machine(64, noise=0), layout)))
+    rows = p5_placements.table_2(samples(data.collectives(Machine(64, noise=0), layout)))
     assert [(name, word) for name, word, _ in rows[:4]] == [
         ("Bcast", "mean"),
         ("Bcast", "min"),
@@ -162,19 +163,19 @@ def test_table_2_is_made_of_points() -> None:
         ("Allreduce", "mean"),
     ]
     for _, _, values in rows:
-        # At 1024 processes too the model makes balanced nodes half as slow again.
+        # The model makes balanced nodes slower by half, also at 1024 processes.
         assert values == pytest.approx([0.1, 0.1, 0.5, 0.5])
 
 
-def test_the_same_figure_gives_the_same_bytes() -> None:
-    one, two = (drawn("p595", points(data.collectives(P595)))["p5-differences"] for _ in range(2))
+def test_the_same_plot_gives_the_same_bytes() -> None:
+    one, two = (drawn("p595", samples(data.collectives(P595)))["p5-differences"] for _ in range(2))
     with matplotlib.rc_context(STYLE):
-        assert standalone(one) == standalone(two)
-        assert raster(one) == raster(two)
+        assert svg_file(one) == svg_file(two)
+        assert png_file(one) == png_file(two)
 
 
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
-    """Write the report of a run whose results are those of `sheets`."""
+    """Return a run with the results of `sheets`, and its page."""
     run = made_run(folder)
     verdict = replace(judge_and_write(run), results=results_of(records(*sheets)))
     return run, write_report(run, verdict).read_text(encoding="utf-8")
@@ -191,7 +192,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
     return paper_run(tmp_path_factory.mktemp("papers"), *sheets)
 
 
-def test_each_figure_has_its_files(written: tuple[Run, str]) -> None:
+def test_each_plot_has_an_svg_a_png_and_a_csv_file(written: tuple[Run, str]) -> None:
     run, page = written
     for name in ("p1-hpl-knl", "p1-ior-knl", "p2-copy", "p5-alltoall"):
         svg = (run.folder / "figures" / f"{name}.svg").read_bytes()
@@ -208,12 +209,13 @@ def test_each_figure_has_its_files(written: tuple[Run, str]) -> None:
     assert len(table) == 1 + 15
 
 
-def test_the_claims_stand_in_the_report(written: tuple[Run, str]) -> None:
+def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
     run, page = written
-    told = {each["claim"]: each for each in json.loads((run.folder / "claims.json").read_text())}
-    assert told["C2.2"]["answer"] == "holds"
-    assert told["C1.4"]["answer"] == "cannot be told"
-    assert told["C1.3"]["sentence"] == "measured on knl, p595; the claim is of skl"
+    claims = json.loads((run.folder / "claims.json").read_text())
+    answers = {claim["claim"]: claim for claim in claims}
+    assert answers["C2.2"]["answer"] == "holds"
+    assert answers["C1.4"]["answer"] == "cannot be told"
+    assert answers["C1.3"]["sentence"] == "measured on knl, p595; the claim is of skl"
     section = page[page.index('<section id="claims"') : page.index('<section id="information"')]
     assert "At 35 threads (tiles + 1) Copy, Add and Triad drop with spread" in section
     assert 'class="word does-not-hold"' in section or 'class="word holds"' in section
@@ -230,27 +232,26 @@ def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> N
     assert f"{step.output}: SHA-256 {digest}" in page
 
 
-def test_the_command_answers_from_runs(
+def test_the_claims_of_another_system_cannot_be_told(
     written: tuple[Run, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run of a machine that is in no paper: told so for each claim, and no failure."""
     folder = str(written[0].folder)
     assert main(["claims", folder, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {each["answer"] for each in told} == {"cannot be told"}
+    claims = json.loads(capsys.readouterr().out)
+    assert {claim["answer"] for claim in claims} == {"cannot be told"}
     assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
-    assert json.loads(capsys.readouterr().out)["claims"] == told
+    assert json.loads(capsys.readouterr().out)["claims"] == claims
     assert main(["claims", folder]) == 0
     assert "measured on local; the claim is of knl" in capsys.readouterr().out
 
 
-def test_foreign_words_stay_words(tmp_path: Path) -> None:
-    """A level of the network, a mode and a system are names that a site chooses."""
+def test_hostile_names_of_a_site_are_escaped(tmp_path: Path) -> None:
+    """A site chooses the names of network distances, systems and nodes."""
     sheet = on("tachyon1", data.pairs_of_processes(OLD))
     for row in sheet.rows:
         parameters = json.loads(row["parameters"])
-        if "apart" in parameters:
-            parameters["apart"] += HOSTILE
+        if "distance" in parameters:
+            parameters["distance"] += HOSTILE
         row |= {"parameters": json.dumps(parameters), "system": HOSTILE, "node": HOSTILE}
     _, page = paper_run(tmp_path, sheet)
     assert "<script" not in page

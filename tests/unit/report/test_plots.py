@@ -1,4 +1,4 @@
-"""The figures: what is drawn, from which records, and that nothing foreign slips in."""
+"""Plots: the records that they want, the lines that they draw, and hostile names."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tests.fixtures.kit import results_of
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
 from proofmark.report.drawing.file_bytes import file_bytes
-from proofmark.report.drawing.series import Sample, lines_of, parameter, samples_of
-from proofmark.report.drawing.svg import inline, standalone
+from proofmark.report.drawing.series import Sample, lines_by_settings, parameter, samples_of
+from proofmark.report.drawing.svg import svg_element, svg_file
 from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
-from proofmark.report.plot import Context, Plot, plots
+from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives
 from proofmark.report.plots.file_size import FileSize
 from proofmark.report.plots.point_to_point import PointToPoint
-from proofmark.report.plots_section import data
+from proofmark.report.plots_section import csv_of
 
-NOTHING = Context(peak_gflops=None, chosen={})
+NOTHING = PlotContext(peak_gflops=None, choice_labels={})
 
 
 def record(metric: str, value: float, unit: str, **other: Any) -> Record:
-    given_: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "run": "r",
         "step": "0001",
         "attempt": 1,
@@ -52,34 +52,34 @@ def record(metric: str, value: float, unit: str, **other: Any) -> Record:
         "valid": True,
         "reason": "",
     }
-    return Record(**{**given_, **other})
+    return Record(**{**defaults, **other})
 
 
-def point(metric: str, value: float, unit: str, **other: Any) -> Sample:
+def sample(metric: str, value: float, unit: str, **other: Any) -> Sample:
     return Sample(record(metric, value, unit, **other), value, value * 0.9, value * 1.1)
 
 
 def written(size: int, layout: str, value: float, **other: Any) -> Sample:
     parameters = {"block_bytes": size, "tasks": 4, "layout": layout}
-    return point("write", value, "KiB/s", parameters=parameters, benchmark="fio", **other)
+    return sample("write", value, "KiB/s", parameters=parameters, benchmark="fio", **other)
 
 
 def messages(benchmark: str, sizes: list[int]) -> list[Sample]:
     return [
-        point("t_avg", 1.0 + size, "usec", benchmark=benchmark, parameters={"bytes": size})
+        sample("t_avg", 1.0 + size, "usec", benchmark=benchmark, parameters={"bytes": size})
         for size in sizes
     ]
 
 
-def drawn(kind: Plot, points: list[Sample], context: Context = NOTHING) -> list[Drawing]:
-    assert all(kind.wants(each.record) for each in points)
+def drawn(plot: Plot, samples: list[Sample], context: PlotContext = NOTHING) -> list[Drawing]:
+    assert all(plot.wants(sample.record) for sample in samples)
     with matplotlib.rc_context(STYLE):
-        return kind.draw(points, context)
+        return plot.draw(samples, context)
 
 
 def svg_of(drawing: Drawing) -> str:
     with matplotlib.rc_context(STYLE):
-        return standalone(drawing)
+        return svg_file(drawing)
 
 
 def texts(svg: str) -> list[str]:
@@ -107,36 +107,36 @@ def test_ticks_of_bytes_are_few_and_inside(one: int, other: int) -> None:
 def test_invalid_results_are_not_drawn() -> None:
     good = [record("write", value, "KiB/s", repeat=n) for n, value in enumerate((1.0, 2.0, 3.0))]
     bad = replace(good[0], metric="read", valid=False, reason="exit code 9")
-    points = samples_of(results_of([*good, bad]))
-    assert [(each.value, each.low, each.high) for each in points] == [(2.0, 1.0, 3.0)]
+    samples = samples_of(results_of([*good, bad]))
+    assert [(each.value, each.low, each.high) for each in samples] == [(2.0, 1.0, 3.0)]
 
 
-def test_a_line_for_each_layout_named_by_what_tells_them_apart() -> None:
-    points = [
+def test_each_layout_has_a_line_with_its_name() -> None:
+    samples = [
         written(size, layout, value)
         for layout, value in (("shared", 1000.0), ("per process", 2000.0))
         for size in (2**20, 2**21)
     ]
-    lines = lines_of(points, file_bytes, {"block_bytes"}, megabytes_per_second)
+    lines = lines_by_settings(samples, file_bytes, {"block_bytes"}, megabytes_per_second)
     assert [line.label for line in lines] == ["shared", "per process"]
-    assert [spot.x for spot in lines[0].spots] == [2**22, 2**23]
-    assert lines[0].spots[0].y == pytest.approx(1.024)
+    assert [point.x for point in lines[0].points] == [2**22, 2**23]
+    assert lines[0].points[0].y == pytest.approx(1.024)
 
 
 def test_like_nodes_are_one_line_with_their_range() -> None:
-    points = [written(2**20, "shared", 100.0 * n, node=f"n{n}") for n in (1, 2, 3)]
-    (line,) = lines_of(points, file_bytes, {"block_bytes"}, lambda _: 1.0)
-    (spot,) = line.spots
-    assert [spot.y, spot.low, spot.high] == pytest.approx([200.0, 90.0, 330.0])
+    samples = [written(2**20, "shared", 100.0 * n, node=f"n{n}") for n in (1, 2, 3)]
+    (line,) = lines_by_settings(samples, file_bytes, {"block_bytes"}, lambda _: 1.0)
+    (point,) = line.points
+    assert [point.y, point.low, point.high] == pytest.approx([200.0, 90.0, 330.0])
     assert line.label == ""
 
 
-def test_placement_and_build_part_lines() -> None:
-    points = [
+def test_placement_and_build_separate_lines() -> None:
+    samples = [
         written(2**20, "shared", 1.0, placement="BD", environment_hash="aaaaaaaaaaaa"),
         written(2**20, "shared", 1.0, placement="BA", environment_hash="bbbbbbbbbbbb"),
     ]
-    lines = lines_of(points, file_bytes, {"block_bytes"}, lambda _: 1.0)
+    lines = lines_by_settings(samples, file_bytes, {"block_bytes"}, lambda _: 1.0)
     assert [line.label for line in lines] == ["BD, aaaaaaaa", "BA, bbbbbbbb"]
 
 
@@ -146,15 +146,17 @@ def test_file_size_draws_writing_and_reading_in_one_unit() -> None:
     both = drawn(FileSize(), [write, read])
     assert [each.name for each in both] == ["file-size-write", "file-size-read"]
     assert "Bandwidth in MB/s – 1.02." in both[0].text
-    found = texts(svg_of(both[0]))
-    assert "bandwidth in MB/s" in found
-    assert "size of all files together" in found
+    labels = texts(svg_of(both[0]))
+    assert "bandwidth in MB/s" in labels
+    assert "size of all files together" in labels
 
 
-def test_pairs_and_collectives_do_not_mix() -> None:
+def test_point_to_point_and_collective_plots_want_different_records() -> None:
     pairs = [*messages("PingPong", [0, 1, 1024]), *messages("Multi Latency", [1])]
     operations = [*messages("Allreduce", [0, 4]), *messages("Non-blocking All-to-All Latency", [4])]
-    bandwidth = point("bandwidth", 5.0, "Mbytes/sec", benchmark="PingPong", parameters={"bytes": 8})
+    bandwidth = sample(
+        "bandwidth", 5.0, "Mbytes/sec", benchmark="PingPong", parameters={"bytes": 8}
+    )
     empty = replace(bandwidth.record, parameters={"bytes": 0})
     assert all(PointToPoint().wants(each.record) for each in pairs)
     assert not any(Collectives().wants(each.record) for each in pairs)
@@ -164,72 +166,72 @@ def test_pairs_and_collectives_do_not_mix() -> None:
     names = [each.name for each in drawn(PointToPoint(), [*pairs, bandwidth])]
     assert names == ["point-to-point-time", "point-to-point-bandwidth"]
     (drawing,) = drawn(Collectives(), operations)
-    found = texts(svg_of(drawing))
-    assert {"Allreduce", "Non-blocking All-to-All Latency", "0"} <= set(found)
+    labels = texts(svg_of(drawing))
+    assert {"Allreduce", "Non-blocking All-to-All Latency", "0"} <= set(labels)
 
 
-def test_more_lines_than_can_be_told_apart_are_counted() -> None:
+def test_lines_beyond_the_number_of_colours_are_counted() -> None:
     names = [f"Reduce{index}" for index in range(len(COLOURS) + 3)]
-    points = [each for name in names for each in messages(name, [1, 2])]
-    (drawing,) = drawn(Collectives(), points)
+    samples = [each for name in names for each in messages(name, [1, 2])]
+    (drawing,) = drawn(Collectives(), samples)
     assert "3 more lines in the data only." in drawing.text
-    assert len(list(csv.reader(StringIO(data(drawing))))) == 1 + len(points)
+    assert len(list(csv.reader(StringIO(csv_of(drawing))))) == 1 + len(samples)
 
 
 def test_lines_differ_in_more_than_colour() -> None:
     assert len(set(COLOURS)) == len(COLOURS) == len(set(MARKERS))
 
 
-@pytest.mark.parametrize("name", ["Reduce_local", "Put_local", "Stencil2D", "Init", "HPCC", ""])
-def test_what_is_no_communication_between_ranks(name: str) -> None:
-    (alone,) = messages(name, [8])
-    assert not any(kind.wants(alone.record) for kind in (PointToPoint(), Collectives()))
+@pytest.mark.parametrize("name", ["Reduce_local", "Stencil2D", ""])
+def test_a_local_benchmark_is_in_no_message_plot(name: str) -> None:
+    (local,) = messages(name, [8])
+    assert not any(plot.wants(local.record) for plot in (PointToPoint(), Collectives()))
 
 
 def hpcc(metric: str, choice: str, value: float) -> Sample:
     parameters = {"blas_kernel": choice, "ranks": 2}
-    return point(metric, value, "Gflop/s", case="hpcc", parameters=parameters)
+    return sample(metric, value, "Gflop/s", case="hpcc", parameters=parameters)
 
 
-def test_hpl_beside_dgemm_by_kernel() -> None:
-    points = [
+def test_hpl_and_dgemm_have_a_bar_for_each_kernel() -> None:
+    samples = [
         hpcc("hpl_rmax", "as-installed", 34.3),
         hpcc("dgemm_star", "as-installed", 19.0),
         hpcc("hpl_rmax", "right", 148.6),
         hpcc("dgemm_star", "right", 96.0),
     ]
-    context = Context(peak_gflops=250.5, chosen={("blas_kernel", "right"): "SKYLAKEX"})
-    (drawing,) = drawn(BlasKernels(), points, context)
-    found = texts(svg_of(drawing))
-    assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(found)
-    assert any("Rpeak nominal 250.5" in each for each in found)
+    context = PlotContext(peak_gflops=250.5, choice_labels={("blas_kernel", "right"): "SKYLAKEX"})
+    (drawing,) = drawn(BlasKernels(), samples, context)
+    labels = texts(svg_of(drawing))
+    assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(labels)
+    assert any("Rpeak nominal 250.5" in each for each in labels)
     assert "right, SKYLAKEX: HPL 148.6 GFlop/s, DGEMM × ranks 192" in drawing.text
-    (plain,) = drawn(BlasKernels(), points)
+    (plain,) = drawn(BlasKernels(), samples)
     assert not any("Rpeak" in each for each in texts(svg_of(plain)))
 
 
-def test_only_one_of_the_two_rates() -> None:
+def test_a_missing_rate_is_a_dash_in_the_text() -> None:
     (drawing,) = drawn(BlasKernels(), [hpcc("hpl_rmax", "right", 148.6)])
     assert "DGEMM × ranks – GFlop/s" in drawing.text
 
 
-@pytest.mark.parametrize("kind", plots(), ids=lambda kind: kind.title)
-def test_no_figure_wants_what_it_cannot_draw(kind: Plot) -> None:
+@pytest.mark.parametrize("plot", plots(), ids=lambda plot: plot.title)
+def test_no_plot_wants_a_record_with_another_unit_or_without_numbers(plot: Plot) -> None:
     for metric in ("write", "t_avg", "bandwidth", "hpl_rmax", "dgemm_star"):
-        assert not kind.wants(record(metric, 1.0, "parsecs", parameters={"bytes": 1}))
-        assert not kind.wants(record(metric, 1.0, "MB/s", parameters={"bytes": "many"}))
+        assert not plot.wants(record(metric, 1.0, "parsecs", parameters={"bytes": 1}))
+        assert not plot.wants(record(metric, 1.0, "MB/s", parameters={"bytes": "many"}))
 
 
 @pytest.mark.parametrize("values", [[0.0], [0.0, 0.0], [5.0], [1e-9, 1e15]])
-def test_odd_values_make_no_trouble(values: list[float]) -> None:
-    points = [written(2**20 << index, "shared", value) for index, value in enumerate(values)]
-    drawings = drawn(FileSize(), points)
+def test_zero_equal_and_extreme_values_are_drawn(values: list[float]) -> None:
+    samples = [written(2**20 << index, "shared", value) for index, value in enumerate(values)]
+    drawings = drawn(FileSize(), samples)
     assert len(drawings) == (1 if any(values) else 0)
     for drawing in drawings:
         svg_of(drawing)
 
 
-def test_zeros_that_are_not_drawn_are_counted() -> None:
+def test_values_of_0_are_counted_but_not_drawn() -> None:
     (drawing,) = drawn(FileSize(), [written(2**20, "a", 1.0), written(2**21, "a", 0.0)])
     assert drawing.text.endswith("1 value of 0 not drawn.")
 
@@ -237,23 +239,23 @@ def test_zeros_that_are_not_drawn_are_counted() -> None:
 HOSTILE = "</desc><script>alert('x')</script>$\\frac{1}{0}$ _a ]]> \x1b[31m\u202e" + "w" * 200
 
 
-def test_hostile_names_are_text() -> None:
-    points = [*messages(f"Bcast{HOSTILE}", [1, 2]), *messages("Reduce", [1, 2])]
-    (drawing,) = drawn(Collectives(), points)
+def test_hostile_names_are_escaped() -> None:
+    samples = [*messages(f"Bcast{HOSTILE}", [1, 2]), *messages("Reduce", [1, 2])]
+    (drawing,) = drawn(Collectives(), samples)
     svg = svg_of(drawing)
-    page = inline(drawing, svg)
+    page = svg_element(drawing, svg)
     for text in (svg, page):
         root = ElementTree.fromstring(text)
         assert not [each for each in root.iter() if "script" in str(each.tag)]
         assert "\x1b" not in text
-    assert "$\\frac{1}{0}$" in svg, "no formula was made of it"
+    assert "$\\frac{1}{0}$" in svg, "the text is not a formula"
 
 
-def test_inline_figures_share_no_id_and_are_described() -> None:
-    points = [written(2**20, "shared", 1.0)]
-    (one,) = drawn(FileSize(), points)
+def test_inline_plots_have_unique_ids_and_a_description() -> None:
+    samples = [written(2**20, "shared", 1.0)]
+    (one,) = drawn(FileSize(), samples)
     other = replace(one, name="other")
-    roots = [ElementTree.fromstring(inline(each, svg_of(each))) for each in (one, other)]
+    roots = [ElementTree.fromstring(svg_element(each, svg_of(each))) for each in (one, other)]
     ids = [[each.get("id") for each in root.iter() if each.get("id")] for root in roots]
     assert not set(ids[0]) & set(ids[1])
     for root, name in zip(roots, ("file-size-write", "other"), strict=True):
@@ -271,7 +273,7 @@ def test_inline_figures_share_no_id_and_are_described() -> None:
         assert "#101010" not in ElementTree.tostring(root, encoding="unicode")
 
 
-def test_parameters_that_are_no_numbers() -> None:
+def test_a_parameter_without_a_number_is_none() -> None:
     odd = record("write", 1.0, "KiB/s", parameters={"tasks": "four"})
     assert parameter(odd, "tasks") is None
     assert parameter(odd, "ranks") is None

@@ -1,4 +1,4 @@
-"""The report of a run: its order, its words, and what makes it trustworthy."""
+"""The report of a run: sections, texts, safety and accessibility."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -51,7 +51,7 @@ HOSTILE_WORDS = "</code></pre><script>alert('reason')</script>\x1b[2J\u202e" + "
 
 
 class Page(HTMLParser):
-    """What a test asks of a page: elements with attributes, the text of each, and their nesting."""
+    """A parsed page: elements with attributes, text, and balanced tags."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Page(HTMLParser):
 
 
 def section(text: str, name: str) -> str:
-    """Return the words of one section."""
+    """Return the text of one section."""
     start = text.index(f'<section id="{name}"')
     return Page(text[start : text.index("</section>", start) + len("</section>")]).words
 
@@ -102,7 +102,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, st
 
 
 def assert_sound(text: str) -> Page:
-    """Check what holds of every report: no script, no network, and usable without eyes or mouse."""
+    """Check that the page has no script and no network access, and is accessible."""
     page = Page(text)
     tags = {tag for tag, _ in page.elements}
     assert not tags & {"script", "img", "iframe", "object", "embed", "link", "form", "base"}
@@ -110,9 +110,8 @@ def assert_sound(text: str) -> Page:
     assert not [name for name, _ in attributes if name.startswith("on")]
     addresses = [value for name, value in attributes if name in ("href", "src", "xlink:href")]
     assert not [value for value in addresses if re.match(r"[a-z]+:|//|/", value, re.IGNORECASE)]
-    styles = [value for name, value in attributes if name == "style"] + [
-        re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]  # type: ignore[index]
-    ]
+    (sheet,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    styles = [sheet, *(value for name, value in attributes if name == "style")]
     assert not [style for style in styles if re.search(r"@import|url\((?!#)", style)]
     policy = [each for each in page.of("meta") if each.get("http-equiv")]
     assert [each["content"] for each in policy] == ["default-src 'none'; style-src 'unsafe-inline'"]
@@ -139,25 +138,25 @@ def assert_sound(text: str) -> Page:
     return page
 
 
-def test_the_order_and_the_four_words(good: tuple[Run, Verdict, str]) -> None:
+def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str]) -> None:
     _, verdict, text = good
     page = assert_sound(text)
     assert [each["id"] for each in page.of("section")] == SECTIONS
-    head = page.words.partition("What needs attention")[0]
+    head = page.words.partition("Issues")[0]
     assert "PASS All 4 judged figures are within the limits; 426 figures UNJUDGED." in head
     for word in WORDS:
         assert f"{verdict.counts[word]} {word}" in head
-    assert "16 of 16 steps measured, none twice" in head
+    assert "16 of 16 steps measured, no figure measured twice" in head
     assert "AMD EPYC 7763 @ 2.45GHz, 1 socket, 2 cores, 23.54 GiB, virtual (kvm)" in head
     assert "2026-11-21 08:30 UTC to 08:37 UTC (7 min 20 s)" in head
     assert "measured on the machine itself" in head
 
 
-def test_small_enough_to_mail(good: tuple[Run, Verdict, str]) -> None:
+def test_the_report_is_smaller_than_1_5_mb(good: tuple[Run, Verdict, str]) -> None:
     assert len(good[2].encode()) < 1_500_000
 
 
-def test_both_figures_of_the_blas_kernels_side_by_side(good: tuple[Run, Verdict, str]) -> None:
+def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:
     words = section(good[2], "attention")
     assert "OpenBLAS 0.3.21 chose PRESCOTT" in words
     assert "as-installed: Prescott right: Zen Gain" in words
@@ -165,16 +164,16 @@ def test_both_figures_of_the_blas_kernels_side_by_side(good: tuple[Run, Verdict,
     assert "ranks 2 vm 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
 
 
-def test_a_kernel_that_was_wanted_but_not_taken(tmp_path: Path) -> None:
+def test_a_kernel_that_the_blas_did_not_use_is_reported(tmp_path: Path) -> None:
     def change(outputs: Outputs) -> None:
         right = next(name for name in outputs if name.endswith("hpcc-right"))
         outputs[right]["stderr"] = "Core: Prescott\n"
 
     _, text = reported(made_run(tmp_path, change=change))
-    assert "right: ZEN was wanted, the output says Prescott." in section(text, "attention")
+    assert "right: ZEN was wanted, the output reports Prescott." in section(text, "attention")
 
 
-def test_judged_figures_with_reference_ratio_limit_and_source(
+def test_a_judged_figure_has_reference_ratio_limit_and_source(
     good: tuple[Run, Verdict, str],
 ) -> None:
     words = section(good[2], "judged")
@@ -183,11 +182,13 @@ def test_judged_figures_with_reference_ratio_limit_and_source(
     assert re.search(r"vm 41\.29 Gflops 1 54\.00 Gflops 0\.765 at least 0\.45 derived: ", words)
 
 
-def test_what_went_wrong_comes_first(troubled: tuple[Run, Verdict, str]) -> None:
+def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
     run, verdict, text = troubled
     page = assert_sound(text)
     assert overall(verdict) == "INVALID"
-    assert "INVALID 2 steps of 16 not measured; 15 figures do not measure" in page.words
+    assert (
+        "INVALID 2 of 16 steps not measured; 15 figures INVALID (not a measurement of" in page.words
+    )
     words = section(text, "attention")
     failed = "FAIL imb-pingpong PingPong bandwidth payload moved per second"
     assert words.index(failed) < words.index("INVALID imb-collectives: 15 figures")
@@ -203,15 +204,15 @@ def test_what_went_wrong_comes_first(troubled: tuple[Run, Verdict, str]) -> None
     assert "tender, annex 3" in section(text, "judged")
 
 
-def test_counters_that_changed_are_shown_and_others_are_not(
+def test_only_changed_error_counters_are_shown(
     good: tuple[Run, Verdict, str], troubled: tuple[Run, Verdict, str]
 ) -> None:
-    changed = "information processes were killed for want of memory vm vmstat/oom_kill – 0 2"
+    changed = "information processes were killed because memory ran out vm vmstat/oom_kill – 0 2"
     assert changed in section(troubled[2], "attention")
     assert "Error counters that changed" not in section(good[2], "attention")
 
 
-def test_counters_that_make_figures_invalid(tmp_path: Path) -> None:
+def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
     def after(probe: str) -> str:
         return probe.replace("| vmstat/oom_kill: 0", "| interrupts/MCE: 3\n| vmstat/oom_kill: 0")
 
@@ -225,24 +226,26 @@ def test_counters_that_make_figures_invalid(tmp_path: Path) -> None:
     _, text = reported(run)
     words = section(text, "attention")
     assert "INVALID machine check exceptions vm interrupts/MCE – 0 3" in words
-    assert "no figure that was measured meanwhile on this node can be trusted" in words
+    assert "figures that were measured on this node at that time are not valid" in words
 
 
-def test_nothing_to_look_at_is_said(tmp_path: Path) -> None:
+def test_a_run_without_issues_reports_that(tmp_path: Path) -> None:
     run = made_run(tmp_path)
     provided = software()
-    calm = provided.packages["hpcc"].model_copy(update={"findings": ()})
+    package = provided.packages["hpcc"].model_copy(update={"findings": ()})
     verdict = judge_and_write(run)
     others = [each for each in verdict.results if each.record.case != "hpcc"]
-    material = replace(
+    run_data = replace(
         gather(run, replace(verdict, results=results_of([each.record for each in others]))),
-        software=provided.model_copy(update={"packages": {"hpcc": calm}}),
+        software=provided.model_copy(update={"packages": {"hpcc": package}}),
     )
-    (attention, *_) = view(material).sections
-    assert "Nothing" in attention.blocks[0].paragraphs[0]
+    (attention, *_) = view(run_data).sections
+    assert attention.blocks[0].paragraphs == (
+        "No failure, no finding, and no changed error counter.",
+    )
 
 
-def test_every_command_and_how_to_run_it_again(good: tuple[Run, Verdict, str]) -> None:
+def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verdict, str]) -> None:
     run, _, text = good
     words = section(text, "commands")
     assert "sh steps/0001-fio-cache-single-shared-file-2097152/run.sh" in words
@@ -255,7 +258,7 @@ def test_every_command_and_how_to_run_it_again(good: tuple[Run, Verdict, str]) -
     assert " ".join(launch.split()) in words
 
 
-def test_figures_are_kept_with_their_data(good: tuple[Run, Verdict, str]) -> None:
+def test_plots_are_written_with_their_data(good: tuple[Run, Verdict, str]) -> None:
     run, verdict, text = good
     folder = run.folder / "figures"
     names = {
@@ -281,7 +284,7 @@ def test_figures_are_kept_with_their_data(good: tuple[Run, Verdict, str]) -> Non
     assert "Not measured in this run" not in section(text, "plots")
 
 
-def test_what_was_not_measured_is_named_and_old_figures_go(tmp_path: Path) -> None:
+def test_missing_plots_are_listed_and_old_plots_are_removed(tmp_path: Path) -> None:
     def change(outputs: Outputs) -> None:
         for name in [name for name in outputs if "fio" not in name]:
             del outputs[name]
@@ -301,18 +304,18 @@ def test_what_was_not_measured_is_named_and_old_figures_go(tmp_path: Path) -> No
     assert "notes.txt" in kept
 
 
-def test_provenance_of_the_node_and_the_programs(good: tuple[Run, Verdict, str]) -> None:
+def test_the_provenance_has_the_node_and_the_programs(good: tuple[Run, Verdict, str]) -> None:
     words = section(good[2], "provenance")
     for fact in (
         "microcode 0x1000065",
         "Transparent huge pages madvise",
-        "Governor not told (no such file: /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor)",
+        "Governor not reported (no such file: /sys/devices/system/cpu/cpu0/cpufreq/",
         "6.18.44-fc-v595",
-        "openblas 0.3.21, by itself Prescott",
+        "openblas 0.3.21, default kernel Prescott",
         "intel 2021.18.1",
         "blas_kernel right OPENBLAS_CORETYPE=ZEN",
         "libopenblas0-pthread:amd64 0.3.21+ds-4",
-        "What this node does not tell, and why",
+        "Facts that this node did not report, and why",
         "vmstat/oom_kill 0 0",
     ):
         assert fact in words
@@ -328,7 +331,7 @@ def test_rpeak_is_information(good: tuple[Run, Verdict, str]) -> None:
     assert "41.29 GFlop/s 52.7 %" in words
 
 
-def test_hostile_text_stays_text(tmp_path: Path) -> None:
+def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     def change(outputs: Outputs) -> None:
         pingpong = next(name for name in outputs if name.endswith("imb-pingpong"))
         outputs[pingpong]["stderr"] = HOSTILE_WORDS
@@ -339,15 +342,14 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
     _, text = reported(run)
     page = assert_sound(text)
-    assert "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}" in page.words, "the name stands as it is"
+    assert "<img src=x onerror=alert(1)>\"'&{{ 7*7 }}" in page.words, "the name is shown unchanged"
     assert "<script>alert('reason')</script>\\x1b[2J\\u202eWWW" in page.words
     assert not set("\x1b\u202e") & set(text)
 
 
 @pytest.mark.parametrize("make", [made_run, troubled_run])
-def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None:
-    """Also in processes with other hash seeds, and whatever the clock says."""
-    assert callable(make)
+def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path: Path) -> None:
+    """Hash seeds and the time of the report change nothing but the date."""
     run = make(tmp_path)
     judge_and_write(run)
     command = "import sys; from proofmark.cli.main import main; sys.exit(main())"
@@ -369,16 +371,16 @@ def test_the_same_run_gives_the_same_bytes(make: object, tmp_path: Path) -> None
     assert files("2", {"SOURCE_DATE_EPOCH": "1795257660"}) == first
 
 
-def test_an_unfinished_run_has_a_report_too(tmp_path: Path) -> None:
+def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     run = made_run(tmp_path, change=lambda outputs: outputs.clear())
     for path in (run.folder / "nodes").iterdir():
         path.unlink()
     verdict, text = reported(run)
     page = assert_sound(text)
     assert overall(verdict) == "INVALID"
-    assert "16 steps of 16 not measured; no figure could be judged." in page.words
+    assert "16 of 16 steps not measured; no figure could be judged." in page.words
     assert "unknown: no provenance was collected" in page.words
-    assert "1 node of 1 left no provenance" in page.words
+    assert "1 of 1 node without provenance in nodes/." in page.words
 
 
 def test_damaged_provenance_is_refused(tmp_path: Path) -> None:
@@ -390,7 +392,7 @@ def test_damaged_provenance_is_refused(tmp_path: Path) -> None:
     assert not (run.folder / "report.html").exists()
 
 
-def test_like_nodes_stand_together(good: tuple[Run, Verdict, str]) -> None:
+def test_like_nodes_are_grouped(good: tuple[Run, Verdict, str]) -> None:
     run, verdict, _ = good
     (node,) = nodes_of(run).values()
     (job,) = node.jobs
@@ -398,17 +400,17 @@ def test_like_nodes_stand_together(good: tuple[Run, Verdict, str]) -> None:
     other = job.model_copy(update={"provenance": job.provenance.model_copy(update={"facts": slow})})
     nodes = [node.model_copy(update={"host": f"n{number:02d}"}) for number in range(1, 10)]
     nodes.append(node.model_copy(update={"host": "n10", "jobs": (other,)}))
-    material = replace(gather(run, verdict), nodes=nodes)
-    provenance = view(material).sections[SECTIONS.index("provenance")]
+    run_data = replace(gather(run, verdict), nodes=nodes)
+    provenance = view(run_data).sections[SECTIONS.index("provenance")]
     titles = [title for block in provenance.blocks for title in block.titles]
     assert titles[:2] == ["n[01-09] (9 nodes alike)", "n10"]
-    head = view(material).answer.about[0][1]
+    head = view(run_data).summary.about[0][1]
     assert head.startswith("10 × AMD EPYC 7763")
 
 
 def verdict_of(**counts: int) -> Verdict:
-    whole = {word: counts.get(word, 0) for word in WORDS}
-    return Verdict("run", whole, Coverage(4, 4, 0, ()), results_of([]))
+    all_counts = {word: counts.get(word, 0) for word in WORDS}
+    return Verdict("run", all_counts, Coverage(4, 4, 0, ()), results_of([]))
 
 
 @pytest.mark.parametrize(
@@ -419,23 +421,26 @@ def verdict_of(**counts: int) -> Verdict:
         (
             {"PASS": 1, "INVALID": 1},
             "INVALID",
-            "1 figure does not measure what it claims; the one judged figure is within the limits.",
+            "1 figure INVALID (not a measurement of what was requested); "
+            "the one judged figure is within the limits.",
         ),
         ({"UNJUDGED": 2}, "UNJUDGED", "No figure could be judged; 2 figures UNJUDGED."),
     ],
 )
-def test_the_headline(counts: dict[str, int], word: str, sentence: str) -> None:
+def test_the_headline_gives_the_reason_for_the_verdict(
+    counts: dict[str, int], word: str, sentence: str
+) -> None:
     verdict = verdict_of(**counts)
     assert overall(verdict) == word
     assert headline(verdict) == sentence
 
 
-def test_figures_that_came_twice_are_in_the_headline() -> None:
+def test_figures_measured_twice_are_in_the_headline() -> None:
     twice = replace(verdict_of(PASS=2), coverage=Coverage(4, 4, 2, ()))
     assert overall(twice) == "INVALID"
     assert headline(twice).startswith("2 figures measured twice by one step; ")
 
 
-def test_other_commands_do_not_load_the_drawing_library() -> None:
+def test_the_command_line_does_not_load_matplotlib() -> None:
     command = "import sys, proofmark.cli.main; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Words and numbers of the report: readable, and harmless whatever they hold."""
+"""Numbers and texts of the report: readable, and harmless with any content."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from tests.folders import ROOT
 from proofmark.judge.results import WORDS
 from proofmark.report.page import LONGEST_TABLE, table
 from proofmark.report.summary import MEANINGS
-from proofmark.report.text import LONGEST, count, folded, number, sentence, size, visible
+from proofmark.report.text import (
+    LONGEST,
+    count,
+    fold_valid_names,
+    number,
+    sentence,
+    size_4_digits,
+    visible,
+)
 
 INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
 
 
 @given(st.text(st.characters()))
-def test_nothing_invisible_is_left(text: str) -> None:
+def test_visible_text_has_no_invisible_character(text: str) -> None:
     shown = visible(text)
     assert all(
         unicodedata.category(character) not in INVISIBLE or character in "\n\t"
@@ -28,11 +36,11 @@ def test_nothing_invisible_is_left(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]), max_size=LONGEST))
-def test_what_is_visible_stays_as_it_is(text: str) -> None:
+def test_visible_text_is_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_and_the_rest_is_counted() -> None:
     assert visible("x" * (LONGEST + 7)) == "x" * LONGEST + " … (7 more characters)"
 
 
@@ -53,12 +61,12 @@ def test_a_long_text_is_cut_and_says_so() -> None:
         (3e22, "3e+22"),
     ],
 )
-def test_numbers(value: float | None, shown: str) -> None:
+def test_numbers_are_rounded_and_grouped(value: float | None, shown: str) -> None:
     assert number(value) == shown
 
 
 @given(st.floats(-1e300, 1e300), st.integers(1, 8))
-def test_a_shown_number_is_the_number_to_its_digits(value: float, digits: int) -> None:
+def test_a_number_is_rounded_to_its_digits(value: float, digits: int) -> None:
     shown = float(number(value, digits).replace("\u202f", ""))
     assert shown == pytest.approx(value, rel=0.51 * 10 ** (1 - digits), abs=1e-323)
 
@@ -67,11 +75,11 @@ def test_a_shown_number_is_the_number_to_its_digits(value: float, digits: int) -
     ("bytes_", "shown"),
     [(None, "–"), (0, "0 B"), (1536, "1.5 KiB"), (64 << 20, "64 MiB"), (5 << 50, "5120 TiB")],
 )
-def test_sizes(bytes_: int | None, shown: str) -> None:
-    assert size(bytes_) == shown
+def test_sizes_have_binary_units_and_up_to_four_digits(bytes_: int | None, shown: str) -> None:
+    assert size_4_digits(bytes_) == shown
 
 
-def test_words() -> None:
+def test_plurals_and_sentences() -> None:
     assert [count(1, "step"), count(2, "step"), count(0, "entry", "entries")] == [
         "1 step",
         "2 steps",
@@ -81,21 +89,21 @@ def test_words() -> None:
     assert sentence([]) == ""
 
 
-def test_node_names_are_folded_and_odd_ones_survive() -> None:
-    assert folded(["knl0002", "knl0001", "a[b", "x,y z"]) == "knl[0001-0002], a[b, x,y z"
-    assert folded([]) == ""
+def test_node_names_are_folded_and_invalid_names_are_listed() -> None:
+    assert fold_valid_names(["knl0002", "knl0001", "a[b", "x,y z"]) == "knl[0001-0002], a[b, x,y z"
+    assert fold_valid_names([]) == ""
 
 
-def test_a_table_is_bounded_and_says_what_it_leaves_out() -> None:
+def test_a_long_table_is_cut_and_the_rest_is_counted() -> None:
     rows = [(f"row {index}", "value") for index in range(LONGEST_TABLE + 3)]
-    made = table("Many", ("Name", "Value"), rows, rest="See records.parquet.")
-    assert len(made.rows) == LONGEST_TABLE
-    assert made.notes == ("3 more rows not shown here. See records.parquet.",)
+    cut = table("Many", ("Name", "Value"), rows, rest="See records.parquet.")
+    assert len(cut.rows) == LONGEST_TABLE
+    assert cut.notes == ("3 more rows not shown here. See records.parquet.",)
     assert table("Few", ("Name", "Value"), rows[:2]).notes == ()
 
 
 @pytest.mark.lint
-def test_the_readme_defines_the_verdicts_in_the_words_of_the_report() -> None:
+def test_the_readme_has_the_meanings_of_the_verdicts_of_the_report() -> None:
     readme = (ROOT / "README.md").read_text()
     lines = [f"| {word} | {meaning} |" for word, meaning in MEANINGS.items()]
     assert "\n".join(lines) in readme.split("## ")[0]

@@ -50,7 +50,7 @@ def test_control_what_was_signed_is_good(
     run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verified(run, keys / "signers") == 0
-    assert "as alice@example.org signed it" in capsys.readouterr().out
+    assert "as signed by alice@example.org" in capsys.readouterr().out
 
 
 @pytest.mark.fault("signed-run-changed")
@@ -96,7 +96,7 @@ def test_unsigned_or_by_a_stranger_is_bad_input(
     strangers = tmp_path / "strangers"
     strangers.write_text(f"mallory@example.org {(keys / 'mallory.pub').read_text()}")
     assert verified(run, strangers) == 3
-    assert "signer unknown" in capsys.readouterr().err
+    assert "unknown signer" in capsys.readouterr().err
     assert verified(run, tmp_path / "nowhere") == 3
     (run.folder / "SHA256SUMS.sig").write_text("nonsense")
     assert verified(run, keys / "signers") == 3

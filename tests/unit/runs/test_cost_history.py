@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit
 from tests.unit.records.test_records import write
 
-from proofmark.runs.history import measured_cost
+from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.run import Run
 
 

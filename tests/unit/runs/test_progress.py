@@ -70,7 +70,9 @@ def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
         "1/4 steps · 1 failed (exit code not 0) · running 0002-fake-2 · 180 steps/h · "
         "about 1 min 00 s left"
     )
-    assert progress(run, active=False).line().endswith("nothing runs: the same command goes on")
+    assert (
+        progress(run, active=False).line().endswith("nothing runs: the same command continues it")
+    )
     for step in steps_of(run):
         finish(step)
     assert progress(run, active=False).line() == "4/4 steps"

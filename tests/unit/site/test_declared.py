@@ -1,4 +1,4 @@
-"""What an inventory declares: hardware that nobody can ask, modes, switch levels, mistakes."""
+"""Declarations of an inventory: hardware without a probe, modes, switch levels, mistakes."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_the_papers_systems_have_all_their_nodes(
     limit: str, hosts: int, first: str, last: str
 ) -> None:
     inventory = {"knl": "nurion", "skl": "nurion", "p595": "p595"}.get(limit, "tachyon")
-    found = site(inventory, limit).hosts
-    assert (len(found), found[0], found[-1]) == (hosts, first, last)
+    names = site(inventory, limit).hosts
+    assert (len(names), names[0], names[-1]) == (hosts, first, last)
 
 
 @pytest.mark.parametrize(
     ("mode", "ddr", "mcdram"),
-    [  # What the operating system must show: GiB of each domain.
+    [  # The sizes of the domains that the operating system must show, in GiB.
         ("a2a-flat", [96], [16]),
         ("hemisphere-flat", [96], [16]),
         ("quadrant-flat", [96], [16]),
@@ -63,23 +63,23 @@ def test_each_mode_of_a_xeon_phi_has_its_domains(
     mode: str, ddr: list[int], mcdram: list[int]
 ) -> None:
     machines, _ = machines_of(site("nurion", "knl"))
-    found: dict[str, list[int]] = {"ddr": [], "mcdram": []}
+    sizes: dict[str, list[int]] = {"ddr": [], "mcdram": []}
     machine = machines(mode)
     for domain in machine.topology.numa_domains:
-        found[domain.kind].append(round(domain.bytes / 2**30))
-    assert found == {"ddr": ddr, "mcdram": mcdram}
+        sizes[domain.kind].append(round(domain.bytes / 2**30))
+    assert sizes == {"ddr": ddr, "mcdram": mcdram}
     assert (machine.symbols["cores"], machine.symbols["threads_per_core"]) == (68, 4)
     assert machine.symbols["llc_bytes"] == 34 << 20
     assert machine.symbols["numa_cores"] == 68 // len(ddr) - (mode == "snc4-flat")
 
 
-def test_whatever_is_assumed_is_told_by_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_shows_all_assumed_facts(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["-i", str(ROOT / "inventory" / "p595"), "-l", "p595", "--suite", "p5"]
     assert main(["plan", *arguments]) == 0
-    assert "assumed: memory: no paper tells the memory" in capsys.readouterr().out
+    assert "assumed: memory: no paper states the memory" in capsys.readouterr().out
 
 
-def test_several_partitions_are_planned_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_partition_has_its_own_plan(capsys: pytest.CaptureFixture[str]) -> None:
     inventory = str(ROOT / "inventory" / "nurion")
     assert main(["plan", "-i", inventory, "-l", "knl:skl", "--suite", "p2"]) == 0
     out = capsys.readouterr().out
@@ -89,21 +89,21 @@ def test_several_partitions_are_planned_one_by_one(capsys: pytest.CaptureFixture
         load_site(ROOT / "inventory" / "nurion", "knl:skl")
 
 
-def test_no_two_hosts_meet_nearer_than_their_switch() -> None:
+def test_the_distance_of_two_hosts_is_their_nearest_common_switch() -> None:
     levels: list[dict[str, Any]] = [
         {"name": "chip", "hosts_per_switch": 2},
         {"name": "card", "hosts_per_switch": 4},
     ]
     fabric = Fabric.model_validate({"levels": levels, "top": "switch", "rack": 8})
-    met = [fabric.apart((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
-    assert met == ["chip", "card", "card", "switch"]
+    distances = [fabric.distance((0, "a"), (other, "b")) for other in (1, 2, 3, 4)]
+    assert distances == ["chip", "card", "card", "switch"]
     assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
     levels[1]["hosts_per_switch"] = 3
-    with pytest.raises(ValidationError, match="each one holds whole ones"):
+    with pytest.raises(ValidationError, match="must contain whole switches"):
         Fabric.model_validate({"levels": levels})
 
 
-def test_memory_of_a_kind_is_that_next_to_the_cores_in_use() -> None:
+def test_memory_of_a_kind_is_local_to_the_cores_in_use() -> None:
     two = Topology.from_lstopo("pack:2 [numa(memory=4GiB)] core:2 pu:1")
     layouts = Layouts(two)
     counts = {"nodes": 1, "ranks": 1, "threads": 2}
@@ -146,15 +146,15 @@ def test_bound_memory_and_file_system_reach_the_command(kit: Kit) -> None:
         let={"half": "{bound_bytes / 2}"},
         arguments=["{size}", "{half}", "{scratch}/file"],
     )
-    at = kit.site()
+    chosen = kit.site()
     systems = [
         FileSystem(name=f"fs{n}", path=f"{kit.folder}/fs{n}", block_bytes=n << 20) for n in (1, 2)
     ]
-    partition = at.partition.model_copy(update={"file_systems": systems})
-    at = at.model_copy(update={"partition": partition})
-    made = make_plan(kit.benchmarks(), "quick", at, machine(kit))
-    told = [(s.membind, s.file_system, s.parameters["fs_block_bytes"]) for s in made.steps()]
-    assert told == [([0], "fs1", 1 << 20), ([0], "fs2", 2 << 20)]
+    partition = chosen.partition.model_copy(update={"file_systems": systems})
+    chosen = chosen.model_copy(update={"partition": partition})
+    made = make_plan(kit.benchmarks(), "quick", chosen, machine(kit))
+    steps = [(s.membind, s.file_system, s.parameters["fs_block_bytes"]) for s in made.steps()]
+    assert steps == [([0], "fs1", 1 << 20), ([0], "fs2", 2 << 20)]
     assert next(made.steps()).arguments[1] == str(float(2 << 30))
     assert "mcdram" in made.left_out[0]
 
@@ -176,11 +176,11 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inventory", ["nurion", "tachyon", "p595", "template"])
-def test_the_kits_own_sites_are_right(inventory: str) -> None:
-    """Whether their environments and schedulers are there yet is the business of those."""
+def test_the_kits_sites_are_valid(inventory: str) -> None:
+    """Missing environments and schedulers are not mistakes of the sites."""
     others = ("partition.environment: found", "partition.scheduler: found")
-    found = check(ROOT / "inventory" / inventory)
-    assert [line for line in found if not any(other in line for other in others)] == []
+    mistakes = check(ROOT / "inventory" / inventory)
+    assert [line for line in mistakes if not any(other in line for other in others)] == []
 
 
 def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,11 +189,11 @@ def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> Non
     assert {"p1", "p2", "p3", "p4", "p5", "full", "node"} <= {*out.split()}
 
 
-def test_all_mistakes_are_named_in_one_go_with_file_and_line(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together_with_file_and_line(tmp_path: Path) -> None:
     inventory = copied(tmp_path, "template")
     file = inventory / "group_vars" / "cluster" / "partition.yml"
-    sound = file.read_text(encoding="utf-8")
-    text = sound.replace("scheduler: none", "scheduler: nome").replace(
+    valid = file.read_text(encoding="utf-8")
+    text = valid.replace("scheduler: none", "scheduler: nome").replace(
         "environment: local", "environment: locale"
     )
     text = text.replace("l3:1(size=32MiB)", "l3:one")
@@ -203,25 +203,27 @@ def test_all_mistakes_are_named_in_one_go_with_file_and_line(tmp_path: Path) -> 
     def at(word: str) -> str:
         return f"{file}:{next(n for n, line in enumerate(lines, 1) if word in line)}"
 
-    found = check(inventory)
-    assert any(line.startswith(f"{at('environment:')}: partition.environment") for line in found)
-    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome', did" in x for x in found)
-    assert any("l3:one" in line for line in found)
-    # What cannot be read hides nothing of what can.
-    broken = sound.replace("off_root: true", "of_root: true").replace(": none", ": nome")
+    mistakes = check(inventory)
+    assert any(line.startswith(f"{at('environment:')}: partition.environment") for line in mistakes)
+    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome', did" in x for x in mistakes)
+    assert any("l3:one" in line for line in mistakes)
+    # Keys that cannot be read do not hide mistakes in other keys.
+    broken = valid.replace("off_root: true", "of_root: true").replace(": none", ": nome")
     limit = "{metric: triad, value: 1, at_least: 0.9, source: annex, case: "
     limits = f"limits: [{limit}streem}}, {limit}steam}}]"
     broken = broken.replace("limits: []", limits)
     file.write_text(broken + "  limitz: []\n  modes: {}\n", encoding="utf-8")
     lines = broken.splitlines()
-    found = check(inventory)
-    assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome'" in line for line in found)
+    mistakes = check(inventory)
+    assert any(
+        f"{at('scheduler:')}: partition.scheduler: found 'nome'" in line for line in mistakes
+    )
     for case in ("streem", "steam"):
-        assert any(f"{at('limits:')}: " in line and f"{case!r}" in line for line in found)
-    assert any(f"{at('of_root:')}: partition.scratch.of_root" in line for line in found)
-    assert any(f"{file}:{len(lines) + 1}: partition.limitz" in line for line in found)
-    assert any("partition.modes" in line for line in found)
-    file.write_text(sound, encoding="utf-8")
+        assert any(f"{at('limits:')}: " in line and f"{case!r}" in line for line in mistakes)
+    assert any(f"{at('of_root:')}: partition.scratch.of_root" in line for line in mistakes)
+    assert any(f"{file}:{len(lines) + 1}: partition.limitz" in line for line in mistakes)
+    assert any("partition.modes" in line for line in mistakes)
+    file.write_text(valid, encoding="utf-8")
     assert check(inventory) == []
 
 

@@ -1,4 +1,4 @@
-"""Switch levels, from texts in the form of topology.conf and of ibnetdiscover."""
+"""Switch levels from topology.conf and from the output of ibnetdiscover."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_tree_of_slurm_has_a_level_for_each_row_of_switches() -> None:
     assert list(fabric_levels(SLURM, "f")) == ["switches-1", "switches-3", "switches-5"]
 
 
-def test_infiniband_is_measured_in_switches_on_the_way() -> None:
+def test_infiniband_levels_are_switches_on_the_path() -> None:
     assert fabric_levels(IBNET, "ibnet") == {
         "switches-1": {"S-0002c90000000010": "n[1-2]", "S-0002c90000000020": "n3"},
         "switches-3": {"S-0002c90000000010": "n[1-3]"},
@@ -78,12 +78,12 @@ def test_infiniband_is_measured_in_switches_on_the_way() -> None:
         ("", "no switch and no adapter"),
         ("SwitchName=a Nodes=n1 Switches=b", "f:1: found SwitchName=a Nodes=n1 Switches=b"),
         ("SwitchName=a Switches=b", "Switches: found b; accepted: switches that have a line"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several tops: a, b"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several top switches: a, b"),
         (IBNET[: IBNET.index('Ca\t2 "H-0002c90000000101"')], "no switch and no adapter"),
-        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no way to"),
+        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no path to"),
     ],
 )
-def test_what_is_not_whole_is_refused(text: str, expected: str) -> None:
+def test_an_incomplete_file_is_refused(text: str, expected: str) -> None:
     with pytest.raises(BadInput) as error:
         fabric_levels(text, "f")
     assert expected in str(error.value)
@@ -97,16 +97,18 @@ def test_a_ring_has_no_levels() -> None:
         text += f'Switch\t4 "{name}"\t# "{name}" port 0\n[1]\t"H{at}"[1]\n'
         text += "".join(f'[{port}]\t"{end}"[3]\n' for port, end in enumerate(ends, start=2))
         text += f'Ca\t1 "H{at}"\t# "n{at} HCA-1"\n[1](0) \t"{name}"[1]\n'
-    with pytest.raises(BadInput, match="near to one of two, but not to the other"):
+    with pytest.raises(
+        BadInput, match="two leaf switches at this distance whose neighbours differ"
+    ):
         fabric_levels(text, "f")
 
 
-def test_the_names_are_as_many_as_the_levels() -> None:
+def test_the_number_of_names_is_that_of_the_levels() -> None:
     with pytest.raises(BadInput, match="2 names for 3 levels; accepted: for 1, 3, 5 switches"):
         fabric_levels(SLURM, "f", ["chip", "switch"])
 
 
-def test_what_the_command_prints_are_facts(
+def test_the_output_of_the_command_can_be_used_as_facts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "topology.conf"
@@ -115,7 +117,7 @@ def test_what_the_command_prints_are_facts(
     fabric = Fabric.model_validate(yaml.safe_load(capsys.readouterr().out)["fabric"])
     assert fabric.names == ["chip", "line-card", "switch"]
     hosts = list(enumerate(["n1", "n2", "n3", "n10", "stray"]))
-    assert [fabric.apart(hosts[0], host) for host in hosts[1:]] == [
+    assert [fabric.distance(hosts[0], host) for host in hosts[1:]] == [
         "chip", "line-card", "switch", "switch"
     ]  # fmt: skip
     assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}

@@ -34,7 +34,7 @@ def text(name: str) -> str:
     return (PROBES / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def test_what_went_wrong_during_a_job_on_a_skl_node() -> None:
+def test_counter_changes_during_a_job_on_a_skl_node() -> None:
     before, after = (
         parse_counters(text(f"skl-2x6148.{when}"), when) for when in ("before", "after")
     )
@@ -72,22 +72,22 @@ def test_what_went_wrong_during_a_job_on_a_skl_node() -> None:
         ("something/new", False),
     ],
 )
-def test_which_counters_spoil_a_measurement(name: str, invalid: bool) -> None:
+def test_which_counters_make_results_invalid(name: str, invalid: bool) -> None:
     (change,) = counter_differences(reading(values={name: "3"}), reading(values={name: "4"}))
     assert (change.invalid, change.difference) == (invalid, 1)
     assert counter_differences(reading(values={name: "3"}), reading(values={name: "3"})) == []
 
 
-def test_a_counter_that_went_back_or_away_is_told_but_not_judged() -> None:
+def test_a_counter_that_was_reset_or_removed_is_information() -> None:
     before = reading(values={"edac/mc0/ue_count": "5", "net/ib0/statistics/rx_errors": "1"})
     after = reading(values={"edac/mc0/ue_count": "2"})
-    back, away = counter_differences(before, after)
-    assert (back.invalid, back.difference) == (False, None)
-    assert "set back" in back.meaning
-    assert (away.after, away.invalid) == ("absent", False)
+    reset, removed = counter_differences(before, after)
+    assert (reset.invalid, reset.difference) == (False, None)
+    assert "was reset" in reset.meaning
+    assert (removed.after, removed.invalid) == ("absent", False)
 
 
-def test_a_restart_during_the_job_spoils_it() -> None:
+def test_a_restart_during_the_job_makes_it_invalid() -> None:
     (change,) = counter_differences(reading(), reading(boot_id="b"))
     assert (change.invalid, change.meaning) == (True, "the node was restarted")
 
@@ -99,27 +99,27 @@ def test_counters_of_two_nodes_are_not_compared() -> None:
 
 def test_the_busiest_processes_are_named_first() -> None:
     busy = tuple(BusyProcess(pid=n, percent=20 + n, command=f"job{n}") for n in (1, 5, 3, 2))
-    said = disturbance(reading(busy=busy))
-    assert said is not None
-    assert said.endswith("job5 (25 %), job3 (23 %), job2 (22 %) and 1 more")
+    message = disturbance(reading(busy=busy))
+    assert message is not None
+    assert message.endswith("job5 (25 %), job3 (23 %), job2 (22 %) and 1 more")
 
 
-def test_what_is_not_watched_is_known() -> None:
+def test_missing_counters_have_a_reason() -> None:
     counters = parse_counters(text("live-kvm-zen3"), "live")
     assert "no EDAC driver" in counters.absent["counters.edac"]
     assert not any(name.startswith("edac/") for name in counters.values)
 
 
 def test_provenance_of_a_node() -> None:
-    found = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
-    assert found.facts.hostname == found.before.hostname == "skl0007"
-    assert "uncorrected memory errors at CPU_SrcID#1_MC#0_Chan#0_DIMM#0" in found.invalid
-    assert NodeProvenance.model_validate_json(found.model_dump_json()) == found
+    provenance = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
+    assert provenance.facts.hostname == provenance.before.hostname == "skl0007"
+    assert "uncorrected memory errors at CPU_SrcID#1_MC#0_Chan#0_DIMM#0" in provenance.invalid
+    assert NodeProvenance.model_validate_json(provenance.model_dump_json()) == provenance
 
 
-def test_provenance_of_a_job_that_never_ended() -> None:
-    found = node_provenance(text("skl-2x6148"), None, "skl0007")
-    assert (found.after, found.changes, found.invalid) == (None, (), "")
+def test_provenance_of_a_job_without_second_probe() -> None:
+    provenance = node_provenance(text("skl-2x6148"), None, "skl0007")
+    assert (provenance.after, provenance.changes, provenance.invalid) == (None, (), "")
 
 
 def test_provenance_of_two_nodes_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""``probe.sh`` itself: in several shells, with and without rights, on made-up nodes."""
+"""``probe.sh`` in several shells, with and without root, on constructed nodes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.site.discovery import machine_of
+from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
-from proofmark.site.node.facts import parse_probe, symbols
+from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.probe_text import Stream, read_stream
 
 PROBE = PACKAGE / "site/node/probe.sh"
@@ -38,7 +38,7 @@ SMALL_NODE = {
 
 
 def make_node(root: Path, files: Mapping[str, str], tools: Mapping[str, str] | None = None) -> Path:
-    """Lay out a made-up machine: files of /proc and /sys, and tools as shell scripts."""
+    """Write a constructed node: files of /proc and /sys, and tools as shell scripts."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def probe(
     path: str = "",
     **limits: str,
 ) -> str:
-    """Run the probe; it must succeed and say nothing on stderr."""
+    """Return the output of the probe, which must succeed and print nothing on stderr."""
     environment = {"PATH": path or os.environ["PATH"], **limits}
     if root is not None:
         environment |= {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PROBE_ROOT": str(root)}
@@ -80,7 +80,7 @@ def stream_of(text: str) -> Stream:
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_every_shell_tells_the_same_of_this_machine(shell: list[str]) -> None:
+def test_every_shell_reports_the_same_facts(shell: list[str]) -> None:
     facts, reference = (parse_probe(probe(shell=each), "live") for each in (shell, ["sh"]))
     same = {"cores", "sockets", "cpu_model", "features", "numa", "caches", "memory_total_bytes"}
     assert facts.model_dump(include=same) == reference.model_dump(include=same)
@@ -90,7 +90,7 @@ def test_every_shell_tells_the_same_of_this_machine(shell: list[str]) -> None:
 def test_cores_are_those_that_python_may_use() -> None:
     facts = parse_probe(probe(), "live")
     assert set(facts.cpus) == os.sched_getaffinity(0)
-    assert 1 <= symbols(facts, nodes=1)["cores"] <= len(os.sched_getaffinity(0))
+    assert 1 <= facts.cores <= len(os.sched_getaffinity(0))
 
 
 def test_a_binding_of_the_probe_binds_its_cores() -> None:
@@ -101,18 +101,20 @@ def test_a_binding_of_the_probe_binds_its_cores() -> None:
 
 def test_no_section_is_silently_empty() -> None:
     stream = stream_of(probe())
-    told = {thing.partition(".")[0] for thing in stream.absent}
-    assert [name for name, lines in stream.sections.items() if not lines and name not in told] == []
+    absent = {name.partition(".")[0] for name in stream.absent}
+    assert [
+        name for name, lines in stream.sections.items() if not lines and name not in absent
+    ] == []
 
 
 def test_tools_of_busybox_are_enough(tmp_path: Path) -> None:
     for applet in subprocess.check_output(["busybox", "--list"], text=True).split():
         if "[" not in applet:
             (tmp_path / applet).symlink_to("/bin/busybox")
-    found = parse_probe(probe(path=str(tmp_path), shell=[str(tmp_path / "sh")]), "live")
+    facts = parse_probe(probe(path=str(tmp_path), shell=[str(tmp_path / "sh")]), "live")
     reference = parse_probe(probe(), "live")
-    assert found.absent["topology"] == "lstopo is not installed"
-    assert (found.cpus, found.caches, found.numa) == (
+    assert facts.absent["topology"] == "lstopo is not installed"
+    assert (facts.cpus, facts.caches, facts.numa) == (
         reference.cpus,
         reference.caches,
         reference.numa,
@@ -120,7 +122,7 @@ def test_tools_of_busybox_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_without_root_what_needs_root_says_so() -> None:
+def test_without_root_the_reason_is_that_root_is_needed() -> None:
     facts = parse_probe(probe(shell=[*NOBODY, "sh"]), "live")
     assert not facts.root
     assert facts.absent["dimms"] in ("needs root", "dmidecode is not installed")
@@ -129,7 +131,7 @@ def test_without_root_what_needs_root_says_so() -> None:
 
 @pytest.mark.root
 def test_a_serial_number_that_only_root_may_read() -> None:
-    # Not in tmp_path, which nobody but its owner may enter.
+    # Not in tmp_path, which only its owner may enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         node = make_node(Path(folder), SMALL_NODE | {"sys/class/dmi/id/product_serial": "S1"})
@@ -182,7 +184,7 @@ def test_control_groups_limit_cores_and_memory(tmp_path: Path) -> None:
     assert held.memory_total_bytes == 1000 * 1024
 
 
-def test_first_version_of_control_groups(tmp_path: Path) -> None:
+def test_limits_of_control_groups_version_1(tmp_path: Path) -> None:
     groups = {
         "proc/self/cgroup": "4:memory:/job\n1:cpu,cpuacct:/job",
         "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "4096",
@@ -217,7 +219,7 @@ COUNTING = {
 }
 
 
-def test_counters_that_rose_during_a_job(tmp_path: Path) -> None:
+def test_counters_that_rose_during_a_job_are_reported(tmp_path: Path) -> None:
     node = make_node(tmp_path, SMALL_NODE | COUNTING)
     before = parse_counters(probe("before", node), "before")
     make_node(
@@ -229,15 +231,15 @@ def test_counters_that_rose_during_a_job(tmp_path: Path) -> None:
         },
     )
     changes = counter_differences(before, parse_counters(probe("after", node), "after"))
-    found = [(change.name, change.difference, change.invalid, change.place) for change in changes]
-    assert found == [
+    rises = [(change.name, change.difference, change.invalid, change.place) for change in changes]
+    assert rises == [
         ("edac/mc0/dimm1/dimm_ue_count", 1, True, "CPU0_B1"),
         ("thermal/core_throttle_count", 3, True, None),
         ("interrupts/TRM", 3, False, None),
     ]
 
 
-def test_counters_that_did_not_move(tmp_path: Path) -> None:
+def test_unchanged_counters_are_not_reported(tmp_path: Path) -> None:
     node = make_node(tmp_path, SMALL_NODE | COUNTING)
     readings = [parse_counters(probe(kind, node), kind) for kind in ("before", "after")]
     assert counter_differences(*readings) == []
@@ -245,7 +247,9 @@ def test_counters_that_did_not_move(tmp_path: Path) -> None:
 
 @pytest.mark.fault("tool-slow")
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-def test_a_tool_that_hangs_is_given_up(tmp_path: Path, shell: Sequence[str]) -> None:
+def test_a_tool_that_hangs_is_killed_at_its_time_limit(
+    tmp_path: Path, shell: Sequence[str]
+) -> None:
     """The control is `test_event_log_and_evictions`."""
     hangs = "echo half an answer; exec sleep 3600"
     node = make_node(tmp_path, SMALL_NODE, {"ipmitool": hangs, "lctl": hangs})
@@ -262,7 +266,7 @@ XML = HWLOC / "knl_quad_flat.xml"
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize(
-    ("tools", "why"),
+    ("tools", "reason"),
     [
         pytest.param(
             {"lstopo-no-graphics": SLOW},
@@ -287,20 +291,22 @@ XML = HWLOC / "knl_quad_flat.xml"
     ],
     ids=["slow", "missing", "fails", "silent"],
 )
-def test_why_there_is_no_topology(
-    tmp_path: Path, shell: Sequence[str], tools: Mapping[str, str], why: str
+def test_the_reason_for_a_missing_topology(
+    tmp_path: Path, shell: Sequence[str], tools: Mapping[str, str], reason: str
 ) -> None:
     node = make_node(tmp_path, SMALL_NODE, {name: text.format(XML) for name, text in tools.items()})
     facts = parse_probe(probe(root=node, shell=shell, PROBE_LIMIT_S="1"), "probe")
     with pytest.raises(BadInput) as error:
-        machine_of(facts, 1)
-    assert str(error.value).startswith(f"probe.sh: topology: found {why}; accepted: the XML that")
+        Machine.from_facts(facts, 1)
+    assert str(error.value).startswith(
+        f"probe.sh: topology: found {reason}; accepted: the XML that"
+    )
 
 
 def test_a_slow_tool_is_waited_for(tmp_path: Path) -> None:
-    """The control: the same slow lstopo, within the limit that holds where none is set."""
+    """The control: the same slow lstopo, within the default limit."""
     node = make_node(tmp_path, SMALL_NODE, {"lstopo-no-graphics": SLOW.format(XML)})
-    machine = machine_of(parse_probe(probe(root=node), "probe"), 1)
+    machine = Machine.from_facts(parse_probe(probe(root=node), "probe"), 1)
     assert len(machine.topology.cores) == 68
 
 
@@ -315,7 +321,7 @@ def test_no_process_is_left_behind(tmp_path: Path) -> None:
             if f"PROBE_ROOT={node}".encode() in (process / "environ").read_bytes().split(b"\0"):
                 left.append((process / "cmdline").read_bytes())
         except OSError:
-            continue  # it ended meanwhile, or is another user's
+            continue  # the process ended, or belongs to another user
     assert left == []
 
 
@@ -330,7 +336,7 @@ def test_event_log_and_evictions(tmp_path: Path) -> None:
 def test_a_busy_process_is_named(tmp_path: Path) -> None:
     stat = "77 (hog (x) y) R 1 1 1 0 -1 0 0 0 0 0 {} 0 0 0 20 0 1 0 5 1 1"
     node = make_node(tmp_path, SMALL_NODE | {"proc/77/stat": stat.format(100)})
-    # While the probe sleeps between its samples, the process and the clock go on.
+    # While the probe sleeps between its samples, the process and the clock advance.
     burn = f"cd '{node}/proc'; echo '{stat.format(190)}' >77/stat; echo 101.00 1 >uptime"
     make_node(node, {}, {"sleep": burn})
     reading = parse_counters(probe("before", node), "before")

@@ -1,9 +1,11 @@
-"""Keys that were renamed: refused with the new name, and read in runs of the first format."""
+"""Renamed keys and axes: refused with the new name, and read in runs of format 1."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,10 +16,15 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.runs.run import benchmarks_of, site_of
+from proofmark.runs.run import benchmarks_of, open_run, site_of
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import load_site
 from proofmark.site.partition import Partition
+
+LIMIT = {
+    **{"metric": "rate", "kind": "contract", "source": "s", "value": 1, "at_least": 1},
+    "where": {"apart": "chip"},
+}
 
 
 def renamed() -> Iterator[tuple[type[RenamedKeys], str, str]]:
@@ -33,7 +40,7 @@ EVERY = sorted(renamed(), key=lambda each: (each[0].__name__, each[1]))
 
 
 @pytest.mark.parametrize(("model", "old", "new"), EVERY)
-def test_a_new_name_is_a_key_and_the_old_one_is_none(
+def test_the_new_name_is_a_key_and_the_old_one_is_not(
     model: type[RenamedKeys], old: str, new: str
 ) -> None:
     keys = {field.alias or name for name, field in model.model_fields.items()}
@@ -41,7 +48,7 @@ def test_a_new_name_is_a_key_and_the_old_one_is_none(
     assert old not in keys
 
 
-def test_the_names_of_the_inventory_and_of_cases_are_among_them() -> None:
+def test_renamed_keys_of_inventories_and_cases_are_found() -> None:
     assert {"jobs_at_once", "reach", "stand_ins", "together", "each"} <= {
         old for _, old, _ in EVERY
     }
@@ -73,7 +80,7 @@ def test_an_old_key_of_an_inventory_is_refused_with_its_new_name(
     document = yaml.safe_load(facts.read_text())
     document["partition"][key] = value
     facts.write_text(yaml.safe_dump(document))
-    with pytest.raises(BadInput, match=f"found a key that is called {new} now"):
+    with pytest.raises(BadInput, match=f"found an old key; its new name is {new}"):
         load_site(tmp_path / "inventory", "local")
 
 
@@ -84,12 +91,31 @@ def test_an_old_key_of_a_case_is_refused_with_its_new_name(
     kit = make_kit(tmp_path)
     path = kit.case()
     path.write_text(f"{path.read_text()}{old}: {{}}\n")
-    where = rf"fake\.yml:\d+: {old}: found a key that is called {new} now"
+    where = rf"fake\.yml:\d+: {old}: found an old key; its new name is {new}"
     with pytest.raises(BadInput, match=where):
         load_benchmarks(kit.cases)
 
 
-def test_an_unknown_key_has_the_nearest_one_as_a_hint(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"sweep": {"apart": "chip"}}, "sweep.apart"),
+        ({"arguments": ["{apart}"], "sweep": {"apart": "chip"}}, "sweep.apart"),
+        ({"suites": {"quick": {"sweep": {"apart": "chip"}}}}, "suites.quick.sweep.apart"),
+        ({"sweep": {"distance": "chip"}, "references": [LIMIT]}, "references.0.where"),
+    ],
+)
+def test_an_old_axis_of_a_case_is_refused_with_its_new_name(
+    tmp_path: Path, changes: dict[str, Any], place: str
+) -> None:
+    kit = make_kit(tmp_path)
+    kit.case(**changes)
+    where = rf"fake\.yml: {place}: found an old axis; its new name is distance; accepted: .*"
+    with pytest.raises(BadInput, match=where):
+        kit.benchmarks()
+
+
+def test_an_unknown_key_has_the_nearest_key_as_a_hint(tmp_path: Path) -> None:
     """The control: only a key that was renamed has a new name."""
     path = tmp_path / "queue.yml"
     path.write_text("max_job: 2\n")
@@ -104,7 +130,7 @@ def test_the_new_name_of_a_key_of_another_model_is_no_hint(tmp_path: Path) -> No
         load(path, Queue)
 
 
-def test_old_keys_are_read_in_their_context_alone() -> None:
+def test_old_keys_are_read_only_in_their_context() -> None:
     old = {"jobs_at_once": 3, "wait_s": 60.0}
     assert Queue.model_validate(old, context=OLD_KEYS) == Queue(max_jobs=3, queue_timeout_s=60)
     with pytest.raises(ValueError, match="jobs_at_once"):
@@ -133,3 +159,26 @@ def test_a_run_of_the_first_format_is_read_with_its_old_keys(tmp_path: Path) -> 
     case.write_text(case.read_text() + 'accepts: {"{size}": "1"}\n')
     assert site_of(run).remote_shell == ["sh", "-s"]
     assert benchmarks_of(run).cases["fake"].constraints == {"{size}": "1"}
+
+
+def test_a_run_of_the_first_format_is_read_with_its_old_axis(tmp_path: Path) -> None:
+    run = make_kit(tmp_path).run()
+    plan = json.loads(run.files.plan.read_text())
+    for group in plan["groups"]:
+        for job in group["jobs"]:
+            for step in job["steps"]:
+                step["parameters"]["apart"] = "chip"
+    run.files.plan.write_text(json.dumps(plan))
+    path = run.files.benchmarks / "fake.yml"
+    case = yaml.safe_load(path.read_text())
+    case["sweep"]["apart"] = "chip"
+    case["references"] = [LIMIT]
+    path.write_text(yaml.safe_dump(case))
+    with pytest.raises(BadInput, match="an old axis; its new name is distance"):
+        benchmarks_of(run)
+    run.files.identity.unlink()
+    read = benchmarks_of(run).cases["fake"]
+    assert (read.sweep["distance"], "apart" in read.sweep) == ("chip", False)
+    assert read.references[0].where == {"distance": "chip"}
+    for step in open_run(run.folder).plan.steps():
+        assert (step.parameters["distance"], "apart" in step.parameters) == ("chip", False)

@@ -1,4 +1,4 @@
-"""Rpeak nominal: the papers' equations to the digit."""
+"""Nominal Rpeak: the equations of the papers, to the last digit."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def test_the_equations_of_the_paper(cores: int, gigahertz: float, rate: float) -
 @pytest.mark.parametrize(
     ("probe", "rate"), [("knl-7250-quadrant-flat", 3046.4), ("skl-2x6148", 3072.0)]
 )
-def test_from_the_facts_of_a_node(probe: str, rate: float) -> None:
+def test_peak_from_the_facts_of_a_node(probe: str, rate: float) -> None:
     assert peak(facts(probe)) == pytest.approx(rate, rel=1e-12)
 
 
-def test_unknown_frequency_is_unknown_peak() -> None:
+def test_with_an_unknown_frequency_the_peak_is_unknown() -> None:
     assert peak(facts("live-kvm-zen3")) is None
 
 

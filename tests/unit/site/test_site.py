@@ -1,4 +1,4 @@
-"""Sites: which inventory, which hosts of which partition, and what its facts must be."""
+"""Sites: the choice of inventory, hosts and partition, and the checks of the facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITION: dict[str, Any] = {
 
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
-    """Return an inventory of the partitions a (two hosts) and b (one)."""
+    """Return an inventory with the partitions a (two hosts) and b (one host)."""
     hosts = {"n1": {"ansible_connection": "local"}, "n2": {}}
     groups = {"a": {"hosts": hosts}, "b": {"hosts": {"m1": {}}}}
     write(tmp_path / "site" / "hosts.yml", {"all": {"children": {"compute": {"children": groups}}}})
@@ -68,15 +68,15 @@ class TestChoice:
         ],
     )
     def test_two_sites_are_refused(self, given: list[str], environment: dict[str, str]) -> None:
-        said = r"-i: found 2 sites \(inventory/a, inventory/b\); accepted: exactly one site"
-        with pytest.raises(BadInput, match=said):
+        message = r"-i: found 2 sites \(inventory/a, inventory/b\); accepted: exactly one site"
+        with pytest.raises(BadInput, match=message):
             choose_inventory(given, environment)
 
     def test_no_site_is_refused(self) -> None:
         with pytest.raises(BadInput, match="-i: found no site; accepted: exactly one site"):
             choose_inventory([], {})
 
-    def test_a_site_that_is_not_there_is_refused_with_the_nearest(self, inventory: Path) -> None:
+    def test_a_missing_site_is_refused_with_the_nearest(self, inventory: Path) -> None:
         with pytest.raises(BadInput, match=r"sit, did you mean 'site'\?; accepted: site"):
             choose_inventory([str(inventory.with_name("sit"))], {})
 
@@ -102,10 +102,10 @@ class TestLimit:
         assert refusal(inventory, limit).startswith(f"-l: found {limit!r}: no host; accepted: ")
 
     def test_hosts_of_two_partitions_are_refused(self, inventory: Path) -> None:
-        said = "-l: found 'a:b': hosts of a, b; accepted: hosts of exactly one partition"
-        assert refusal(inventory, "a:b") == said
+        message = "-l: found 'a:b': hosts of a, b; accepted: hosts of exactly one partition"
+        assert refusal(inventory, "a:b") == message
 
-    def test_an_inventory_that_is_none_is_refused(self, tmp_path: Path) -> None:
+    def test_an_invalid_inventory_is_refused(self, tmp_path: Path) -> None:
         write(tmp_path / "site" / "hosts.yml", ["no", "inventory"])
         with pytest.raises(BadInput):
             load_site(tmp_path / "site", "a")
@@ -132,9 +132,9 @@ class TestFacts:
         self, inventory: Path, changes: dict[str, Any], expected: str
     ) -> None:
         facts(inventory, "a", {**PARTITION, **changes})
-        said = refusal(inventory)
-        assert expected in said
-        assert said.startswith(f"{inventory}/group_vars/a")
+        message = refusal(inventory)
+        assert expected in message
+        assert message.startswith(f"{inventory}/group_vars/a")
 
     def test_a_partition_without_facts_is_refused(self, inventory: Path) -> None:
         (inventory / "group_vars" / "a" / "partition.yml").unlink()
@@ -146,21 +146,21 @@ class TestFacts:
         path = load_site(inventory, "a").partition.scratch.path
         assert (path, type(path)) == ("/scratch/me", str)
 
-    def test_extra_variables_go_over_the_inventory(self, inventory: Path) -> None:
+    def test_extra_variables_replace_values_of_the_inventory(self, inventory: Path) -> None:
         changed = {"provision_from": "spack", "scratch_dir": "/other"}
         partition = load_site(inventory, "a", changed).partition
         assert (partition.provision_from, partition.scratch.path) == ("spack", "/other")
         same = load_site(inventory, "a", {"provision_from": None, "scratch_dir": None})
         assert same == load_site(inventory, "a")
 
-    def test_a_site_survives_its_file(self, inventory: Path) -> None:
+    def test_a_site_is_unchanged_after_json(self, inventory: Path) -> None:
         limits = [{"case": "hpl", "metric": "rmax", "source": "s", "value": 1.5, "at_least": 1}]
         facts(inventory, "a", {**PARTITION, "limits": limits})
         site = load_site(inventory, "a")
         assert Site.model_validate_json(site.model_dump_json()) == site
 
 
-def test_the_machine_at_hand_is_a_site() -> None:
+def test_the_local_machine_is_a_site() -> None:
     site = load_site(ROOT / "inventory" / "local", "local")
     assert (site.hosts, site.connection) == (("localhost",), "local")
     assert site.partition.hardware == "discovered"

@@ -1,4 +1,4 @@
-"""Topologies read from hwloc's XML, held against what hwloc's own tools say of the same file."""
+"""Topologies from hwloc's XML, compared with the output of hwloc's tools for the same file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def run(*command: str) -> str:
 
 
 def calc(file: Path, *arguments: str) -> list[int]:
-    """Ask hwloc-calc for a list of indexes."""
-    answer = run("hwloc-calc", "-i", str(file), *arguments)
-    return [int(word) for word in answer.split(",") if word]
+    """Return the list of indexes that hwloc-calc prints."""
+    indexes = run("hwloc-calc", "-i", str(file), *arguments)
+    return [int(word) for word in indexes.split(",") if word]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -45,18 +45,20 @@ def test_cores_are_those_of_hwloc_calc(file: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "attribute"), [("package", "socket"), ("l2", "tile"), ("l3", "l3")]
 )
-def test_what_cores_are_in_is_what_hwloc_calc_says(file: Path, kind: str, attribute: str) -> None:
+def test_packages_and_caches_of_cores_are_those_of_hwloc_calc(
+    file: Path, kind: str, attribute: str
+) -> None:
     topology = Topology.from_file(file)
-    here: dict[int, list[int]] = {}
+    actual: dict[int, list[int]] = {}
     for core in topology.cores:
         if (index := getattr(core, attribute)) is not None:
-            here.setdefault(index, []).append(core.index)
-    there = {
+            actual.setdefault(index, []).append(core.index)
+    expected = {
         index: calc(file, "--intersect", "core", f"{kind}:{index}")
         for index in calc(file, "--intersect", kind, "all")
     }
     everything = [core.index for core in topology.cores]
-    assert here == (there if there or kind != "package" else {0: everything})
+    assert actual == (expected if expected or kind != "package" else {0: everything})
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -90,7 +92,7 @@ def test_uneven_domains_of_snc4() -> None:
 
 
 @pytest.mark.parametrize("numbers", ["0,1,2,3,4,5,6,7", "4,0,5,1,6,2,7,3", "0,4,1,5,2,6,3,7"])
-def test_mcdram_is_told_by_the_topology_and_never_by_its_number(numbers: str) -> None:
+def test_mcdram_is_recognised_without_its_number(numbers: str) -> None:
     topology = Topology.from_lstopo(
         f"pack:1 group:4 [numa(memory=24GiB indexes={numbers})] [numa(memory=4GiB)] core:9 pu:4"
     )
@@ -108,15 +110,15 @@ def test_mcdram_is_told_by_the_topology_and_never_by_its_number(numbers: str) ->
         (("", "NVM"), ("ddr", "other")),
         (("NVM", ""), ("other", "ddr")),
         (("GPUMemory", "DRAM"), ("other", "ddr")),
-        (("", ""), ("ddr", "other")),  # equal sizes, no names: nothing says that one is faster
+        (("", ""), ("ddr", "other")),  # equal sizes, no names: it is unknown whether one is faster
     ],
 )
-def test_kind_of_memory_is_the_name_that_the_topology_gives(
+def test_the_kind_of_memory_is_that_of_the_topology(
     tmp_path: Path, subtypes: tuple[str, str], kinds: tuple[str, str]
 ) -> None:
     file = str(tmp_path / "node.xml")
-    made_up = "pack:1 [numa(memory=16GiB)] [numa(memory=16GiB)] core:2 pu:1"
-    run("lstopo-no-graphics", "--input-format", "synthetic", "-i", made_up, "--of", "xml", file)
+    synthetic = "pack:1 [numa(memory=16GiB)] [numa(memory=16GiB)] core:2 pu:1"
+    run("lstopo-no-graphics", "--input-format", "synthetic", "-i", synthetic, "--of", "xml", file)
     for index, subtype in enumerate(subtypes):
         if subtype:
             run("hwloc-annotate", file, file, f"numanode:{index}", "subtype", subtype)
@@ -150,12 +152,12 @@ def test_hops_come_from_the_distances() -> None:
     square = read("tachyon1").socket_hops
     assert {pair for pair, hops in square.items() if hops == 2} == {(0, 3), (3, 0), (1, 2), (2, 1)}
     assert len(square) == 12
-    # Within a socket the domains of SNC-2 are 11 apart: that is no hop.
+    # The distance of SNC-2 domains within a socket is 11: it does not count as a hop.
     assert read("skl_snc2_smt2").socket_hops == {(0, 1): 1, (1, 0): 1}
     assert read("skl").socket_hops == {}
 
 
-def test_hops_are_by_the_nearest_domains_of_two_sockets() -> None:
+def test_hops_are_computed_from_the_nearest_domains_of_two_sockets() -> None:
     ring = {(0, 2): 31, (0, 3): 21, (1, 2): 21, (1, 3): 31}
     node = replace(read("skl_snc2_smt2"), distances=ring)
     assert node.socket_hops == {(0, 1): 1}
@@ -164,7 +166,7 @@ def test_hops_are_by_the_nearest_domains_of_two_sockets() -> None:
     assert node.socket_hops == {(0, 1): 1, (0, 2): 2}
 
 
-def test_sockets_of_one_domain_are_no_hop_apart() -> None:
+def test_sockets_that_share_a_domain_have_no_hops() -> None:
     node = replace(
         read("p595"), distances={(a, b): 10 + abs(a - b) for a in (0, 1) for b in (0, 1)}
     )
@@ -172,7 +174,7 @@ def test_sockets_of_one_domain_are_no_hop_apart() -> None:
     assert node.socket_hops[0, 4] == 1
 
 
-def test_a_site_may_add_the_distances_that_its_firmware_lacks(tmp_path: Path) -> None:
+def test_distances_that_the_firmware_lacks_can_be_added(tmp_path: Path) -> None:
     file, matrix = str(tmp_path / "node.xml"), tmp_path / "matrix"
     run("lstopo-no-graphics", "-i", str(HWLOC / "tachyon2.xml"), "--of", "xml", file)
     matrix.write_text("name=NUMALatency\n6\n2\nnumanode:0\nnumanode:1\n10\n33\n34\n10\n")
@@ -180,7 +182,7 @@ def test_a_site_may_add_the_distances_that_its_firmware_lacks(tmp_path: Path) ->
     assert Topology.from_file(Path(file)).distances[0, 1] == 33
 
 
-def test_what_may_not_be_used_is_left_out() -> None:
+def test_cores_that_may_not_be_used_are_left_out() -> None:
     text = (HWLOC / "tachyon1.xml").read_text()
     few = re.sub('allowed_cpuset="[^"]*"', 'allowed_cpuset="0x00000ff6"', text, count=1)
     topology = Topology.from_xml(few)
@@ -195,8 +197,8 @@ def test_what_may_not_be_used_is_left_out() -> None:
 
 def test_a_machine_without_cores_has_one_for_each_hardware_thread(tmp_path: Path) -> None:
     file = tmp_path / "vm.xml"
-    made_up = ("--input-format", "synthetic", "-i", "pack:2 core:2 pu:2", "--filter", "core:none")
-    run("lstopo-no-graphics", *made_up, "--of", "xml", str(file))
+    synthetic = ("--input-format", "synthetic", "-i", "pack:2 core:2 pu:2", "--filter", "core:none")
+    run("lstopo-no-graphics", *synthetic, "--of", "xml", str(file))
     topology = Topology.from_file(file)
     assert [core.pus for core in topology.cores] == [(n,) for n in range(8)]
     assert [core.socket for core in topology.cores] == [0] * 4 + [1] * 4
@@ -208,7 +210,7 @@ def test_this_machine() -> None:
     assert topology.memory_bytes > 0
 
 
-def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
+def test_the_format_of_hwloc_1_is_refused_and_can_be_converted(tmp_path: Path) -> None:
     old, new = tmp_path / "old.xml", tmp_path / "new.xml"
     arguments = ("-i", str(HWLOC / "tachyon2.xml"), "--export-xml-flags", "1", "--of", "xml")
     run("lstopo-no-graphics", *arguments, str(old))
@@ -219,7 +221,7 @@ def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("", "line 1: found no element"),
         ("<topology version='2.0'>\n<object", "line 2: found unclosed token"),
@@ -227,7 +229,7 @@ def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
         ("<topology version='2.0'/>", "accepted: the XML of hwloc 2"),
         (
             "<topology version='2.0'><object type='Machine' cpuset='0xzz'/></topology>",
-            "a bad number: .*0xzz",
+            "a number that cannot be read: .*0xzz",
         ),
         (
             "<topology version='2.0'><object type='Machine' cpuset='0x1' nodeset='0x1'>"
@@ -236,8 +238,8 @@ def test_the_old_format_is_refused_and_the_advice_works(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_text_that_is_no_topology_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(BadInput, match=f"(?s)node.xml: .*{complaint}"):
+def test_text_that_is_not_a_topology_is_refused(text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=f"(?s)node.xml: .*{message}"):
         Topology.from_xml(text, "node.xml")
 
 

@@ -1,4 +1,4 @@
-"""Bundles and build caches: whole and signed, or refused by name."""
+"""Bundles and build caches that are damaged or not signed are refused, with the file's name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from proofmark.common.errors import BadInput
-from proofmark.software.spack.buildcache import MANIFESTS, SUFFIX, trust, verify
+from proofmark.software.spack.buildcache import (
+    MANIFESTS,
+    SUFFIX,
+    import_key,
+    kill_agents,
+    verify,
+)
 from proofmark.software.spack.bundle import Manifest, digest, pack, unpack
 from proofmark.software.spack.installation import SpackInstallation
 
@@ -21,7 +27,7 @@ HASH = "x" * 32
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """Make a bundle of three files and a link."""
+    """Return a bundle of three files and a link."""
     folder = tmp_path / "content"
     for name, content in (("spack.git/HEAD", "ref"), ("mirror/a.tar", "a" * 5000), ("run", "x")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -46,17 +52,17 @@ def write(folder: Path, target: Path, lock: Path) -> Manifest:
     )
 
 
-def install(bundle: Path) -> Path:
-    said: list[str] = []
-    return unpack(bundle, bundle.parent / "out", bundle.parent / "spack.lock", said.append)
+def unpacked(bundle: Path) -> Path:
+    lines: list[str] = []
+    return unpack(bundle, bundle.parent / "out", bundle.parent / "spack.lock", lines.append)
 
 
-def test_bundle_comes_out_as_it_went_in(bundle: Path) -> None:
-    folder = install(bundle)
+def test_an_unpacked_bundle_has_the_packed_files(bundle: Path) -> None:
+    folder = unpacked(bundle)
     assert (folder / "mirror/a.tar").read_text() == "a" * 5000
     assert os.access(folder / "run", os.X_OK)
     assert not (folder / "mirror/link").exists()
-    assert install(bundle) == folder
+    assert unpacked(bundle) == folder
 
 
 def test_equal_content_gives_an_equal_bundle(bundle: Path) -> None:
@@ -69,27 +75,27 @@ def test_equal_content_gives_an_equal_bundle(bundle: Path) -> None:
 
 
 @pytest.mark.fault("bundle-damaged")
-def test_damaged_file_is_named_and_nothing_stays(bundle: Path) -> None:
+def test_a_damaged_file_is_named_and_no_file_is_kept(bundle: Path) -> None:
     raw = bytearray(bundle.read_bytes())
     raw[raw.index(b"a" * 5000) + 700] = ord("b")
     bundle.write_bytes(raw)
-    with pytest.raises(BadInput, match=r"knl\.tar: mirror/a\.tar: found damaged") as raised:
-        install(bundle)
+    with pytest.raises(BadInput, match=r"knl\.tar: mirror/a\.tar: found a damaged file") as raised:
+        unpacked(bundle)
     assert len(raised.value.mistakes) == 1
     assert list((bundle.parent / "out").iterdir()) == []
 
 
 @pytest.mark.fault("bundle-damaged")
-def test_cut_bundle_is_refused(bundle: Path) -> None:
+def test_a_truncated_bundle_is_refused(bundle: Path) -> None:
     raw = bundle.read_bytes()
     for length in (0, 100, 3000, raw.index(b"a" * 5000) + 1000):
         bundle.write_bytes(raw[:length])
         with pytest.raises(BadInput, match=r"knl\.tar"):
-            install(bundle)
+            unpacked(bundle)
 
 
 @pytest.mark.fault("bundle-damaged")
-def test_added_and_missing_files_are_named(bundle: Path, tmp_path: Path) -> None:
+def test_added_and_missing_files_of_a_bundle_are_named(bundle: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed.tar"
     with tarfile.open(bundle) as old, tarfile.open(changed, "w") as new:
         for member in old:
@@ -98,21 +104,21 @@ def test_added_and_missing_files_are_named(bundle: Path, tmp_path: Path) -> None
         new.add(tmp_path / "spack.lock", "../../evil")
     changed.rename(bundle)
     with pytest.raises(BadInput) as raised:
-        install(bundle)
-    assert "../../evil: found not in the manifest" in str(raised.value)
-    assert "run: found missing" in str(raised.value)
+        unpacked(bundle)
+    assert "../../evil: found a file that is not in the manifest" in str(raised.value)
+    assert "run: found no such file" in str(raised.value)
     assert not (tmp_path.parent / "evil").exists()
 
 
-def test_bundle_of_another_lock_is_refused(bundle: Path) -> None:
+def test_a_bundle_of_another_lock_is_refused(bundle: Path) -> None:
     (bundle.parent / "spack.lock").write_text("made anew")
     with pytest.raises(BadInput, match="made for another lock of knl debian12"):
-        install(bundle)
+        unpacked(bundle)
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make GnuPG's home with two keys, and their public halves beside it."""
+    """Return a home of GnuPG with two keys, and a file with the public part of each."""
     folder = tmp_path_factory.mktemp("k")
     folder.chmod(0o700)
     for name in ("site", "other"):
@@ -130,7 +136,7 @@ def gpg(home: Path, *words: str) -> str:
 
 
 def signed(cache: Path, keys: Path, name: str) -> Path:
-    """Write the manifest of one spec, signed by the key `name`, or by none."""
+    """Write the manifest of one spec, signed by the key `name`; unsigned if it is empty."""
     path = cache / MANIFESTS / "ior" / f"ior-4.0.0-{HASH}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".plain").write_text('{"version": 3}\n')
@@ -142,39 +148,48 @@ def signed(cache: Path, keys: Path, name: str) -> Path:
     return path
 
 
-def look(tmp_path: Path, keys: Path) -> None:
-    home = SpackInstallation(tmp_path / "home", tmp_path, tmp_path)
-    trust(home, keys / "site.pub")
-    verify(home, tmp_path / "cache", {HASH})
+@pytest.fixture
+def installation(tmp_path: Path, keys: Path) -> Iterator[SpackInstallation]:
+    """Return an installation whose keyring has the site's key; end its agents after the test."""
+    installation = SpackInstallation(tmp_path / "spack", tmp_path, tmp_path)
+    import_key(installation, keys / "site.pub")
+    yield installation
+    kill_agents(installation)
 
 
-def test_signature_of_the_site_is_taken(tmp_path: Path, keys: Path) -> None:
+def test_a_signature_by_the_site_is_accepted(
+    tmp_path: Path, keys: Path, installation: SpackInstallation
+) -> None:
     signed(tmp_path / "cache", keys, "site")
-    look(tmp_path, keys)
+    verify(installation, tmp_path / "cache", {HASH})
 
 
 @pytest.mark.fault("cache-not-signed")
 @pytest.mark.parametrize(("by", "why"), [("", "no signature"), ("other", "signed by another key")])
-def test_other_signatures_are_refused(tmp_path: Path, keys: Path, by: str, why: str) -> None:
+def test_a_manifest_without_the_sites_signature_is_refused(
+    tmp_path: Path, keys: Path, installation: SpackInstallation, by: str, why: str
+) -> None:
     path = signed(tmp_path / "cache", keys, by)
     with pytest.raises(BadInput, match=why) as raised:
-        look(tmp_path, keys)
+        verify(installation, tmp_path / "cache", {HASH})
     assert str(path) in str(raised.value)
 
 
 @pytest.mark.fault("cache-not-signed")
-def test_changed_after_signing_is_refused(tmp_path: Path, keys: Path) -> None:
+def test_a_manifest_changed_after_signing_is_refused(
+    tmp_path: Path, keys: Path, installation: SpackInstallation
+) -> None:
     path = signed(tmp_path / "cache", keys, "site")
     path.write_text(path.read_text().replace("3", "4", 1))
-    with pytest.raises(BadInput, match="does not fit"):
-        look(tmp_path, keys)
+    with pytest.raises(BadInput, match="a signature that does not match the file"):
+        verify(installation, tmp_path / "cache", {HASH})
 
 
-def test_cache_without_a_key_is_refused(tmp_path: Path) -> None:
+def test_a_build_cache_without_a_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="provision_cache_key"):
-        trust(SpackInstallation(tmp_path, tmp_path, tmp_path), None)
+        import_key(SpackInstallation(tmp_path, tmp_path, tmp_path), None)
 
 
-def test_digest_is_sha256(tmp_path: Path) -> None:
+def test_the_digest_of_a_file_is_its_sha256(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")
     assert digest(tmp_path / "x") == hashlib.sha256(b"abc").hexdigest()

@@ -1,4 +1,4 @@
-"""Every committed lock is canonical, complete and fresh; shown without Spack."""
+"""Every committed lock is canonical, complete and made from the current recipes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ SUITE = {"hpl", "intel-mpi-benchmarks", "ior", "npb", "osu-micro-benchmarks", "s
 
 
 def compiler() -> dict[str, Any]:
-    """An external gcc at /usr, as Spack writes it."""
+    """Return an external gcc at /usr, as Spack writes it."""
     return spec(
         "gcc", "12.2.0", external={"path": "/usr", "extra_attributes": {"c": "/usr/bin/gcc"}}
     )
 
 
 def spec(name: str, version: str, **more: Any) -> dict[str, Any]:
-    """A concrete spec for the architecture of the tests."""
+    """Return a concrete spec for the architecture of the tests."""
     arch = {"platform": "linux", "platform_os": "debian12", "target": {"name": "k10"}}
-    kept = {"name": name, "version": version, "namespace": "builtin", "arch": arch}
-    return {**kept, "parameters": {}, "package_hash": "p", **more}
+    fields = {"name": name, "version": version, "namespace": "builtin", "arch": arch}
+    return {**fields, "parameters": {}, "package_hash": "p", **more}
 
 
 def edge(name: str, spec_hash: str, *types: str) -> dict[str, Any]:
-    """One dependency, as Spack writes it."""
+    """Return one dependency, as Spack writes it."""
     return {
         "name": name,
         "hash": spec_hash,
@@ -53,14 +53,14 @@ def edge(name: str, spec_hash: str, *types: str) -> dict[str, Any]:
 
 
 def example() -> dict[str, Any]:
-    """A small lock that is right in everything."""
-    needs = [edge("gcc", "g", "build"), edge("compiler-wrapper", "w", "build")]
+    """Return a small lock without errors."""
+    dependencies = [edge("gcc", "g", "build"), edge("compiler-wrapper", "w", "build")]
     return {
         "_meta": {"lockfile-version": 6},
         "spack": {"commit": "c0ffee"},
         "roots": [{"hash": "i", "spec": "ior@4.0.0"}, {"hash": "h", "spec": "hpl@2.3"}],
         "concrete_specs": {
-            "i": spec("ior", "4.0.0", dependencies=needs),
+            "i": spec("ior", "4.0.0", dependencies=dependencies),
             "h": spec("hpl", "2.3", namespace="proofmark", parameters={"flags": ["b", "a"]}),
             "w": spec("compiler-wrapper", "1.1.0"),
             "g": compiler(),
@@ -70,7 +70,7 @@ def example() -> dict[str, Any]:
 
 @pytest.fixture
 def overlay(tmp_path: Path) -> Path:
-    """An overlay with one recipe, hpl."""
+    """Return an overlay with one recipe, hpl."""
     recipe = tmp_path / "overlay/packages/hpl/package.py"
     recipe.parent.mkdir(parents=True)
     recipe.write_text('"""Why."""\n')
@@ -78,7 +78,7 @@ def overlay(tmp_path: Path) -> Path:
 
 
 def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[InputError]:
-    """Check the text of a lock against the environment that `example` belongs to."""
+    """Return the errors of a lock's text for the environment of `example`."""
     accepted: dict[str, Any] = {
         "roots": {"ior", "hpl"},
         "target": "k10",
@@ -90,13 +90,13 @@ def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[In
 
 
 def mistakes(lock: dict[str, Any], overlay: Path, **changes: Any) -> list[str]:
-    """Return the keys of what is wrong with a lock that is canonical and fresh."""
-    found = check_text(canonicalise(lock), overlay_digest(overlay), overlay, **changes)
-    return [mistake.key for mistake in found]
+    """Return the keys of the errors of a lock that is canonical and not stale."""
+    errors = check_text(canonicalise(lock), overlay_digest(overlay), overlay, **changes)
+    return [error.key for error in errors]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_environment_asks_for_the_six_packages(arch: str) -> None:
+def test_every_environment_requests_the_six_packages(arch: str) -> None:
     assert read_environment(ROOT / "environments" / arch, "debian12").roots == SUITE
 
 
@@ -106,12 +106,12 @@ def test_every_environment_is_locked_for_debian12(arch: str) -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
-def test_committed_lock_may_be_shipped(lock: Path) -> None:
+def test_a_committed_lock_has_no_errors(lock: Path) -> None:
     assert [str(m) for m in check(ROOT, lock.parts[-3], lock.parts[-2])] == []
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
-def test_one_mpi_and_one_blas(lock: Path) -> None:
+def test_a_committed_lock_has_one_mpi_and_one_blas(lock: Path) -> None:
     specs = json.loads(lock.read_text())["concrete_specs"].values()
     providers: dict[str, set[str]] = {"mpi": set(), "blas": set()}
     for one in specs:
@@ -121,12 +121,12 @@ def test_one_mpi_and_one_blas(lock: Path) -> None:
     assert {virtual: len(names) for virtual, names in providers.items()} == {"mpi": 1, "blas": 1}
 
 
-def test_a_right_lock_has_no_mistakes(overlay: Path) -> None:
+def test_the_example_has_no_errors(overlay: Path) -> None:
     assert mistakes(example(), overlay) == []
 
 
 @given(st.permutations(list(example()["concrete_specs"])), st.booleans())
-def test_order_does_not_reach_the_canonical_text(order: list[str], reverse: bool) -> None:
+def test_the_canonical_text_does_not_depend_on_order(order: list[str], reverse: bool) -> None:
     shuffled = example()
     shuffled["concrete_specs"] = {key: shuffled["concrete_specs"][key] for key in order}
     if reverse:
@@ -135,16 +135,16 @@ def test_order_does_not_reach_the_canonical_text(order: list[str], reverse: bool
     assert canonicalise(shuffled) == canonicalise(example())
 
 
-def test_canonical_text_is_its_own_canonical_text() -> None:
+def test_the_canonical_text_of_a_canonical_lock_is_the_same() -> None:
     text = canonicalise(example())
     assert canonicalise(json.loads(text)) == text
 
 
-def test_order_of_flags_is_kept() -> None:
+def test_the_order_of_flags_is_kept() -> None:
     lock = example()
     lock["concrete_specs"]["h"]["parameters"] = {"cflags": ["-O3", "-O2"], "names": ["sp", "bt"]}
-    kept = json.loads(canonicalise(lock))["concrete_specs"]["h"]["parameters"]
-    assert kept == {"cflags": ["-O3", "-O2"], "names": ["bt", "sp"]}
+    parameters = json.loads(canonicalise(lock))["concrete_specs"]["h"]["parameters"]
+    assert parameters == {"cflags": ["-O3", "-O2"], "names": ["bt", "sp"]}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_order_of_flags_is_kept() -> None:
         ("ior.parameters.ldflags", {"parameters": {"ldflags": ["-Wl,-rpath=/opt/site"]}}),
     ],
 )
-def test_what_a_shipped_lock_may_not_hold(overlay: Path, key: str, change: dict[str, Any]) -> None:
+def test_a_wrong_value_in_a_lock_is_named(overlay: Path, key: str, change: dict[str, Any]) -> None:
     lock = example()
     lock["concrete_specs"]["i"].update(change)
     assert mistakes(lock, overlay) == [key]
@@ -173,31 +173,33 @@ def test_what_a_shipped_lock_may_not_hold(overlay: Path, key: str, change: dict[
         ("spack.commit", {"pins": {"spack": {"commit": "another"}}}),
     ],
 )
-def test_lock_of_another_environment(overlay: Path, key: str, change: dict[str, Any]) -> None:
+def test_a_lock_of_another_environment_is_refused(
+    overlay: Path, key: str, change: dict[str, Any]
+) -> None:
     assert mistakes(example(), overlay, **change) == [key]
 
 
-def test_every_package_of_another_target_or_system_is_named(overlay: Path) -> None:
+def test_every_package_for_another_target_or_system_is_named(overlay: Path) -> None:
     assert mistakes(example(), overlay, target="nehalem") == [
         f"{name}.arch.target" for name in ("gcc", "hpl", "ior", "compiler-wrapper")
     ]
     assert len(mistakes(example(), overlay, os="rhel8")) == len(example()["concrete_specs"])
 
 
-def test_builtin_recipe_in_place_of_ours_is_caught(overlay: Path) -> None:
+def test_a_builtin_recipe_in_place_of_an_overlay_recipe_is_refused(overlay: Path) -> None:
     lock = example()
     lock["concrete_specs"]["h"]["namespace"] = "builtin"
     assert mistakes(lock, overlay) == ["hpl.namespace"]
 
 
-def test_edited_recipe_makes_a_lock_stale(overlay: Path) -> None:
+def test_an_edited_recipe_makes_a_lock_stale(overlay: Path) -> None:
     before = overlay_digest(overlay)
     (overlay / "packages/hpl/package.py").write_text('"""Why not."""\n')
-    found = check_text(canonicalise(example()), before, overlay)
-    assert [mistake.key for mistake in found] == ["overlay.sha256"]
+    errors = check_text(canonicalise(example()), before, overlay)
+    assert [error.key for error in errors] == ["overlay.sha256"]
 
 
-def test_digest_sees_names_and_contents_but_no_caches(overlay: Path) -> None:
+def test_the_digest_depends_on_names_and_contents_but_not_on_caches(overlay: Path) -> None:
     before = overlay_digest(overlay)
     for cache in ("packages/hpl/__pycache__", "packages/.ruff_cache"):
         (overlay / cache).mkdir()
@@ -207,18 +209,20 @@ def test_digest_sees_names_and_contents_but_no_caches(overlay: Path) -> None:
     assert overlay_digest(overlay) != before
 
 
-def test_digest_does_not_depend_on_where_the_recipes_lie(overlay: Path, tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_the_path_of_the_recipes(
+    overlay: Path, tmp_path: Path
+) -> None:
     hidden = tmp_path / ".checkout/overlay"
     shutil.copytree(overlay, hidden)
     assert overlay_digest(hidden) == overlay_digest(overlay)
 
 
-def test_lock_as_spack_writes_it_is_refused(overlay: Path) -> None:
-    found = check_text(json.dumps(example()), overlay_digest(overlay), overlay)
-    assert [mistake.found for mistake in found] == ["a lock that is not canonical"]
+def test_a_lock_that_is_not_canonical_is_refused(overlay: Path) -> None:
+    errors = check_text(json.dumps(example()), overlay_digest(overlay), overlay)
+    assert [error.found for error in errors] == ["a lock that is not canonical"]
 
 
-def test_roots_come_from_lists_matrices_and_plain_specs() -> None:
+def test_roots_are_read_from_lists_matrices_and_specs() -> None:
     definitions = {"suite": ["ior@4.0.0", "npb names=bt"], "arch": ["target=k10 os=debian12"]}
     specs = [{"matrix": [["$suite"], ["$arch"]]}, "stream@5.10 +openmp"]
     assert root_names({"specs": specs}, definitions) == {"ior", "npb", "stream"}
@@ -228,22 +232,24 @@ PHI = "  401: vrcp28pd %zmm0,%zmm1\n  402: vgatherpf0dpd (%rax,%ymm1,8){%k1}\n  
 
 
 @pytest.mark.parametrize(
-    ("features", "found"),
+    ("features", "instructions"),
     [
         (frozenset[str](), ["vgatherpf0dpd", "vrcp28pd"]),
         (frozenset({"avx512er"}), ["vgatherpf0dpd"]),
         (frozenset({"avx512er", "avx512pf"}), []),
     ],
 )
-def test_phi_instructions_stay_on_a_phi(features: frozenset[str], found: list[str]) -> None:
-    assert forbidden_instructions(PHI, features) == found
+def test_instructions_of_a_xeon_phi_are_forbidden_elsewhere(
+    features: frozenset[str], instructions: list[str]
+) -> None:
+    assert forbidden_instructions(PHI, features) == instructions
 
 
-def test_ordinary_reciprocals_are_no_phi_instructions() -> None:
+def test_other_avx512_instructions_are_not_forbidden() -> None:
     assert forbidden_instructions("vrcp14pd %zmm0 vgatherdpd vexpandpd", frozenset()) == []
 
 
-def test_guard_passes_a_program_of_this_machine() -> None:
+def test_a_program_of_this_machine_has_no_forbidden_instructions() -> None:
     assert guard("skylake_avx512", [Path("/bin/sh")]) == []
 
 
@@ -256,14 +262,14 @@ def test_guard_passes_a_program_of_this_machine() -> None:
         ["guard", "--target", "knights", "/bin/sh"],
     ],
 )
-def test_bad_input_has_its_exit_code(
+def test_bad_input_of_spacklock_has_exit_code_3(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--root", str(ROOT), *arguments]) == 3
     assert capsys.readouterr().err
 
 
-def test_lock_is_not_made_with_unpinned_recipes(tmp_path: Path) -> None:
+def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="HEAD"):
         make(ROOT, "local", "debian12", spack=ROOT, packages=tmp_path)
 

@@ -1,4 +1,4 @@
-"""EasyBuild resolves every dependency of the easystacks, with our easyconfigs and its own."""
+"""EasyBuild resolves every dependency of the easystacks, from the kit's easyconfigs and its own."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from tests.folders import ROOT
 
 from proofmark.software.easybuild import WIDE, read_plan
 
-OURS = ROOT / "environments/common/easyconfigs"
+EASYCONFIGS = ROOT / "environments/common/easyconfigs"
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 NAMES = ("HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ["knl", "skl"])
-def test_easystack_resolves(arch: str, tmp_path: Path) -> None:
-    # The programs are those of requirements/, not whatever else is in PATH.
+def test_easybuild_resolves_an_easystack(arch: str, tmp_path: Path) -> None:
+    # The eb of requirements/, not another one in PATH.
     command = [
         str(Path(sys.executable).with_name("eb")),
         "--easystack",
         str(ROOT / f"environments/{arch}/easystack.yml"),
     ]
-    command += [f"--robot={OURS}", "--dry-run", "--modules-tool=Lmod", f"--prefix={tmp_path}"]
+    command += [
+        f"--robot={EASYCONFIGS}",
+        "--dry-run",
+        "--modules-tool=Lmod",
+        f"--prefix={tmp_path}",
+    ]
     if os.geteuid() == 0:
         command.append("--allow-use-as-root-and-accept-consequences")
     environment = {**os.environ, "LMOD_CMD": str(LMOD), "COLUMNS": WIDE}
@@ -35,4 +40,4 @@ def test_easystack_resolves(arch: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(NAMES) <= {module.name for module in read_plan(done.stdout)}
-    assert f"{OURS.name}/NPB-3.4.3-gompi-2023b.eb" in done.stdout
+    assert f"{EASYCONFIGS.name}/NPB-3.4.3-gompi-2023b.eb" in done.stdout

@@ -1,4 +1,4 @@
-"""Distribution packages: what the data may say, what is needed, and what was then there."""
+"""Packages of the distribution: the content of system.yml, and software.json from probes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run
 from proofmark.runs.start import start_or_continue
-from proofmark.site.discovery import machine_of
 from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import Partition
 from proofmark.site.storage import Scratch
@@ -32,7 +32,7 @@ PREFIX = "/kit/.provision/impi-rt"
 
 
 def program(name: str, path: str, version: str = "1.0-1") -> str:
-    """Return the probe of a program that is linked with nothing."""
+    """Return the probe of a program without libraries."""
     return (
         "proofmark-probe 1 program\n"
         f"=== program\n| name: {path.rpartition('/')[2]}\n| path: {path}\n=== libraries\n"
@@ -48,12 +48,12 @@ def system_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_local_environment_provides_every_package_of_the_quick_suite() -> None:
-    """A case that joins `quick` has to run on any Debian by apt and pip alone."""
+def test_the_local_environment_has_every_package_of_the_quick_suite() -> None:
+    """A case of `quick` must run on any Debian with packages of apt and pip alone."""
     cases = load_benchmarks(ROOT / "benchmarks").members("quick")
-    needed = {case.package for case in cases.values()}
+    packages = {case.package for case in cases.values()}
     sources = load(LOCAL, System).packages
-    assert needed <= sources.keys()
+    assert packages <= sources.keys()
     for case in cases.values():
         assert case.program in sources[case.package].programs
     for source in sources.values():
@@ -61,12 +61,12 @@ def test_local_environment_provides_every_package_of_the_quick_suite() -> None:
             assert f"\n{source.pip.distribution}==" in (ROOT / source.pip.lock).read_text()
 
 
-def test_only_what_is_asked_for_is_needed() -> None:
+def test_only_requested_packages_are_returned() -> None:
     (fio,) = system_needs(LOCAL, ["fio"], Path("/kit/.provision"))
     assert (fio.apt, fio.lock, fio.prefix, fio.programs) == (("fio",), "", "", ("/usr/bin/fio",))
 
 
-def test_prefix_of_pip_is_filled_in() -> None:
+def test_the_prefix_of_pip_is_inserted_into_paths_and_variables() -> None:
     (imb,) = system_needs(LOCAL, ["intel-mpi-benchmarks"], Path("/kit/.provision"))
     assert imb.prefix == PREFIX
     assert imb.programs == (f"{PREFIX}/bin/IMB-MPI1",)
@@ -74,7 +74,7 @@ def test_prefix_of_pip_is_filled_in() -> None:
     assert "{" not in imb.model_dump_json().replace('{"', "")
 
 
-def test_unknown_package_names_file_and_nearest() -> None:
+def test_an_unknown_package_is_refused_with_file_and_nearest_name() -> None:
     with pytest.raises(BadInput, match=r"system\.yml: packages: .*'hpc', did you mean 'hpcc'"):
         system_needs(LOCAL, ["hpc"], Path("/x"))
 
@@ -82,11 +82,11 @@ def test_unknown_package_names_file_and_nearest() -> None:
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ("{programs: {x: /bin/x}}", "comes from apt, from pip or from both"),
+        ("{programs: {x: /bin/x}}", "a package needs apt, pip or both"),
         ("{apt: [xy], programs: {x: bin/x}}", "absolute path"),
         ("{apt: [xy], programs: {}}", "programs"),
         ("{apt: ['x; reboot'], programs: {x: /bin/x}}", "apt.0"),
-        ("{apt: [xy], programs: {x: '{prefix}/x'}}", "only what pip installs"),
+        ("{apt: [xy], programs: {x: '{prefix}/x'}}", "needs pip"),
         (
             "{pip: {lock: a.txt, distribution: x}, programs: {x: '{prefx}/x'}}",
             r"\{prefx\}: only \{prefix\}",
@@ -95,7 +95,7 @@ def test_unknown_package_names_file_and_nearest() -> None:
         ("{apt: [xy], program: {x: /bin/x}, programs: {x: /bin/x}}", "did you mean 'programs'"),
     ],
 )
-def test_wrong_data_is_refused(tmp_path: Path, source: str, complaint: str) -> None:
+def test_a_wrong_system_yml_is_refused(tmp_path: Path, source: str, complaint: str) -> None:
     file = system_file(tmp_path, f"packages:\n  some: {source}\n")
     with pytest.raises(BadInput, match=complaint) as raised:
         system_needs(file, ["some"], Path("/x"))
@@ -113,7 +113,7 @@ def make(probes: dict[str, str], prefixes: dict[str, str] | None = None) -> Soft
     )
 
 
-def test_versions_come_from_the_package_manager_that_installed() -> None:
+def test_the_version_is_that_of_the_package_manager() -> None:
     software = make(
         {
             "fio": program("fio", "/usr/bin/fio", "3.33-3"),
@@ -127,7 +127,7 @@ def test_versions_come_from_the_package_manager_that_installed() -> None:
     assert imb.programs["IMB-MPI1"].path == f"{PREFIX}/bin/IMB-MPI1"
 
 
-def test_recorded_hpcc_has_its_launcher_and_variants() -> None:
+def test_a_recorded_hpcc_has_launcher_and_variants() -> None:
     text = (DATA / "program-hpcc-openblas.txt").read_text(encoding="utf-8")
     hpcc = make({"hpcc": text}).packages["hpcc"]
     assert hpcc.launcher == "openmpi"
@@ -136,13 +136,13 @@ def test_recorded_hpcc_has_its_launcher_and_variants() -> None:
 
 
 @pytest.mark.fault("program-missing")
-def test_program_that_was_not_probed_is_named() -> None:
+def test_a_program_without_a_probe_is_named() -> None:
     with pytest.raises(BadInput, match=r"probes of fio: fio: found fi; accepted: .*/usr/bin/fio"):
         make({"fio": program("fio", "/usr/bin/fi")})
 
 
 @pytest.mark.fault("program-missing")
-def test_program_that_is_not_there_is_named() -> None:
+def test_a_missing_program_is_named() -> None:
     absent = (
         "proofmark-probe 1 program\n=== program\n| name: fio\n! program: no such program: fio\n"
     )
@@ -150,7 +150,7 @@ def test_program_that_is_not_there_is_named() -> None:
         make({"fio": f"{absent}=== end\n"})
 
 
-def test_prefix_must_be_told() -> None:
+def test_a_package_of_pip_needs_its_prefix() -> None:
     with pytest.raises(BadInput, match="--prefix: intel-mpi-benchmarks"):
         make({"intel-mpi-benchmarks": program("x", "/bin/IMB-MPI1")}, prefixes={})
 
@@ -174,7 +174,7 @@ read:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Make a run of one step that needs fio, and its environment beside it."""
+    """Return a run of one step that calls fio; its environment is in `tmp_path`."""
     benchmarks, environment = tmp_path / "benchmarks", tmp_path / "environments/local"
     benchmarks.mkdir()
     environment.mkdir(parents=True)
@@ -197,7 +197,7 @@ def run(tmp_path: Path) -> Run:
         hosts=("localhost",),
         connection="local",
     )
-    machine = machine_of(parse_probe(FACTS, "facts"), 1)
+    machine = Machine.from_facts(parse_probe(FACTS, "facts"), 1)
     plan = make_plan(cases, "quick", site, machine)
     return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
 
@@ -208,7 +208,7 @@ def provide(run: Run, tmp_path: Path, text: str) -> None:
     provide_software(run, tmp_path / "environments", {}, [probe])
 
 
-def test_software_and_the_probes_it_is_made_from_are_kept(run: Run, tmp_path: Path) -> None:
+def test_software_and_its_probes_are_written_into_the_run(run: Run, tmp_path: Path) -> None:
     text = program("fio", "/usr/bin/fio", "3.33-3")
     provide(run, tmp_path, text)
     software = read_json(run.folder / "software.json", Software)
@@ -216,9 +216,7 @@ def test_software_and_the_probes_it_is_made_from_are_kept(run: Run, tmp_path: Pa
     assert (run.folder / "software/fio.probe").read_text() == text
 
 
-def test_declared_hardware_takes_the_facts_of_the_node_that_was_asked(
-    run: Run, tmp_path: Path
-) -> None:
+def test_declared_hardware_needs_the_facts_of_the_probed_node(run: Run, tmp_path: Path) -> None:
     (run.folder / "inputs/facts.probe").write_text("")
     probe, node = tmp_path / "fio.probe", tmp_path / "node"
     probe.write_text(program("fio", "/usr/bin/fio"))
@@ -229,7 +227,7 @@ def test_declared_hardware_takes_the_facts_of_the_node_that_was_asked(
     assert (run.folder / "software/node.facts").read_text() == FACTS
 
 
-def test_same_software_again_changes_no_file(run: Run, tmp_path: Path) -> None:
+def test_the_same_software_again_changes_no_file(run: Run, tmp_path: Path) -> None:
     text = program("fio", "/usr/bin/fio")
     provide(run, tmp_path, text)
     before = (run.folder / "software.json").stat()
@@ -237,15 +235,15 @@ def test_same_software_again_changes_no_file(run: Run, tmp_path: Path) -> None:
     assert (run.folder / "software.json").stat() == before
 
 
-def test_other_software_is_refused_and_changes_nothing(run: Run, tmp_path: Path) -> None:
+def test_changed_software_is_refused_and_changes_no_file(run: Run, tmp_path: Path) -> None:
     provide(run, tmp_path, program("fio", "/usr/bin/fio"))
-    kept = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
-    with pytest.raises(BadInput, match=r"other programs or libraries of fio than .* began with"):
+    before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    with pytest.raises(BadInput, match=r"libraries of fio that changed since .* was started"):
         provide(run, tmp_path, program("fio", "/usr/bin/fio", "3.34-1"))
-    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == kept
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
 
 
-def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: Path) -> None:
+def test_software_of_other_providers_is_read_from_installed_json(run: Run, tmp_path: Path) -> None:
     probe = tmp_path / "fio.probe"
     probe.write_text(program("fio", "/opt/fio/bin/fio-3"))
     with pytest.raises(BadInput, match=r"installed\.json"):
@@ -263,14 +261,14 @@ def test_other_origins_are_described_by_what_they_installed(run: Run, tmp_path: 
     installed = Installed(origin="spack", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())
     provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
-    found = read_json(run.folder / "software.json", Software).packages["fio"]
-    assert (found.origin, found.hash, found.environment) == ("spack", "abc", {"X": "1"})
-    assert found.programs["fio"].path == "/opt/fio/bin/fio-3"
-    assert found.target == "power8le"
-    assert found.findings == ("fio is DERIVED.",)
+    package = read_json(run.folder / "software.json", Software).packages["fio"]
+    assert (package.origin, package.hash, package.environment) == ("spack", "abc", {"X": "1"})
+    assert package.programs["fio"].path == "/opt/fio/bin/fio-3"
+    assert package.target == "power8le"
+    assert package.findings == ("fio is DERIVED.",)
 
 
-def test_installed_program_that_was_not_probed_is_named(run: Run, tmp_path: Path) -> None:
+def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path) -> None:
     provided = Provided(version="3.3", prefix="/opt", programs={"fio": "/opt/bin/fio"})
     installed = Installed(origin="preinstalled", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())

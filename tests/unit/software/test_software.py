@@ -1,4 +1,4 @@
-"""Programs, what they are linked with, and the digest of what was built."""
+"""Programs, their libraries, and the digest of a package."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def probe(*programs: str, shell: Sequence[str] = ("sh",), **environment: str) ->
     return done.stdout
 
 
-def test_a_program_of_the_distribution() -> None:
+def test_a_program_of_the_distribution_has_package_libraries_and_mpi() -> None:
     program = recorded("hpcc-openblas")
     assert (program.path, program.package) == ("/usr/bin/hpcc", "hpcc 1.5.0-3")
     assert program.sha256 is not None
     assert program.missing == ()
     libraries = {library.name: library for library in program.libraries}
-    libm = libraries["libm.so.6"]  # its package knows it without the leading /usr
+    libm = libraries["libm.so.6"]  # its package lists it without the leading /usr
     assert (libm.path, libm.package) == (
         "/usr/lib/x86_64-linux-gnu/libm.so.6",
         "libc6:amd64 2.36-9+deb12u14",
@@ -93,7 +93,7 @@ def test_a_library_below_a_folder_with_a_blank_is_found(tmp_path: Path, name: st
     assert program.missing == ("libgone.so.1",)
 
 
-def test_intel_mpi() -> None:
+def test_a_program_with_intel_mpi_has_the_launcher_hydra() -> None:
     program = recorded("imb-intel")
     assert program.mpi is not None
     assert (program.mpi.family, program.mpi.version) == ("intel", "2021.18.1")
@@ -102,7 +102,7 @@ def test_intel_mpi() -> None:
 
 
 @pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"], ["bash", "--posix"]])
-def test_a_real_program_in_every_shell(shell: list[str]) -> None:
+def test_a_real_program_is_probed_in_every_shell(shell: list[str]) -> None:
     program = parse_program(probe("busybox", shell=shell), "busybox")
     assert Path(program.path).name.startswith("busybox")
     assert (program.blas, program.mpi, program.launcher) == (None, None, "plain")
@@ -110,47 +110,47 @@ def test_a_real_program_in_every_shell(shell: list[str]) -> None:
     assert program.sha256 == digest
 
 
-def test_programs_that_are_not_there_are_all_named(tmp_path: Path) -> None:
+def test_all_missing_programs_are_named(tmp_path: Path) -> None:
     (tmp_path / "plain-text").write_text("no program")
-    said = probe("no-such-program", "sh", str(tmp_path / "plain-text"))
+    output = probe("no-such-program", "sh", str(tmp_path / "plain-text"))
     with pytest.raises(BadInput) as caught:
-        parse_programs(said, "probe")
+        parse_programs(output, "probe")
     assert [mistake.key for mistake in caught.value.mistakes] == ["no-such-program", "plain-text"]
     assert "no such program: no-such-program" in str(caught.value)
 
 
-def test_several_programs_in_one_probe() -> None:
+def test_a_probe_may_have_several_programs() -> None:
     assert [program.name for program in parse_programs(probe("sh", "cat"), "two")] == ["sh", "cat"]
     with pytest.raises(BadInput, match="found 2 programs"):
         parse_program(probe("sh", "cat"), "two")
 
 
-def test_a_node_is_not_a_program() -> None:
-    with pytest.raises(BadInput, match="accepted: program"):
+def test_the_probe_of_a_node_is_refused() -> None:
+    with pytest.raises(BadInput, match="accepted: kind 'program'"):
         parse_program(text("live-kvm-zen3"), "live")
 
 
-def test_no_program_is_refused() -> None:
+def test_a_probe_without_programs_is_refused() -> None:
     done = subprocess.run(["sh", PROBE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
 
 
-def test_a_library_that_is_not_found() -> None:
-    lost = text("program-hpcc-openblas").replace(
+def test_a_missing_library_is_a_finding() -> None:
+    output = text("program-hpcc-openblas").replace(
         "| libmpi.so.40: ", "! libraries.libmpi.so.40: not found by the dynamic linker\n| was: "
     )
-    package = hpcc(hpcc=parse_program(lost, "lost"))
+    package = hpcc(hpcc=parse_program(output, "probe"))
     assert package.programs["hpcc"].missing == ("libmpi.so.40",)
     assert "hpcc cannot start: libmpi.so.40 is not found" in package.findings[0]
 
 
-def test_a_package_from_its_programs() -> None:
+def test_a_package_has_launcher_prefix_and_variants_of_its_programs() -> None:
     package = hpcc()
     assert (package.launcher, package.prefix, package.findings) == ("openmpi", "/usr", ())
     assert package.variants == {BLAS_KERNEL: {"as-installed": {}, "right": {}}}
 
 
-def test_a_package_with_the_wrong_kernel_has_two_ways_to_run() -> None:
+def test_a_package_with_a_weak_kernel_has_two_choices() -> None:
     package = hpcc(hpcc=recorded("hpcc-prescott"))
     assert package.variants[BLAS_KERNEL]["right"] == {"OPENBLAS_CORETYPE": "ZEN"}
     assert "chose PRESCOTT" in package.findings[0]
@@ -167,7 +167,7 @@ def test_a_package_without_blas_has_no_variants() -> None:
     assert (package.variants, package.launcher, package.prefix) == ({}, "hydra", "/opt/impi")
 
 
-def test_software_survives_json() -> None:
+def test_software_is_equal_after_json() -> None:
     software = Software(packages={"hpcc": hpcc()})
     assert Software.model_validate_json(software.model_dump_json()) == software
 
@@ -176,11 +176,11 @@ def test_an_edited_file_does_not_load() -> None:
     written = Software(packages={"hpcc": hpcc()}).model_dump_json()
     edited = written.replace('"version":"1.5.0"', '"version":"1.5.1"')
     assert edited != written
-    with pytest.raises(ValidationError, match="environment_hash does not belong"):
+    with pytest.raises(ValidationError, match="environment_hash does not match"):
         Software.model_validate_json(edited)
 
 
-def test_the_digest_does_not_depend_on_paths_or_on_what_is_found() -> None:
+def test_the_digest_does_not_depend_on_paths_or_findings() -> None:
     moved = text("program-hpcc-openblas").replace("/usr/", "/elsewhere/")
     package = hpcc(hpcc=parse_program(moved, "moved"))
     assert package.programs["hpcc"].path == "/elsewhere/bin/hpcc"
@@ -198,7 +198,7 @@ def test_the_digest_does_not_depend_on_paths_or_on_what_is_found() -> None:
         ("| libz.so.1: ", "| libz.so.2: "),
     ],
 )
-def test_the_digest_depends_on_what_was_built(old: str, new: str) -> None:
+def test_the_digest_depends_on_programs_and_libraries(old: str, new: str) -> None:
     assert old in text("program-hpcc-openblas")
     changed = text("program-hpcc-openblas").replace(old, new)
     package = hpcc(hpcc=parse_program(changed, "changed"))

@@ -1,1 +1,1 @@
-"""Reading a program's output by the `read` block of its case: texts and JSON to values."""
+"""The reader of a program's output, by the `read` block of its case: text and JSON to values."""

@@ -1,4 +1,4 @@
-"""What a reader notes while a run is being read: later lines may still make a reading invalid."""
+"""The state of a reader: readings that later lines of the run can still make INVALID."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from proofmark.cases.reader.values import Parameter, measured, parameter
 
 @dataclass(slots=True)
 class ReadingBuilder:
-    """A reading before its run is over; it is valid as long as it has no problem.
+    """A reading before the end of its run. It is valid if it has no problem.
 
-    Rows may share their parameters.
+    Readings of one row may share their parameters.
     """
 
     metric: str
@@ -24,9 +24,9 @@ class ReadingBuilder:
 
 @dataclass
 class ProgramRun:
-    """What one run of a program gave, and what holds for all of it."""
+    """The readings of one run of a program, and the facts and problems of the whole run."""
 
-    drafts: list[ReadingBuilder] = field(default_factory=list)
+    builders: list[ReadingBuilder] = field(default_factory=list)
     facts: dict[str, Parameter] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     node: str | None = None
@@ -34,13 +34,13 @@ class ProgramRun:
 
 @dataclass
 class Notes:
-    """The drafts of a run of printed text, and the context in which the next one is made.
+    """The readings of a run of printed text, and the context of the next reading.
 
     Attributes:
         types: parameter → its type.
-        run: what was found so far.
-        sticky: the parameters that hold for what follows.
-        benchmark: the benchmark that prints now, if the program has said so.
+        run: the readings so far.
+        sticky: the parameters that are valid for the following lines.
+        benchmark: the benchmark whose results follow, if the program printed its name.
     """
 
     types: Mapping[str, str]
@@ -49,25 +49,27 @@ class Notes:
     benchmark: str | None = None
 
     def typed(self, groups: Mapping[str, str | None], problems: list[str]) -> dict[str, Parameter]:
-        """Turn the groups that are parameters into such; add to `problems` what cannot be."""
-        found = {}
+        """Return the groups that are parameters, as typed values; append errors to `problems`."""
+        parameters = {}
         for name, word in groups.items():
             if word is not None and name in self.types:
                 try:
-                    found[name] = parameter(self.types[name], word)
+                    parameters[name] = parameter(self.types[name], word)
                 except ValueError as error:
                     problems.append(f"{name}: {error}")
-        return found
+        return parameters
 
     def measure(
         self, metric: str, word: str, parameters: Mapping[str, Parameter], problems: Iterable[str]
     ) -> ReadingBuilder:
-        """Note what is printed as a value."""
+        """Add the reading of a printed value."""
         value, problem = measured(word)
-        found = [*problems, problem] if problem else [*problems]
-        draft = ReadingBuilder(metric, value, self._with_sticky(parameters), found, self.benchmark)
-        self.run.drafts.append(draft)
-        return draft
+        every = [*problems, problem] if problem else [*problems]
+        builder = ReadingBuilder(
+            metric, value, self._with_sticky(parameters), every, self.benchmark
+        )
+        self.run.builders.append(builder)
+        return builder
 
     def _with_sticky(self, parameters: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
         return {**self.sticky, **parameters} if self.sticky else parameters
@@ -75,29 +77,29 @@ class Notes:
     def unread(
         self, metric: str, problem: str, parameters: Mapping[str, Parameter] | None = None
     ) -> ReadingBuilder:
-        """Note that a value could not be read, and why."""
+        """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}
-        draft = ReadingBuilder(metric, None, known, [problem], self.benchmark)
-        self.run.drafts.append(draft)
-        return draft
+        builder = ReadingBuilder(metric, None, known, [problem], self.benchmark)
+        self.run.builders.append(builder)
+        return builder
 
 
 @dataclass
 class UnreadLines:
-    """Lines that could not be read; those that follow each other become one draft."""
+    """Lines that could not be read. Consecutive lines become one INVALID reading."""
 
-    draft: ReadingBuilder | None = None
+    builder: ReadingBuilder | None = None
     first: str = ""
     more: int = 0
 
     def line(self, problem: str, note: Callable[[str], ReadingBuilder]) -> None:
-        """Take one more such line; the first of a block makes the draft, by `note`."""
-        if self.draft is None:
-            self.draft, self.first, self.more = note(problem), problem, 0
+        """Add a line. The first line of a block makes the reading, by `note`."""
+        if self.builder is None:
+            self.builder, self.first, self.more = note(problem), problem, 0
         else:
             self.more += 1
-            self.draft.problems[0] = f"{self.first} (and {self.more} lines more)"
+            self.builder.problems[0] = f"{self.first} (and {self.more} more lines)"
 
     def end(self) -> None:
-        """End the block: something that can be read came."""
-        self.draft = None
+        """End the block, after a line that can be read."""
+        self.builder = None

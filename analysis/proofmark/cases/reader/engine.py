@@ -1,7 +1,7 @@
-"""Readings out of a program's raw output, by the rules of its case.
+"""Readings from the raw output of a program, by the rules of its case.
 
-The rules are data (`spec`); nothing here knows a program's name. Reading is pure, never raises
-on any text, and gives no number that does not stand in the output, in an intact line.
+The rules are data (`spec`); no program is named here. The reader is a pure function. It raises no
+error for any text, and every number that it returns is in an intact line of the output.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: col
 
 
 class Reading(NamedTuple):
-    """One number that a program printed, or the reason why there is none.
+    """One number that a program printed, or the reason why there is no number.
 
     Attributes:
         case: id of the case.
-        benchmark: the benchmark within the program, as the program calls it.
-        metric: what was measured.
-        value: as printed, in `unit`; None where no intact number stands.
+        benchmark: the benchmark within the program, by the program's name for it.
+        metric: the measured quantity.
+        value: as printed, in `unit`; None if there is no intact number.
         unit: as printed.
-        parameters: what it was measured with, as far as the output says.
-        valid: whether the output vouches for the value.
-        reason: why it is not valid; empty where it is.
-        node: host name that the output prints (of rank 0, where there are several), if any.
+        parameters: of the measurement, as printed.
+        valid: whether the output confirms the value.
+        reason: why it is not valid; empty if it is valid.
+        node: the host name in the output (of rank 0, if there are several), or None.
     """
 
     case: str
@@ -46,16 +46,16 @@ class Reading(NamedTuple):
 
 
 def read_output(spec: ReadSpec, case: str, text: str) -> list[Reading]:
-    """Read all that `text`, an output of `case`, says.
+    """Return the readings in `text`, an output of `case`.
 
     Args:
         spec: the rules.
         case: id of the case, for the readings.
-        text: the output as it was captured; any text will do.
+        text: the output as it was captured; any text is accepted.
 
     Returns:
-        The readings in the order of the output; never none: a run without a result gives one
-        invalid reading that says so.
+        The readings in the order of the output, at least one: a run without a result gives one
+        invalid reading with the reason.
     """
     if "\x1b" in text:
         text = _ANSI.sub("", text)
@@ -72,24 +72,24 @@ def read_output(spec: ReadSpec, case: str, text: str) -> list[Reading]:
 
 
 def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
-    drafts = run.drafts
-    if not drafts:
+    builders = run.builders
+    if not builders:
         first = next(iter(spec.metrics))
-        drafts = [ReadingBuilder(first, None, {}, [f"no {spec.finds} found"])]
-    return [_reading(spec, case, run, draft) for draft in drafts]
+        builders = [ReadingBuilder(first, None, {}, [f"no {spec.finds} found"])]
+    return [_reading(spec, case, run, builder) for builder in builders]
 
 
-def _reading(spec: ReadSpec, case: str, run: ProgramRun, draft: ReadingBuilder) -> Reading:
-    known = {**run.facts, **draft.parameters} if run.facts else draft.parameters
+def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder) -> Reading:
+    known = {**run.facts, **builder.parameters} if run.facts else builder.parameters
     problems: Iterable[str] = ()
-    if draft.problems or run.problems:
-        problems = dict.fromkeys([*draft.problems, *run.problems])
+    if builder.problems or run.problems:
+        problems = dict.fromkeys([*builder.problems, *run.problems])
     return Reading(
         case,
-        draft.benchmark or spec.benchmark or case,
-        draft.metric,
-        draft.value,
-        spec.metrics[draft.metric],
+        builder.benchmark or spec.benchmark or case,
+        builder.metric,
+        builder.value,
+        spec.metrics[builder.metric],
         {name: known[name] for name in spec.parameters if name in known},
         not problems,
         "; ".join(problems),

@@ -1,4 +1,4 @@
-"""The engine of a `json:` block: values at named places of a JSON document."""
+"""The engine of a `json:` block: values at given places of a JSON document."""
 
 from __future__ import annotations
 
@@ -15,38 +15,48 @@ from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 
 _START = re.compile(r"^\{", re.MULTILINE)
-# NaN and Infinity stay words, so that they are refused by name like in any text.
+# NaN and Infinity are kept as words, so that they are refused as in printed text.
 _DECODER = json.JSONDecoder(parse_constant=str)
 
-# Some functions of the library do not check their arguments, and fail as Python does.
-_UNSUITED = (JMESPathError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+# Some functions of the library do not check their arguments and raise errors of Python.
+_EVALUATION_ERRORS = (
+    JMESPathError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 _Scope = dict[str, Any]
 
 
 def find_document(text: str, start: int = 0) -> int | None:
-    """Return where the next line that opens a JSON object begins: programs print warnings first."""
-    found = _START.search(text, start)
-    return found.start() if found else None
+    """Return the position of the next line that opens a JSON object, or None.
+
+    Programs print warnings before it.
+    """
+    match = _START.search(text, start)
+    return match.start() if match else None
 
 
 def read_documents(
     spec: ReadSpec, rules: JsonSpec, text: str, start: int | None
 ) -> list[ProgramRun]:
-    """Read each JSON document of `text` from `start` on as a run of its own."""
+    """Return one run for each JSON document of `text` from `start` on."""
     runs, end = [], 0
     while start is not None:
         before = [line.rstrip() for line in text[end:start].split("\n")]
         try:
             document, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
-            # The rest of the text is in doubt with it.
+            # The end of the document is unknown, so the rest of the text is not read.
             runs.append(ProgramRun(problems=[f"the JSON document is cut or broken: {error}"]))
             break
         run = _read_document(spec, rules, document)
         for pattern in rules.refuse:
-            said = [line for line in before if pattern.fullmatch(line)]
-            run.problems += [f"the output says {shorten(line)}" for line in said[:1]]
+            matches = [line for line in before if pattern.fullmatch(line)]
+            run.problems += [f"the output contains {shorten(line)}" for line in matches[:1]]
         runs.append(run)
         start = find_document(text, end)
     return runs
@@ -60,28 +70,28 @@ def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> Program
             run.problems.append(reason)
     numbers: Counter[tuple[object, ...]] = Counter()
     for item in _items(list(rules.each.items()), scope):
-        for draft in _drafts(spec, rules, item):
+        for builder in _builders(spec, rules, item):
             if rules.numbered:
-                same = (draft.metric, *sorted(draft.parameters.items()))
-                draft.parameters = {**draft.parameters, rules.numbered: numbers[same]}
+                same = (builder.metric, *sorted(builder.parameters.items()))
+                builder.parameters = {**builder.parameters, rules.numbered: numbers[same]}
                 numbers[same] += 1
-            run.drafts.append(draft)
+            run.builders.append(builder)
     return run
 
 
 def _items(each: list[tuple[str, Any]], scope: _Scope) -> Iterator[_Scope]:
-    """Give the scope of every innermost item."""
+    """Yield the scope of each innermost item."""
     if not each:
         yield scope
         return
     (name, expression), *inner = each
-    found = _search(expression, scope)
-    for item in found if isinstance(found, list) else []:
+    items = _search(expression, scope)
+    for item in items if isinstance(items, list) else []:
         yield from _items(inner, {**scope, name: item})
 
 
-def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[ReadingBuilder]:
-    """Read one item."""
+def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[ReadingBuilder]:
+    """Yield the readings of one item."""
     problems = [
         reason
         for reason, condition in rules.reject.items()
@@ -105,27 +115,27 @@ def _drafts(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[ReadingB
 
 
 def _search(expression: Any, scope: _Scope, otherwise: object = None) -> object:
-    """Evaluate an expression; `otherwise` where a function met what it cannot take."""
+    """Return the value of an expression; `otherwise` if a function refused its argument."""
     try:
-        found: object = expression.search(scope)
-    except _UNSUITED:
-        found = otherwise
-    return found
+        value: object = expression.search(scope)
+    except _EVALUATION_ERRORS:
+        value = otherwise
+    return value
 
 
 def _holds(expression: Any, scope: _Scope, otherwise: bool) -> bool:
-    """Return whether an expression is true as JMESPath defines it; `otherwise` if it cannot be."""
-    found = _search(expression, scope, otherwise)
-    return found is not None and found is not False and found not in ("", [], {})
+    """Return whether an expression is true in JMESPath; `otherwise` if it has no value."""
+    value = _search(expression, scope, otherwise)
+    return value is not None and value is not False and value not in ("", [], {})
 
 
 def _printed(expression: Any, scope: _Scope) -> str:
     """Return the number or word at a place, as text.
 
     Raises:
-        ValueError: neither stands there.
+        ValueError: the value is neither a number nor a word, or there is none.
     """
-    found = _search(expression, scope)
-    if isinstance(found, bool) or not isinstance(found, str | int | float):
+    value = _search(expression, scope)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"neither a number nor a word at {expression.expression}")
-    return str(found)
+    return str(value)

@@ -1,4 +1,4 @@
-"""Rows that stand alone, and the lines elsewhere that vouch for them."""
+"""Rows outside of tables, and the lines elsewhere that confirm or refuse them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ Match = re.Match[str]
 
 @dataclass
 class Rows:
-    """The rows of one rule in one run: the last, which waits for its check, and their number."""
+    """The rows of one rule in one run.
+
+    Attributes:
+        waiting: the readings of the last row, until its check is read.
+        confirmed: whether the check of the last row was read.
+        seen: number of rows.
+        counted: number of rows that the program reports.
+    """
 
     rule: Row
     notes: Notes
@@ -24,28 +31,28 @@ class Rows:
     counted: int | None = None
 
     def broken(self, problem: str) -> None:
-        """Note that a row cannot be read."""
+        """Add INVALID readings for a row that cannot be read."""
         for metric in self.rule.metrics:
             self.notes.unread(metric, problem)
 
     def finish(self) -> None:
-        """Judge the rows after the last line of the run."""
+        """Check the rows after the last line of the run."""
         self._settle()
         problems = self.notes.run.problems
         if self.rule.count and self.counted is None:
-            problems.append("no line says how many rows there should be")
+            problems.append("no line has the number of rows")
         elif self.counted not in (None, self.seen):
-            problems.append(f"{self.seen} rows, but the program counted {self.counted}")
+            problems.append(f"{self.seen} rows, but the program reports {self.counted}")
 
     def _settle(self) -> None:
-        """End the wait of the last row for its check."""
+        """Add a problem to the last row if its check is missing."""
         if self.rule.confirm and not self.confirmed:
-            for draft in self.waiting:
-                draft.problems.append("the line that confirms it is missing")
+            for builder in self.waiting:
+                builder.problems.append("the line that confirms it is missing")
         self.waiting, self.confirmed = [], False
 
     def row(self, begins: Match) -> None:
-        """Take a line that looks like a row."""
+        """Read a line that `begins` matches."""
         self._settle()
         self.seen += 1
         match = self.rule.match.fullmatch(begins.string)
@@ -58,16 +65,16 @@ class Rows:
             self.waiting.append(self.notes.measure(metric, match[metric], parameters, ()))
 
     def confirm(self) -> None:
-        """Take the line that vouches for the last row."""
+        """Record that the last row is confirmed."""
         self.confirmed = True
 
     def refuse(self, match: Match) -> None:
-        """Take a line that speaks against the last row."""
-        self.confirmed = True  # its check is there, and says no
-        for draft in self.waiting:
-            draft.problems.append(f"the output says {shorten(match.string)}")
+        """Make the last row INVALID."""
+        self.confirmed = True  # its check was read; the result is no
+        for builder in self.waiting:
+            builder.problems.append(f"the output contains {shorten(match.string)}")
 
     def count(self, match: Match) -> None:
-        """Take a line that says how many rows there are."""
-        # A count of more than nine digits is no count; nothing will equal it.
+        """Read a line with the number of rows."""
+        # A longer number is cut to nine digits; no number of rows is equal to it.
         self.counted = (self.counted or 0) + int(match["count"][:9])

@@ -1,7 +1,7 @@
-"""The models of a case's `read:` block: how the output of its program is read, as data.
+"""The models of a case's `read:` block: the rules by which the program's output is read.
 
-`reader` interprets them. There are two vocabularies, `text:` and `json:`; a program that can print
-both has both.
+`engine` applies them. A block has rules for text (`text:`), for JSON (`json:`), or for both if the
+program can print both.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reader.spec_text import TextSpec
-from proofmark.cases.reader.spec_types import Expression, Pattern, known
+from proofmark.cases.reader.spec_types import Expression, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 
-_FIELDS = ("benchmark", "node")  # groups that are fields of a reading, not parameters
+_FIELDS = ("benchmark", "node")  # groups that are fields of a `Reading`, not parameters
 
 
 class Value(StrictModel):
     """A metric of a JSON document.
 
     Attributes:
-        value: where the number stands.
-        unit: the unit that the program gives it in.
-        when: the item holds this metric only if this is true.
+        value: the place of the number.
+        unit: the unit in which the program prints it.
+        when: the item has this metric only if this is true.
     """
 
     value: Expression
@@ -36,18 +36,18 @@ class Value(StrictModel):
 
 
 class JsonSpec(StrictModel):
-    """How a JSON document is read; lines before and after it are ignored.
+    """How a JSON document is read. Lines before and after it are ignored.
 
-    Expressions are JMESPath. They see the whole document as `output` and the items of `each`.
+    Expressions are JMESPath. The whole document is `output`; items have the names of `each`.
 
     Attributes:
-        each: name → the items to go through under that name, later ones inside earlier ones.
-        values: metric → where its value stands, for each innermost item.
-        parameters: parameter → where it stands.
-        numbered: the parameter that numbers the readings of one metric, from 0, where the
-            document does not.
-        require: reason → what must be true of each document.
-        reject: reason → what must not be true of an item.
+        each: name → the items that are read under this name, later ones inside earlier ones.
+        values: metric → the place of its value, for each innermost item.
+        parameters: parameter → its place.
+        numbered: the parameter that numbers the readings of one metric, from 0, if the document
+            has no numbers.
+        require: reason → a condition that must be true for each document.
+        reject: reason → a condition that must not be true for an item.
         refuse: lines before a document that make all its readings INVALID.
     """
 
@@ -64,8 +64,8 @@ class ReadSpec(StrictModel):
     """How the output of a case's program is read.
 
     Attributes:
-        finds: what the values stand in, for the reason when there are none.
-        benchmark: the benchmark's name, where the output does not print it.
+        finds: the name of a result in the output, for the reason if there is no result.
+        benchmark: the name of the benchmark, if the program does not print it.
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, in bytes.
@@ -82,20 +82,20 @@ class ReadSpec(StrictModel):
     @model_validator(mode="after")
     def _names(self) -> ReadSpec:
         if not self.text and not self.document:
-            raise ValueError("neither text nor json: nothing can be read")
+            raise ValueError("text, json or both are required")
         words = {*self.parameters, *_FIELDS}
         if self.text:
             for where, names in self.text.groups():
-                known(names, words, f"text.{where}", "parameter of this block")
-            known(self.text.expected, self.metrics, "text.expects", "metric of this block")
+                check_known(names, words, f"text.{where}", "parameter of this block")
+            check_known(self.text.expected, self.metrics, "text.expects", "metric of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
-            known(names, self.parameters, "json.parameters", "parameter of this block")
+            check_known(names, self.parameters, "json.parameters", "parameter of this block")
         return self
 
     @cached_property
     def metrics(self) -> Mapping[str, str]:
-        """Metric → unit, of all that the rules can read, in the order of the rules."""
+        """Metric → unit of all metrics that the rules can read, in the order of the rules."""
         pairs = list(self.text.yields()) if self.text else []
         if self.document:
             pairs += [(metric, value.unit) for metric, value in self.document.values.items()]
@@ -107,7 +107,7 @@ class ReadSpec(StrictModel):
 
 
 class SameAs(StrictModel):
-    """The output is read as that of another case."""
+    """The output is read by the rules of another case."""
 
     same_as: str
 
@@ -120,5 +120,5 @@ def _kind(block: object) -> str:
 ReadBlock = Annotated[
     Annotated[ReadSpec, Tag("ReadSpec")] | Annotated[SameAs, Tag("SameAs")], Discriminator(_kind)
 ]
-"""What stands under `read:`. Which of the two is meant is decided first, so that a mistake in one
-is not reported as a mistake in both."""
+"""The value of `read:`. One of the two models is chosen before validation, so that a mistake is
+reported for one model only."""

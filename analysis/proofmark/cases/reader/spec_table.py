@@ -1,4 +1,4 @@
-"""The models of the tables of a `text:` block, and what the titles of a header make of its rows."""
+"""The models of the tables of a `text:` block, and the layout of a header's titles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from proofmark.common.strict_model import StrictModel
 
 
 class Column(StrictModel):
-    """One column of a table. Without any key the column is known and not read.
+    """One column of a table. A column without keys is accepted and not read.
 
     Attributes:
         parameter: the column holds this parameter.
         metric: the column holds this metric, printed in `unit`.
-        unit: without `metric`: the column holds the value of the metric that `names` gives.
-        names: the column names the row's metric: printed word → metric.
-        accept: the word that must stand here, or the row is INVALID.
+        unit: without `metric`: the column holds the value of the metric that `names` defines.
+        names: the column holds the name of the row's metric: printed word → metric.
+        accept: the required word of the column; with another word the row is INVALID.
     """
 
     parameter: str | None = None
@@ -35,24 +35,24 @@ class Column(StrictModel):
         role = {key for key in self.model_fields_set if getattr(self, key) is not None}
         if (len(role) > 1 and role != {"metric", "unit"}) or role == {"metric"}:
             raise ValueError(
-                f"a column with {', '.join(sorted(role))}; it has one of parameter, metric with "
-                "unit, unit (value of the metric the row names), names, accept, or nothing"
+                f"a column with {', '.join(sorted(role))}; accepted: one of parameter, metric with "
+                "unit, unit (value of the metric that the row names), names, accept, or no key"
             )
         return self
 
 
 class Table(StrictModel):
-    """Rows of as many words as the header line has titles.
+    """A table: a header line with titles, and rows with one word for each title.
 
     Attributes:
-        header: the header line; its group `titles`, if there is one, else the line, is a sequence
-            of titles of `columns`. The columns may come in any order and number.
-        columns: printed title → what stands under it.
-        skip: lines inside the table that are no rows. Blank lines are always skipped.
-        gives_up: a row without numbers, by which the program says that it could not measure; group
-            `reason`, and parameters.
-        ends: the line after which no row follows. A new header and any context end it too.
-        stray: what a row looks like; outside a table such a line is INVALID, not ignored.
+        header: the header line. Its group `titles`, or the whole line without such a group, is a
+            sequence of titles of `columns`, in any order and number.
+        columns: printed title → the column.
+        skip: lines inside the table that are not rows. Blank lines are always skipped.
+        gives_up: a row without numbers, which the program prints if it could not measure. It has
+            the group `reason`, and groups for parameters.
+        ends: the line after the last row. A new header or a context line ends the table, too.
+        stray: the pattern of a row. Outside a table such a line is INVALID, not ignored.
     """
 
     header: Pattern
@@ -65,14 +65,14 @@ class Table(StrictModel):
     @model_validator(mode="after")
     def _readable(self) -> Table:
         if not any(True for _ in self.yields()):
-            raise ValueError("columns: none holds a metric, nor both names and their value")
+            raise ValueError("columns: none has a metric, or both names and their unit")
         if self.gives_up and "reason" not in self.gives_up.groupindex:
             raise ValueError(f"gives_up: {self.gives_up.pattern!r} has no group (?P<reason>…)")
         return self
 
     @cached_property
     def layout(self) -> Callable[[str], Layout]:
-        """Return what tells the columns of a header by its titles; headers are remembered."""
+        """A function that returns the layout for the titles of a header, with a cache."""
         return lru_cache(maxsize=64)(self._layout)
 
     def _layout(self, titles: str) -> Layout:
@@ -84,18 +84,18 @@ class Table(StrictModel):
             columns.append(self.columns[match["known"]] if match["known"] else Column())
             if not match["known"]:
                 problems.append(f"unknown column title {shorten(match['unknown'], 40)}")
-        found = [column.metric for column in columns if column.metric]
-        return Layout(columns, found or [self.first_metric], problems)
+        metrics = [column.metric for column in columns if column.metric]
+        return Layout(columns, metrics or [self.first_metric], problems)
 
     @cached_property
     def title(self) -> re.Pattern[str]:
-        """One known title, or else the words up to the next gap of two blanks."""
+        """A pattern of one known title, or else of the words up to the next two blanks."""
         known = sorted(self.columns, key=len, reverse=True)
         alternatives = "|".join(re.escape(title) for title in known)
         return re.compile(rf"\s*(?:(?P<known>{alternatives})(?!\S)|(?P<unknown>\S+(?: \S+)*))")
 
     def yields(self) -> Iterator[tuple[str, str]]:
-        """Give each (metric, unit) that a row can hold."""
+        """Yield each (metric, unit) that a row can have."""
         for column in self.columns.values():
             if column.metric and column.unit:
                 yield column.metric, column.unit
@@ -107,39 +107,39 @@ class Table(StrictModel):
 
     @cached_property
     def first_metric(self) -> str:
-        """The metric of a reading that has none of its own: a line that cannot be read."""
+        """The metric of a reading whose line cannot be read."""
         return next(self.yields())[0]
 
     def parameters(self) -> Iterator[str]:
-        """Give each parameter that a row or a row that gives up can hold."""
+        """Yield each parameter that a row, or a row of `gives_up`, can have."""
         yield from (c.parameter for c in self.columns.values() if c.parameter)
         if self.gives_up:
             yield from self.gives_up.groupindex.keys() - {"reason"}
 
 
 class Layout:
-    """The columns of one header: at which places of a row its words are what.
+    """The columns of one header, by their places in a row.
 
     Attributes:
-        width: how many words a row has.
-        metrics: those of a row; the first stands for a row that cannot be read.
-        problems: titles that nobody knows.
+        width: number of words of a row.
+        metrics: of a row; the first is also that of a row that cannot be read.
+        problems: one text for each unknown title.
         parameters: place and parameter.
-        names: place and metrics by the printed word.
-        values: place and metric; None for the one that the row names.
-        accepted: place and the word that must stand there.
-        plain: every value has its metric, whatever the row says.
-        known: parameters of rows that were read before, by their words.
+        names: place and metrics by printed word.
+        values: place and metric; None for the metric that the row names.
+        accepted: place and required word.
+        plain: whether no value depends on a name in the row.
+        known: a cache of the parameters of rows, by their words.
     """
 
     def __init__(
         self, columns: Sequence[Column], metrics: Sequence[str], problems: Sequence[str]
     ) -> None:
         self.width, self.metrics, self.problems = len(columns), metrics, problems
-        placed = list(enumerate(columns))
-        self.parameters = [(place, each.parameter) for place, each in placed if each.parameter]
-        self.names = [(place, each.names) for place, each in placed if each.names]
-        self.values = [(place, each.metric) for place, each in placed if each.unit]
+        places = list(enumerate(columns))
+        self.parameters = [(place, col.parameter) for place, col in places if col.parameter]
+        self.names = [(place, col.names) for place, col in places if col.names]
+        self.values = [(place, col.metric) for place, col in places if col.unit]
         self.plain = bool(self.values) and all(metric for _, metric in self.values)
         self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
-        self.accepted = [(place, each.accept) for place, each in placed if each.accept]
+        self.accepted = [(place, col.accept) for place, col in places if col.accept]

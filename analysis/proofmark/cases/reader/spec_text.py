@@ -1,6 +1,6 @@
 """The models of a `text:` block: how printed text is read.
 
-Every pattern must match a whole line, trailing blanks removed.
+Every pattern must match a whole line without its trailing blanks.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Literal, NamedTuple
 from pydantic import model_validator
 
 from proofmark.cases.reader.spec_table import Table
-from proofmark.cases.reader.spec_types import REMEMBERED, Pattern, known
+from proofmark.cases.reader.spec_types import CACHED, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
 
 
 class Row(StrictModel):
-    """A line with several values, and the lines elsewhere that vouch for it.
+    """A line with several values, and the lines elsewhere that confirm or refuse it.
 
     Attributes:
-        begins: what makes a line such a row; when `match` then fails the row is INVALID.
+        begins: the pattern that recognises such a row. If `match` then fails, the row is INVALID.
         match: the row; its groups are metrics and parameters.
         metrics: group → unit as printed.
-        confirm: a later line without which the row is INVALID.
-        refuse: a later line that makes the row INVALID.
+        confirm: a later line; without it the row is INVALID.
+        refuse: a later line; with it the row is INVALID.
         count: a line whose group `count` is the number of rows that the run must have.
     """
 
@@ -38,7 +38,7 @@ class Row(StrictModel):
 
     @model_validator(mode="after")
     def _groups(self) -> Row:
-        known(self.metrics, self.match.groupindex, "metrics", "group of match")
+        check_known(self.metrics, self.match.groupindex, "metrics", "group of match")
         if self.count and r"(?P<count>\d+)" not in self.count.pattern:
             raise ValueError(f"count: {self.count.pattern!r} has no group (?P<count>\\d+)")
         return self
@@ -64,16 +64,16 @@ class Keys(StrictModel):
         return self
 
     def quantity(self, match: re.Match[str]) -> Quantity | None:
-        """Return what the line's key stands for; None for a key that is not read."""
+        """Return the quantity of the line's key; None for a key that is not read."""
         return self.metrics.get(match["key"].strip())
 
 
 class Context(StrictModel):
-    """A line whose groups hold for what follows, until the next such line or a reset.
+    """A line whose groups are valid for the following lines, up to the next such line or a reset.
 
     Attributes:
         match: the line.
-        resets: parameters that end here.
+        resets: parameters that are no longer valid.
     """
 
     match: Pattern
@@ -97,7 +97,7 @@ Role = Literal[
 
 
 class Hit(NamedTuple):
-    """A rule that looks at a line; `subject` is the rule's table, row, name, … or None."""
+    """A rule that matches a line; `subject` is the table, row or name of the rule, or None."""
 
     role: Role
     subject: object
@@ -105,13 +105,13 @@ class Hit(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What a line is to the rules, wherever it stands.
+    """A line and the rules that match it, independent of its place in the output.
 
     Attributes:
         text: without trailing blanks.
-        ruled: some rule looks at it; else it is a row of the open table, or nothing.
-        starts: it begins a run of the program.
-        hits: what the rules find in it.
+        ruled: whether a rule matches it. If not, it is a row of the open table, or is ignored.
+        starts: whether it begins a run of the program.
+        hits: one for each rule that matches.
     """
 
     text: str
@@ -124,17 +124,17 @@ class TextSpec(StrictModel):
     """How printed text is read.
 
     Attributes:
-        starts: the line that begins a run of the program; a file may hold several runs, and each
-            is judged by itself.
-        facts: lines whose groups hold for the whole run, wherever they stand in it.
-        context: lines whose groups hold for what follows.
-        tables, rows, keys: where the values stand.
-        require: what must stand in every run, or all its readings are INVALID (an end marker, a
-            validation line): name for the reason → line.
+        starts: the line that begins a run of the program. An output may contain several runs. Each
+            is checked on its own.
+        facts: lines anywhere in a run whose groups are valid for the whole run.
+        context: lines whose groups are valid for the following lines.
+        tables, rows, keys: the places of the values.
+        require: name for the reason → a line that every run must have (an end marker, a validation
+            line). Without it all readings of the run are INVALID.
         reject: lines that make all readings of a run INVALID.
-        fails: lines by which the program says that one benchmark gave nothing: an INVALID reading.
-        expects: metrics of which every run must give a value.
-        needs: parameters, or `benchmark`, without which a reading is INVALID.
+        fails: lines that report that one benchmark has no result: an INVALID reading.
+        expects: metrics that every run must have.
+        needs: parameters, or `benchmark`, that every reading must have, or it is INVALID.
     """
 
     starts: Pattern | None = None
@@ -152,15 +152,15 @@ class TextSpec(StrictModel):
     @model_validator(mode="after")
     def _readable(self) -> TextSpec:
         if not (self.tables or self.rows or self.keys):
-            raise ValueError("neither tables nor rows nor keys: nothing can be read")
+            raise ValueError("at least one of tables, rows and keys is required")
         try:
             self.gate.fullmatch("")
         except re.error as error:
-            raise ValueError(f"the patterns do not go together: {error}") from None
+            raise ValueError(f"the patterns cannot be joined to one: {error}") from None
         return self
 
     def yields(self) -> Iterator[tuple[str, str]]:
-        """Give each (metric, unit) that the rules can read."""
+        """Yield each (metric, unit) that the rules can read."""
         for table in self.tables:
             yield from table.yields()
         for row in self.rows:
@@ -170,21 +170,21 @@ class TextSpec(StrictModel):
 
     @cached_property
     def first_metric(self) -> str:
-        """The metric of a reading that has none of its own."""
+        """The metric of a reading whose line has none."""
         return next(self.yields())[0]
 
     @cached_property
-    def strays(self) -> tuple[Table, ...]:
-        """The tables that know their rows where they do not belong."""
+    def stray_tables(self) -> tuple[Table, ...]:
+        """The tables that recognise their rows outside a table."""
         return tuple(table for table in self.tables if table.stray)
 
     @cached_property
     def expected(self) -> Iterable[str]:
-        """The metrics of which every run must give a value."""
+        """The metrics that every run must have."""
         return dict(self.yields()) if self.expects == "all" else self.expects
 
     def groups(self) -> Iterator[tuple[str, Iterable[str]]]:
-        """Give each place that names parameters, with the names."""
+        """Yield each key of the block that names parameters, with the names."""
         yield from (("facts", fact.groupindex) for fact in self.facts)
         yield from (("fails", fail.groupindex) for fail in self.fails)
         yield from (("keys", keys.match.groupindex.keys() - {"key", "value"}) for keys in self.keys)
@@ -196,11 +196,11 @@ class TextSpec(StrictModel):
         yield "needs", self.needs
 
     @cached_property
-    def look(self) -> Callable[[str], Line]:
-        """Return what tells what a line is; of lines that came before it is remembered."""
-        return lru_cache(maxsize=REMEMBERED)(self._look)
+    def classify(self) -> Callable[[str], Line]:
+        """A function that returns the `Line` of a raw line, with a cache."""
+        return lru_cache(maxsize=CACHED)(self._classify)
 
-    def _look(self, raw: str) -> Line:
+    def _classify(self, raw: str) -> Line:
         line = raw.rstrip()
         if not self.gate.fullmatch(line):
             return Line(line, False)
@@ -214,10 +214,12 @@ class TextSpec(StrictModel):
 
     @cached_property
     def _rules(self) -> tuple[tuple[re.Pattern[str], Role, object], ...]:
-        return tuple((pattern, role, what) for pattern, role, what in self._every() if pattern)
+        return tuple(
+            (pattern, role, subject) for pattern, role, subject in self._all_rules() if pattern
+        )
 
-    def _every(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
-        """Give each pattern with what its line is, in the order in which they act on a line."""
+    def _all_rules(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
+        """Yield each pattern with the role of its lines, in the order in which the rules apply."""
         yield from ((fact, "fact", None) for fact in self.facts)
         yield from ((item.match, "context", item) for item in self.context)
         for table in self.tables:
@@ -235,7 +237,7 @@ class TextSpec(StrictModel):
 
     @cached_property
     def gate(self) -> re.Pattern[str]:
-        """One pattern for all the lines that some rule looks at: most lines fail it, at once."""
+        """One pattern for all lines that a rule matches: most lines are excluded by one match."""
         patterns = [self.starts, *self.facts, *self.require.values()]
         patterns += [*self.reject, *self.fails]
         patterns += [context.match for context in self.context]

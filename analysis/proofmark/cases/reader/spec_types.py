@@ -1,4 +1,4 @@
-"""Field types of a `read:` block: patterns and expressions, compiled once when a case is loaded."""
+"""Field types of a `read:` block: patterns and expressions, compiled when a case is loaded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from proofmark.common.errors import nearest
 
-REMEMBERED = 4096
-"""Lines, or rows' parameters; an output has some hundred that are the same on every node."""
+CACHED = 4096
+"""Size of a cache of lines or of parameters of rows. Outputs of all nodes share some hundred."""
 
 
 def _pattern(value: object) -> re.Pattern[str]:
@@ -54,9 +54,9 @@ Expression = Annotated[
 ]
 
 
-def known(names: Iterable[str], right: Iterable[str], where: str, kind: str) -> None:
-    """Refuse the first of `names` that is not one of the `right` ones."""
-    words = set(right)
+def check_known(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:
+    """Raise ValueError for the first of `names` that is not one of `known`."""
+    words = set(known)
     for name in names:
         if name not in words:
             raise ValueError(f"{where}: {name!r} is not a {kind}{nearest(name, words)}")

@@ -1,4 +1,4 @@
-"""One table of an output: the header's titles say what the words of a row are."""
+"""The reader of one table: the titles of the header define the words of a row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 
 from proofmark.cases.reader.builder import Notes, UnreadLines
 from proofmark.cases.reader.spec_table import Table
-from proofmark.cases.reader.spec_types import REMEMBERED
+from proofmark.cases.reader.spec_types import CACHED
 from proofmark.cases.reader.values import Parameter, shorten
 
 
@@ -15,9 +15,9 @@ class OpenTable:
     """A table whose rows are being read.
 
     Args:
-        rule: its rule.
-        titles: the header's titles.
-        notes: where drafts go.
+        rule: the rule of the table.
+        titles: the titles of the header.
+        notes: the readings are added to it.
     """
 
     def __init__(self, rule: Table, titles: str, notes: Notes) -> None:
@@ -31,7 +31,7 @@ class OpenTable:
             notes.unread(rule.first_metric, problem)
 
     def take(self, line: str) -> None:
-        """Take a line inside the table."""
+        """Read a line inside the table."""
         rule = self._rule
         words = line.split()
         if not words or (rule.skip and rule.skip.fullmatch(line)):
@@ -43,29 +43,30 @@ class OpenTable:
             self.broken(line, f"not a row of its table: {shorten(line)}")
 
     def broken(self, line: str, problem: str) -> None:
-        """Take a line that stands where a row should, with what is wrong with it."""
+        """Add an INVALID reading for a line that is not a row of the table."""
         if not (self._rule.skip and self._rule.skip.fullmatch(line)):
             self._unread.line(problem, partial(self._notes.unread, self._layout.metrics[0]))
             self._empty = False
 
     def close(self) -> None:
-        """End the table; one without rows is a result that is missing."""
+        """End the table. A table without rows gives an INVALID reading."""
         if self._empty:
             self._notes.unread(self._layout.metrics[0], f"no row under {shorten(self._titles)}")
 
     def _given_up(self, line: str) -> bool:
+        """Read a row of `gives_up`; return False if the line is not one."""
         match = self._rule.gives_up and self._rule.gives_up.fullmatch(line)
         if not match:
             return False
-        own = {name for _, name in self._layout.parameters}
-        groups = {name: word for name, word in match.groupdict().items() if name in own}
+        names = {name for _, name in self._layout.parameters}
+        groups = {name: word for name, word in match.groupdict().items() if name in names}
         parameters = self._notes.typed(groups, [])
         for metric in self._layout.metrics:
             self._notes.unread(metric, f"the program gave up: {match['reason']}", parameters)
         return True
 
     def _row(self, words: list[str]) -> bool:
-        """Note the words of a row; False if they cannot be one."""
+        """Add the readings of a row; return False if the words are not a row."""
         layout, measure, named = self._layout, self._notes.measure, ""
         for place, names in layout.names:
             named = names.get(words[place], "")
@@ -75,7 +76,7 @@ class OpenTable:
         problems: Sequence[str] = ()
         if layout.accepted:
             problems = [
-                f"{shorten(words[place], 40)} where {word!r} should stand"
+                f"{shorten(words[place], 40)} instead of {word!r}"
                 for place, word in layout.accepted
                 if words[place] != word
             ]
@@ -84,17 +85,17 @@ class OpenTable:
         return True
 
     def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
-        """Return the parameters of a row; None if its words cannot be such."""
+        """Return the parameters of a row; None if its words cannot be parameters."""
         layout = self._layout
         key = tuple([words[place] for place, _ in layout.parameters])
         parameters = layout.known.get(key)
         if parameters is None:
-            broken: list[str] = []
+            problems: list[str] = []
             groups = dict(zip((name for _, name in layout.parameters), key, strict=True))
-            found = self._notes.typed(groups, broken)
-            if broken:
+            typed = self._notes.typed(groups, problems)
+            if problems:
                 return None
-            if len(layout.known) >= REMEMBERED:
+            if len(layout.known) >= CACHED:
                 layout.known.clear()
-            layout.known[key] = parameters = found
+            layout.known[key] = parameters = typed
         return parameters

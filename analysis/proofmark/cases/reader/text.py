@@ -1,4 +1,4 @@
-"""The engine of a `text:` block: lines in, drafts of readings out."""
+"""The engine of a `text:` block: from lines to readings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import shorten
 
-# What launchers and resource managers print when they end a run; no benchmark's own words.
+# Messages of launchers and resource managers that ended a run. No benchmark prints them.
 _ABORTED = (
     "MPI_ABORT was invoked",
     "noticed that process rank",
@@ -27,19 +27,19 @@ _ABORTED = (
 
 
 def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
-    """Read printed text: one `ProgramRun` for each run of the program in it."""
+    """Return one `ProgramRun` for each run of the program in `text`."""
     *lines, cut = text.split("\n")
     current = _TextRun(spec, rules)
     runs = [current]
     started = False
-    look, ruled = rules.look, rules.gate.fullmatch
+    classify, ruled = rules.classify, rules.gate.fullmatch
     for raw in lines:
         if current.table and not ruled(row := raw.rstrip()):
-            current.table.take(row)  # no two rows are the same: there is nothing to remember
+            current.table.take(row)  # rows differ: a cache would not help
             continue
-        line = look(raw)
+        line = classify(raw)
         if not line.ruled:
-            if rules.strays and line.text:
+            if rules.stray_tables and line.text:
                 current.stray(line.text)
             continue
         if line.starts:
@@ -49,12 +49,12 @@ def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
             started = True
         current.ruled(line)
     current.cut(cut.rstrip())
-    aborted = [f"the output says {words!r}" for words in _ABORTED if words in text]
+    aborted = [f"the output contains {words!r}" for words in _ABORTED if words in text]
     return [run.finish(aborted) for run in runs]
 
 
 class _TextRun:
-    """One run of a program, being read."""
+    """The state of one run of a program while it is read."""
 
     def __init__(self, spec: ReadSpec, rules: TextSpec) -> None:
         self._benchmark_known = spec.benchmark is not None
@@ -66,20 +66,20 @@ class _TextRun:
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
 
     def ruled(self, line: Line) -> None:
-        """Take a line that some rule looks at."""
+        """Read a line that a rule matches."""
         self._strays.end()
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
 
     def stray(self, line: str) -> None:
-        """Take a line that no rule names, outside of any table: if it looks like a row, say so."""
-        for table in self._rules.strays:
+        """Add an INVALID reading for a line outside of any table that looks like a row."""
+        for table in self._rules.stray_tables:
             if table.stray and table.stray.fullmatch(line):
                 problem = f"a row outside of any table: {shorten(line)}"
                 self._strays.line(problem, partial(self._notes.unread, table.first_metric))
 
     def cut(self, line: str) -> None:
-        """Take what stands after the last line end: nothing in it can be trusted."""
+        """Add INVALID readings for a last line without a line end: it may be incomplete."""
         if not line:
             return
         problem = f"the last line is cut: {shorten(line)}"
@@ -93,7 +93,7 @@ class _TextRun:
                 self._notes.unread(quantity.metric, problem)
 
     def finish(self, problems: Iterable[str]) -> ProgramRun:
-        """Judge the run as a whole and return it."""
+        """Check the run as a whole and return it."""
         rules, run = self._rules, self._notes.run
         self._end_table()
         run.problems += problems
@@ -101,17 +101,17 @@ class _TextRun:
         run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
         for rows in self._rows:
             rows.finish()
-        if run.drafts:
-            found = {draft.metric for draft in run.drafts}
+        if run.builders:
+            metrics = {builder.metric for builder in run.builders}
             for metric in rules.expected:
-                if metric not in found:
+                if metric not in metrics:
                     self._notes.unread(metric, f"no value of {metric} found")
-        for draft in run.drafts if rules.needs else ():
-            known = {*run.facts, *draft.parameters}
-            if draft.benchmark or self._benchmark_known:
+        for builder in run.builders if rules.needs else ():
+            known = {*run.facts, *builder.parameters}
+            if builder.benchmark or self._benchmark_known:
                 known.add("benchmark")
-            if not draft.problems:
-                draft.problems += [f"no line says its {n}" for n in rules.needs if n not in known]
+            if not builder.problems:
+                builder.problems += [f"no line has its {n}" for n in rules.needs if n not in known]
         return run
 
     def _fact(self, _: None, match: Match) -> None:
@@ -165,9 +165,9 @@ class _TextRun:
 
     def _rejected(self, _: None, match: Match) -> None:
         pattern = match.re.pattern
-        if pattern not in self._seen:  # thousands of ranks may say the same
+        if pattern not in self._seen:  # thousands of ranks may print the same line
             self._seen.add(pattern)
-            self._notes.run.problems.append(f"the output says {shorten(match.string)}")
+            self._notes.run.problems.append(f"the output contains {shorten(match.string)}")
 
     def _failed(self, _: None, match: Match) -> None:
         self._end_table()
@@ -175,7 +175,7 @@ class _TextRun:
         notes.benchmark = groups.get("benchmark") or notes.benchmark
         notes.sticky.clear()
         parameters = notes.typed(groups, [])
-        problem = f"the output says {shorten(match.string)}"
+        problem = f"the output contains {shorten(match.string)}"
         notes.unread(self._rules.first_metric, problem, parameters)
 
 

@@ -1,4 +1,4 @@
-"""From printed words to numbers and parameters; nothing here ever guesses."""
+"""Conversion of printed words to numbers and parameters. A word that is not one is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POWERS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 def shorten(line: str, width: int = 72) -> str:
-    """Quote a line for a reason: blanks folded, nothing unprintable, both ends if it is long."""
+    """Return a line quoted for a reason: one blank for several, only its ends if it is long."""
     if len(line) > 8 * width:
         line = f"{line[: 4 * width]}…{line[-4 * width :]}"
     words = " ".join(line.split())
@@ -30,7 +30,7 @@ def shorten(line: str, width: int = 72) -> str:
 
 
 def measured(word: str) -> tuple[float | None, str]:
-    """Return the number that `word` is, or None and what is wrong with it.
+    """Return the number in `word` and "", or None and the problem.
 
     A measured quantity is finite and not negative.
     """
@@ -46,10 +46,10 @@ def measured(word: str) -> tuple[float | None, str]:
 
 @lru_cache(maxsize=4096)
 def parameter(kind: str, word: str) -> Parameter:
-    """Turn `word` into a parameter of type `kind` (see `spec.ReadSpec.parameters`).
+    """Return `word` as a parameter of type `kind` (see `spec.ReadSpec.parameters`).
 
     Raises:
-        ValueError: it is not of that type; the text says what was found.
+        ValueError: it is not of this type. The message quotes the word.
     """
     return _TYPES[kind](word.strip())
 
@@ -78,21 +78,21 @@ def _lower(word: str) -> str:
 
 
 def _size(word: str) -> int:
-    found = _SIZE.fullmatch(word)
-    if not found:
+    match = _SIZE.fullmatch(word)
+    if not match:
         raise ValueError(f"{shorten(word, 40)} is not a size")
-    size = float(found[1]) * _BYTES[found[2] or "bytes"]
+    size = float(match[1]) * _BYTES[match[2] or "bytes"]
     if size != int(size):
-        # A program that prints two decimals has rounded: the true size cannot be told from that.
-        raise ValueError(f"{shorten(word, 40)} is no whole number of bytes")
+        # A program that prints two decimals has rounded the size: the exact one is unknown.
+        raise ValueError(f"{shorten(word, 40)} is not a whole number of bytes")
     return int(size)
 
 
 def _suffixed(word: str) -> int:
-    found = _SUFFIXED.fullmatch(word)
-    if not found:
+    match = _SUFFIXED.fullmatch(word)
+    if not match:
         raise ValueError(f"{shorten(word, 40)} is not a size with the suffix k, m, g or t")
-    return int(found[1]) * _POWERS[found[2].lower()]
+    return int(match[1]) * _POWERS[match[2].lower()]
 
 
 _TYPES: dict[str, Callable[[str], Parameter]] = {

@@ -1,4 +1,4 @@
-"""The launchers that the kit has: one module and one class each.
+"""The launchers of the kit: one module and one class each.
 
 The class is a subclass of `proofmark.jobs.launcher.Launcher`. The name of the module is the name
 of the launcher.

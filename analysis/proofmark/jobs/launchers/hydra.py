@@ -6,8 +6,8 @@ import shlex
 
 from proofmark.jobs.launcher import Launch, Launcher, mask
 
-REACH = r"""#!/bin/sh
-# ssh for hydra: the shell there splits the command at blanks, unless each word is quoted.
+SSH_WRAPPER = r"""#!/bin/sh
+# ssh for hydra: the remote shell splits the command at blanks unless each word is quoted.
 take=
 for word; do
 	shift
@@ -28,36 +28,36 @@ class Hydra(Launcher):
     """MPICH, MVAPICH2 and Intel MPI."""
 
     def lines(self, launch: Launch) -> list[str]:
-        """Name the hosts in the order of the ranks, and pin the ranks.
+        """Return the lines with the hosts in the order of the ranks, and the binding.
 
-        Intel MPI pins by a list of masks that holds for every node (Developer Reference, "Process
-        Pinning"). Where nodes differ, and with the other two, the wrapper binds.
+        Intel MPI takes one list of masks for all nodes (Developer Reference, "Process Pinning"). If
+        the nodes differ, and for the other two MPIs, the wrapper binds.
         """
         masks = launch.local if launch.mpi == "intel" else []
         settings = launch.unpinned()
         if masks:
             pinned = ",".join(map(mask, masks))
             settings = {"I_MPI_PIN": "1", "I_MPI_PIN_DOMAIN": f"[{pinned}]"}
-        settings |= launch.patient()
+        settings |= launch.yielding()
         ranks = ["-n", str(len(launch.cpus))]
-        # In a job of many nodes hydra would take the job's first, not the one that this is run on.
+        # Without this, hydra uses the first node of a larger job instead of this node.
         options = ["-bootstrap", "fork", "-hosts", "localhost", *ranks]
         before: list[str] = []
-        reach = ""
+        wrapper = ""
         if len(launch.by_host) > 1:
             before = [launch.hostfile([f"{host}:{len(ranks)}" for host, ranks in launch.by_host])]
             options = ["-machinefile", "hostfile", *ranks]
             if launch.mpi == "intel":
-                # Else the scheduler's own distribution comes before the file's.
+                # Without this, the distribution of the scheduler overrides that of the file.
                 settings["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] = "0"
             if launch.settings.bootstrap:
                 options = ["-bootstrap", launch.settings.bootstrap, *options]
             if shlex.quote(launch.prefix) != launch.prefix and launch.settings.bootstrap == "ssh":
-                before += [f"cat >reach <<'END'\n{REACH}END", "chmod 755 reach"]
-                reach = '-bootstrap-exec "$PWD/reach" '
+                before += [f"cat >reach <<'END'\n{SSH_WRAPPER}END", "chmod 755 reach"]
+                wrapper = '-bootstrap-exec "$PWD/reach" '
         mpiexec = shlex.quote(f"{launch.prefix}/bin/mpiexec.hydra")
         return [
             *launch.exports(settings),
             *before,
-            f"exec {mpiexec} {shlex.join(options)} {reach}{launch.ranked(bind=not masks)}",
+            f"exec {mpiexec} {shlex.join(options)} {wrapper}{launch.ranked(bind=not masks)}",
         ]

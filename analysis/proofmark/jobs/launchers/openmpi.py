@@ -12,10 +12,10 @@ class OpenMpi(Launcher):
     """Open MPI's mpirun."""
 
     def lines(self, launch: Launch) -> list[str]:
-        """Write the rankfile beside the output, then start one rank per entry.
+        """Return the lines that write a rankfile and start one rank per entry.
 
-        A rankfile gives no CPU to two ranks. Where that is asked for, the hosts are named rank by
-        rank and the wrapper binds.
+        A rankfile cannot give one CPU to two ranks. If ranks share CPUs, or the site has ``binding:
+        wrapper``, a hostfile has the host of each rank and the wrapper binds.
         """
         by_wrapper = launch.shared or launch.settings.binding == "wrapper"
         mpirun = shlex.quote(f"{launch.prefix}/bin/mpirun")
@@ -26,29 +26,29 @@ class OpenMpi(Launcher):
             settings: dict[str, str] = {}
         else:
             ranks = [
-                f"rank {rank}={launch.hosts[node]} slot={','.join(map(str, cpus))}\n"
-                for rank, (node, cpus) in enumerate(launch.cpus)
+                f"rank {number}={launch.hosts[rank.node]} slot={','.join(map(str, rank.cpus))}\n"
+                for number, rank in enumerate(launch.cpus)
             ]
             before = [f"cat >rankfile <<'END'\n{''.join(ranks)}END"]
             options = ["--rankfile", "rankfile"]
             settings = {"OMPI_MCA_rmaps_rank_file_physical": "1"}
             if len(launch.by_host) > 1:
-                # A rankfile may only name hosts that mpirun has heard of.
+                # The hosts of a rankfile must be in the hostfile as well.
                 slots = [f"{host} slots={len(ranks)}" for host, ranks in launch.by_host]
                 before.append(launch.hostfile(slots))
                 options = ["--hostfile", "hostfile", *options]
-        settings |= replace(launch, mpi="openmpi").patient()
+        settings |= replace(launch, mpi="openmpi").yielding()
         if launch.settings.bootstrap:
             manager = launch.settings.bootstrap
             settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)
         if len(launch.by_host) > 1:
-            # mpirun takes along to other nodes only what it is told to.
+            # mpirun exports only the variables named with -x to other nodes.
             wrapper = ["BINDING", *(["FIRST_RANK", "RANK_STRIDE"] if launch.concurrent else [])]
-            told = [*wrapper, *{**settings, **launch.environment}]
-            options += [word for name in told for word in ("-x", name)]
+            exported = [*wrapper, *{**settings, **launch.environment}]
+            options += [word for name in exported for word in ("-x", name)]
         return [
             *launch.exports(settings),
-            # mpirun refuses root unless told twice; an acceptance run of bare nodes often is root.
+            # mpirun refuses to run as root unless both variables are set.
             'if [ "$(id -u)" = 0 ]; then',
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
             "fi",

@@ -1,4 +1,4 @@
-"""No launcher: one process, with threads bound by OpenMP where the case has threads."""
+"""No launcher: one process, whose threads are bound by OpenMP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Plain(Launcher):
     """One process without a launcher."""
 
     def lines(self, launch: Launch) -> list[str]:
-        """Bind one thread to each CPU of the single rank, in order (OpenMP 5.2, section 21.1.6).
+        """Return the lines that bind one thread to each CPU, in order (OpenMP 5.2, section 21.1.6).
 
         The process is bound to all of them. That also binds a single thread, which GCC's OpenMP
         does not report, and runtimes other than OpenMP. The runtime prints where each thread is
@@ -17,7 +17,7 @@ class Plain(Launcher):
         """
         if not launch.cpus:
             return [*launch.exports(), f"exec {launch.ranked(bind=False)}"]
-        _, cpus = launch.cpus[0]
+        cpus = launch.cpus[0].cpus
         openmp = {
             "OMP_NUM_THREADS": str(len(cpus)),
             "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cpus),

@@ -16,18 +16,18 @@ class Poe(Launcher):
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:
-        """Name the host of every rank; bind each to as many CPUs as it has threads.
+        """Return the lines with the host and the number of CPUs of each rank.
 
         POE takes the number of CPUs of a task (MP_TASK_AFFINITY), but no list of them: the wrapper
-        binds each rank to its own.
+        binds each rank to its CPUs.
         """
         names = [host for host, ranks in launch.by_host for _ in ranks]
-        threads = max((len(cpus) for _, cpus in launch.cpus), default=1)
+        threads = max((len(rank.cpus) for rank in launch.cpus), default=1)
         settings = {
             "MP_PROCS": str(len(launch.cpus)),
             "MP_NODES": str(len(launch.by_host)),
             "MP_HOSTFILE": "hostfile",
-            # The scheduler has chosen the nodes; the file says which rank goes where.
+            # The scheduler has allocated the nodes; the file assigns the ranks to them.
             "MP_RESD": "no",
             "MP_EUILIB": launch.settings.mpi or "us",
             "MP_SHARED_MEMORY": "yes",

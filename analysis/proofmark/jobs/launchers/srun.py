@@ -14,15 +14,16 @@ class Srun(Launcher):
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:
-        """Give every rank its node and its CPUs (srun(1), --distribution and --cpu-bind).
+        """Return the lines with the node and the CPUs of each rank (--distribution, --cpu-bind).
 
-        ``map_cpu`` and ``mask_cpu`` apply to all nodes alike; where nodes differ the wrapper binds.
-        A site whose Slurm has no task/affinity sets ``binding: wrapper``: srun ignores the masks.
+        ``map_cpu`` and ``mask_cpu`` are one list for all nodes; if the nodes differ, the wrapper
+        binds. A site whose Slurm has no task/affinity needs ``binding: wrapper``: srun ignores the
+        masks there. See srun(1).
         """
-        settings = launch.unpinned() | launch.patient()
+        settings = launch.unpinned() | launch.yielding()
         if launch.mpi == "intel" and launch.settings.pmi_library:
             settings["I_MPI_PMI_LIBRARY"] = launch.settings.pmi_library
-        # Copies of a program, and the step that fans out per-node steps, hold the same CPUs.
+        # Copies of a program, and the job step that starts per-node steps, use the same CPUs.
         options = ["--kill-on-bad-exit=1", "--export=ALL", "--overlap"]
         if launch.settings.mpi:
             options.append(f"--mpi={launch.settings.mpi}")
@@ -30,8 +31,9 @@ class Srun(Launcher):
         before: list[str] = []
         if _regular(launch):
             (hosts,) = fold(launch.hosts)
-            each = len(launch.by_host[0][1])
-            options += [f"--nodelist={hosts}", "--distribution=block", f"--ntasks-per-node={each}"]
+            per_node = len(launch.by_host[0][1])
+            options += [f"--nodelist={hosts}", "--distribution=block"]
+            options += [f"--ntasks-per-node={per_node}"]
         else:
             names = [host for host, ranks in launch.by_host for _ in ranks]
             before = [launch.hostfile(names), 'export SLURM_HOSTFILE="$PWD/hostfile"']
@@ -53,10 +55,10 @@ class Srun(Launcher):
 
 
 def _regular(launch: Launch) -> bool:
-    """Return whether as many ranks are on each host, and the hosts in Slurm's own order.
+    """Return whether all hosts have the same number of ranks and are in the order of Slurm.
 
-    Slurm sorts what --nodelist says. The two of a pair are not known here: each pair puts its own
-    names in, in either order.
+    Slurm sorts the hosts of --nodelist. The hosts of a pair are not known here: each pair inserts
+    its names, in either order.
     """
     counts = {len(ranks) for _, ranks in launch.by_host}
     ordered = len(launch.hosts) != 2 and len(fold(launch.hosts)) == 1

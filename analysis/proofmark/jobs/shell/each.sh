@@ -1,9 +1,9 @@
-# shellcheck shell=sh disable=SC2153 # the head that stands before this in every run.sh sets them
-# ---- below this line every step that nodes measure by themselves is alike ----------------
-# sh run.sh   measures this node, or the pair that it is the first of, in a folder of its own
-# The folder gets a run.sh like that of any other step. A node that the step does not ask: exit 0.
-# sh run.sh --unfinished [--without=NODE,…]   (of a job) does nothing where the node has measured
-# already, or where its pair's other node is one of those that the job has not
+# shellcheck shell=sh disable=SC2153 # the first lines of every run.sh set these variables
+# ---- below this line all per-node steps are the same --------------------------------------
+# sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
+# The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
+# sh run.sh --unfinished [--without=NODE,…]   (for a job) does nothing if the node has a result, or
+# if the other node of its pair is one of NODE
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -34,7 +34,7 @@ for file in $INPUTS node.sh; do
 done
 
 if [ "$STAGGER" != 0 ]; then
-	sum=$(printf %s "$NODE" | cksum) # the same pause in every run, spread over the nodes
+	sum=$(printf %s "$NODE" | cksum) # a different pause on each node, the same in every run
 	sleep $((${sum%% *} % STAGGER))
 fi
 exec sh "$HERE/$FOLDER/run.sh" "$@"

@@ -1,6 +1,6 @@
-# awk -f fit.awk NEEDS PROBE...   names the nodes that cannot run the programs; then exit 1
-# NEEDS has a line "target machine generation flag..." for each target that the job's programs were
-# built for (node/target.py writes it), a PROBE is what `probe.sh facts` printed on one node.
+# awk -f fit.awk NEEDS PROBE...   prints the nodes that cannot run the programs; exit 1 if any
+# NEEDS has a line "target machine generation flag..." for each target of the programs of the job
+# (software/target.py writes it). PROBE is the output of `probe.sh facts` on one node.
 function judge(    target, count, i, word, lacks) {
     if (host == "") return
     for (target in wants) {

@@ -1,19 +1,19 @@
-# shellcheck shell=sh disable=SC2153 # the head that stands before this in every job.sh sets them
-# ---- below this line every job is alike --------------------------------------------------
+# shellcheck shell=sh disable=SC2153 # the first lines of every job.sh set these variables
+# ---- below this line all jobs are the same ------------------------------------------------
 # sh job.sh                      runs the job
-# sh job.sh --probe WHAT FOLDER  (own use) notes what this node says of itself, before or after
-# A job is a loop over step folders. A step that has an rc is not run again, so a job that was
-# killed goes on where it stopped; unless AGAIN says that it is to be run once more. A step with a
-# number behind a colon is run by all nodes of the job, each for itself, for at most so many seconds.
+# sh job.sh --probe WHAT FOLDER  (internal) stores the probe of this node, before or after the steps
+# A job is a loop over step folders. A step with the file rc is not run again, so a job that was
+# killed continues where it stopped. With AGAIN=yes it is run again. A step with a colon and a
+# number is run by each node of the job alone, for at most this number of seconds.
 # Exit: 0 all steps have run, 65 a node cannot run the programs, 74 a result could not be written,
 # 143 the job was stopped.
 cd "$RUN" || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 if [ "${1-}" = --probe ]; then
-	what=before
-	[ "$2" = facts ] || what=after
-	sh probe.sh "$2" >"$3/$HOST.$what.new" && mv "$3/$HOST.$what.new" "$3/$HOST.$what" && exit
+	when=before
+	[ "$2" = facts ] || when=after
+	sh probe.sh "$2" >"$3/$HOST.$when.new" && mv "$3/$HOST.$when.new" "$3/$HOST.$when" && exit
 	exit 74
 fi
 
@@ -27,18 +27,18 @@ STEP=
 STOPPED=
 trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' INT TERM HUP
 
-run() { # run COMMAND…: in the background, so that a signal is heard at once
+run() { # run COMMAND…: in the background, so that the shell handles a signal immediately
 	"$@" &
 	STEP=$!
 	[ -n "$STOPPED" ] || wait "$STEP"
 	RC=$?
-	# Again until it has ended: a signal is lost on a script that is just being started.
+	# Repeated until it has ended: a script that is being started loses a signal.
 	while [ -n "$STOPPED" ] && kill -TERM "$STEP" 2>/dev/null; do sleep 0.2; done
 	STEP=
 	return "$RC"
 }
 
-everywhere() { # everywhere SECONDS ARGUMENTS…: sh ARGUMENTS on every node of the job, bounded
+everywhere() { # everywhere SECONDS ARGUMENTS…: sh ARGUMENTS on every node, for at most SECONDS
 	seconds=$1
 	shift
 	if [ "$NODES" = 1 ]; then
@@ -55,7 +55,7 @@ bounded() {
 	all=$!
 	trap 'kill -TERM "$all" 2>/dev/null' TERM
 	(
-		# A process that has just begun may lose any signal but KILL.
+		# A process that is being started may lose any signal but KILL.
 		trap '[ "$!" = "$all" ] || kill -KILL "$!"; exit' TERM
 		sleep "$seconds" &
 		wait "$!"
@@ -72,10 +72,10 @@ bounded() {
 	return "$code"
 }
 
-# A step of all the nodes is over when they have ended, or were given up; then the job says so.
+# A per-node step is finished when all nodes have ended or the time limit is over; the job writes rc.
 on_every_node() { # on_every_node STEP SECONDS
 	folder=steps/$1
-	if [ -n "$AGAIN" ]; then # the nodes write beside what is there; the step itself is over
+	if [ -n "$AGAIN" ]; then # the nodes write into new folders; the step has its rc
 		everywhere "$2" "$RUN/$folder/run.sh"
 		return
 	fi
@@ -91,10 +91,10 @@ on_every_node() { # on_every_node STEP SECONDS
 		echo "$code" >"$folder/rc.new" && mv "$folder/rc.new" "$folder/rc"
 }
 
-# Where there are many nodes, one that does not answer keeps no other from measuring.
+# In a job of several nodes, a node without a probe does not keep the others from measuring.
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
-	[ -n "$STOPPED" ] || exit 65 # no step has been started, and none is if we were stopped
+	[ -n "$STOPPED" ] || exit 65 # no step was started; a stopped job starts none below
 for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}

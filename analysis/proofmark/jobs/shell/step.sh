@@ -1,23 +1,23 @@
-# shellcheck shell=sh disable=SC2153 # the head that stands before this in every run.sh sets them
-# ---- below this line every step is alike -------------------------------------------------
-# sh run.sh            runs the step; a finished step is repeated into again-<n>/, nothing is overwritten
-# sh run.sh --launch   (own use) becomes the launcher, in a session of its own
-# sh run.sh --rank …   (own use) notes where this rank is bound, then becomes the program
-# sh run.sh --bind …   (own use) the same, but binds the rank to its seat first
+# shellcheck shell=sh disable=SC2153 # the first lines of every run.sh set these variables
+# ---- below this line all steps are the same ------------------------------------------------
+# sh run.sh            runs the step; a finished step is repeated in again-<n>/, no file is overwritten
+# sh run.sh --launch   (internal) becomes the launcher, in a new session
+# sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
+# sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
-rank_number() { # of all ranks of the step, of however many copies of a program
+rank_number() { # sets rank: the number among all ranks of the step, also of several copies
 	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-0}}}}}
 	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1}))
 }
 
-take_seat() { # binds this shell; if that cannot be done, what where_bound notes tells
-	seat "$rank"
+bind_rank() { # binds this shell; report_binding shows if that failed
+	rank_cpus "$rank"
 	[ -z "$CPUS" ] || taskset -cp "$CPUS" $$ >/dev/null
 }
 
-where_bound() { # one JSON line: rank, host, CPUs allowed, memory policy
+report_binding() { # writes one JSON line: rank, host, allowed CPUs, memory policy
 	allowed=
 	while read -r key value; do
 		[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
@@ -30,7 +30,7 @@ where_bound() { # one JSON line: rank, host, CPUs allowed, memory policy
 
 case ${1-} in
 --launch)
-	# Of whoever started this step on every node: the program's own ranks begin anew.
+	# These variables are those of the launcher that started this step on every node.
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
 	if [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
@@ -40,9 +40,9 @@ case ${1-} in
 	;;
 --rank | --bind)
 	rank_number
-	[ "$1" = --rank ] || take_seat
+	[ "$1" = --rank ] || bind_rank
 	shift
-	where_bound
+	report_binding
 	exec "$@"
 	;;
 esac
@@ -50,36 +50,36 @@ esac
 PROGRAM=
 WATCHDOG=
 
-centiseconds() { # since boot; no process is started
+centiseconds() { # sets now: 1/100 s since boot; it starts no process
 	read -r uptime _ </proc/uptime
 	now=${uptime%.*}${uptime#*.}
 }
 
-cpu_ticks() { # CPU time until now in 1/100 s
-	# Of all CPUs of the node: used by processes, and withheld by a hypervisor.
+cpu_ticks() { # sets busy, stolen, own: CPU time in 1/100 s
+	# busy, stolen: on all CPUs of the node, used by processes and withheld by a hypervisor.
 	read -r _ user nice system _ _ _ _ stolen _ </proc/stat
 	busy=$((user + nice + system)) stolen=${stolen:-0}
-	# Of the processes that this shell has waited for: cutime and cstime of proc(5), behind the name.
+	# own: of the processes that this shell has waited for, cutime + cstime in proc(5).
 	read -r status </proc/$$/stat
-	# shellcheck disable=SC2086 # one word a field
+	# shellcheck disable=SC2086 # one word per field
 	set -- ${status##*) }
 	own=$((${14} + ${15}))
 }
 
-signal_all() { # signal_all SIGNAL: to the program and all that came from it, whatever session it is in
+signal_all() { # signal_all SIGNAL: to the program and all its descendants, in any session
 	reached=0
 	# shellcheck disable=SC2013 # these names have no blanks
-	for found in $(grep -lzF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
-		found=${found#/proc/}
-		kill "-$1" "${found%/environ}" 2>/dev/null && reached=$((reached + 1))
+	for environ in $(grep -lzF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
+		pid=${environ#/proc/}
+		kill "-$1" "${pid%/environ}" 2>/dev/null && reached=$((reached + 1))
 	done
 }
 
-kill_all() { # until there is nobody: who is just being started has no environment to be found by
+kill_all() { # repeated until no process is left: one that is being started has no environment yet
 	[ -z "$PROGRAM" ] || kill -KILL "-$PROGRAM" 2>/dev/null
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		signal_all KILL
-		[ "$reached" != 0 ] || kill -0 "$WATCHDOG" 2>/dev/null || break # it ends with its sleep
+		[ "$reached" != 0 ] || kill -0 "$WATCHDOG" 2>/dev/null || break # the watchdog ends with its sleep
 		[ "$reached" -lt 2 ] || sleep 0.1
 	done
 }
@@ -93,7 +93,7 @@ stop_program() {
 	kill_all
 }
 
-next_folder() { # next_folder PREFIX: makes the first free PREFIX-<n> and prints it
+next_folder() { # next_folder PREFIX: creates the first free PREFIX-<n> and prints it
 	n=1
 	while [ -e "$HERE/$1-$n" ]; do n=$((n + 1)); done
 	mkdir "$HERE/$1-$n" && echo "$HERE/$1-$n"
@@ -110,7 +110,7 @@ elif [ -e "$HERE/started" ]; then
 		echo "$STEP: runs already, as process $process" >&2
 		exit 74
 	fi
-	kill_all # what a run.sh that was killed itself has left
+	kill_all # the processes of a run.sh that was killed
 	KEPT=$(next_folder interrupted) || exit 74
 	for old in stdout stderr binding binding.json timed_out when.json $MADE started; do
 		[ ! -e "$HERE/$old" ] || mv "$HERE/$old" "$KEPT/" || exit 74
@@ -123,7 +123,7 @@ export BINDING SCRATCH
 mkdir "$BINDING" || exit 74
 
 INTERRUPTED=
-# Once: a job repeats its signal, and a handler that is begun anew each time would never end.
+# The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap kill_all EXIT
 centiseconds
@@ -131,9 +131,9 @@ cpu_ticks
 BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
 PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
 PROGRAM=$!
-[ -z "$INTERRUPTED" ] || stop_program # the signal came before there was anything to stop
+[ -z "$INTERRUPTED" ] || stop_program # the signal came before the program was started
 (
-	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended together with the program
+	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # it was ended together with the program
 	echo "$TIMEOUT" >timed_out
 	stop_program
 ) </dev/null >/dev/null 2>&1 &
@@ -142,11 +142,11 @@ WATCHDOG=$!
 wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
-signal_all KILL # nothing that the program left behind may keep the scratch in use
+signal_all KILL # processes that the program left behind could keep the scratch in use
 
 if [ -n "$SCRATCH" ]; then
 	rm -rf "$SCRATCH"
-	rmdir "${SCRATCH%/*}" 2>/dev/null # the run's, after its last step
+	rmdir "${SCRATCH%/*}" 2>/dev/null # the scratch of the run, after its last step
 fi
 if [ -n "$INTERRUPTED" ]; then
 	echo "$STEP: interrupted; run it again to repeat it" >&2
@@ -162,7 +162,7 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo '['
 	{
 		cat binding/* 2>/dev/null
-		grep -h '^{"thread": ' stderr stdout # what OpenMP says of its threads
+		grep -h '^{"thread": ' stderr stdout # the reports of OpenMP threads
 	} | sed '2,$s/^/,/'
 	echo ']'
 } >binding.json || exit 74

@@ -1,7 +1,7 @@
-"""The claims of papers P1 … P5, checked on records; the paper's module states each.
+"""The claims of papers P1 … P5, checked on records; each paper has a module of its claims.
 
-A claim answers ``holds``, ``does not hold`` or ``cannot be told``, the last only where its minimum
-sweep is not all there. A new claim is an entry in its paper's module.
+The answer to a claim is ``holds``, ``does not hold`` or ``cannot be told``. The last is given only
+if a part of its minimum sweep is missing. A new claim is an entry in the module of its paper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import polars as pl
 
 from proofmark.judge.claims import p1_compute, p1_io, p2, p3, p4, p5
 from proofmark.judge.claims.model import PAPERS, Answer, Claim, Machines, Word
-from proofmark.judge.claims.series import Figures, lacking, origins
+from proofmark.judge.claims.series import Figures, missing_points, origins
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
@@ -33,22 +33,22 @@ CLAIMS: tuple[Claim, ...] = tuple(
 def answers(
     records: pl.DataFrame, machines: Machines | None = None, claims: Iterable[Claim] = CLAIMS
 ) -> list[Answer]:
-    """Answer every claim on the valid records of each origin.
+    """Return the answer to every claim from the valid records of each origin.
 
     Args:
-        records: with the columns of records.parquet.
-        machines: by system, where they are not those of the papers.
-        claims: which.
+        records: a table with the columns of records.parquet.
+        machines: by system; for other systems those of the papers are used.
+        claims: the claims to answer.
     """
     known = {**PAPERS, **(machines or {})}
-    found: list[Answer] = []
+    given: list[Answer] = []
     for origin in origins(records) or [""]:
         figures = Figures(records, origin)
         measured = sorted(
             records.filter(pl.col("origin") == origin).get_column("system").unique().to_list()
         )
-        found += [_answer(claim, figures, origin, measured, known) for claim in claims]
-    return found
+        given += [_answer(claim, figures, origin, measured, known) for claim in claims]
+    return given
 
 
 def _answer(
@@ -56,16 +56,16 @@ def _answer(
 ) -> Answer:
     absent = [system for system in claim.systems if system not in measured]
     if absent:
-        where, whose = ", ".join(measured) or "no system", " and ".join(claim.systems)
-        sentence = f"measured on {where}; the claim is of {whose}"
-        lacks = tuple(f"figures of {system}" for system in absent)
-        return Answer(claim, origin, "cannot be told", sentence, missing=lacks)
+        where, wanted = ", ".join(measured) or "no system", " and ".join(claim.systems)
+        sentence = f"measured on {where}; the claim is of {wanted}"
+        gaps = tuple(f"figures of {system}" for system in absent)
+        return Answer(claim, origin, "cannot be told", sentence, missing=gaps)
     needs = claim.needs(machines)
     values = [figures.of(need) for need in needs]
-    missing = [lacking(need, each) for need, each in zip(needs, values, strict=True)]
+    missing = [missing_points(need, of_need) for need, of_need in zip(needs, values, strict=True)]
     if any(missing):
-        lacks = tuple(filter(None, missing))
-        return Answer(claim, origin, "cannot be told", f"missing: {lacks[0]}", missing=lacks)
+        gaps = tuple(filter(None, missing))
+        return Answer(claim, origin, "cannot be told", f"missing: {gaps[0]}", missing=gaps)
     decision = claim.decide(values, machines)
     word: Word = "holds" if decision.holds else "does not hold"
     return Answer(claim, origin, word, decision.sentence, decision.numbers)

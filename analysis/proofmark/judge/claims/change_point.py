@@ -1,4 +1,4 @@
-"""Where a line falls: searched for over the whole sweep, never looked up."""
+"""Change points of a line: the place of its steepest fall is searched over the whole sweep."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Fall:
     """The steepest fall of a line.
 
     Attributes:
-        before: x of the last point before it.
-        after: x of the first point behind it.
-        ratio: level behind ÷ level before; 1 or more where the line falls nowhere.
+        before: x of the last point before the fall.
+        after: x of the first point after the fall.
+        ratio: level after ÷ level before; 1 or more if the line falls nowhere.
     """
 
     before: float
@@ -26,13 +26,13 @@ class Fall:
 
 
 def steepest_fall(line: Line, window: int) -> Fall:
-    """Return where `line` falls most: a change point of the mean of its logarithm.
+    """Return the steepest fall of `line`: a change point of the mean of its logarithm.
 
-    Between each two neighbours the geometric means of up to `window` points on either side are
-    compared. Of the places next to the best one, that with the largest single step is the fall.
+    At each step between two neighbours, the geometric means of up to `window` points on either side
+    are compared. Among the best step and its two neighbours, the largest single step is the fall.
 
     Raises:
-        ValueError: fewer than two points.
+        ValueError: `line` has fewer than two points.
     """
     if len(line) < 2:
         raise ValueError(f"a fall needs two points, not {len(line)}")
@@ -50,12 +50,12 @@ def steepest_fall(line: Line, window: int) -> Fall:
 
 
 def slope(line: Line) -> float:
-    """Return the least-squares slope of y over x; 0 for fewer than two places."""
+    """Return the least-squares slope of y over x; 0 if all x are equal."""
     middle_x, middle_y = fmean(x for x, _ in line), fmean(y for _, y in line)
     spread = sum((x - middle_x) ** 2 for x, _ in line)
     return sum((x - middle_x) * (y - middle_y) for x, y in line) / spread if spread else 0.0
 
 
 def log_slope(line: Line) -> float:
-    """Return the slope of log y over log x: the power by which y grows with x."""
+    """Return the slope of log y over log x: the exponent with which y grows with x."""
     return slope([(math.log(x), math.log(y)) for x, y in line])

@@ -1,4 +1,4 @@
-"""What a claim is, what it needs, and what is answered."""
+"""The model of claims: the sweep that a claim needs, its decision, its answer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ WORDS: tuple[Word, ...] = ("holds", "does not hold", "cannot be told")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a claim must know of a system's node.
+    """The hardware of one node of a system.
 
     Attributes:
-        cores: of one node.
-        tiles: pairs of cores that share a level 2 cache; 0 where the node has none.
-        peak_gflops: Rpeak nominal of one node (P1, equations 1 and 2), None where unknown.
+        cores: the number of cores.
+        tiles: the number of pairs of cores that share a level 2 cache; 0 if there are none.
+        peak_gflops: Rpeak nominal in GFlop/s (P1, equations 1 and 2); None if unknown.
     """
 
     cores: int
@@ -41,11 +41,11 @@ PAPERS: Machines = {
 
 @dataclass(frozen=True)
 class Need:
-    """A sweep that must be there: every combination of `axes`, with the traits `fixed`.
+    """A sweep that a claim needs: every combination of `axes`, with the traits `fixed`.
 
     A trait is a parameter of a record, or its ``benchmark``, ``metric``, ``mode`` or
-    ``placement``. What a need does not name may differ; `best` of such figures stands (HPL's
-    Rmax is the best of its settings), else their median.
+    ``placement``. Other traits may differ. Of figures that differ in them the median is used, or
+    with `best` the greatest (the Rmax of HPL is the best of its settings).
     """
 
     system: str
@@ -64,7 +64,7 @@ class Need:
 
 
 def folded(values: Sequence[Scalar]) -> str:
-    """Return values in few words: ``1 … 68`` where they are all the numbers between."""
+    """Return values as text: ``1 … 68`` for four or more consecutive integers."""
     whole = [value for value in values if isinstance(value, int)]
     if len(set(whole)) == len(values) > 3 and max(whole) - min(whole) + 1 == len(values):
         return f"{min(whole)} … {max(whole)}"
@@ -72,12 +72,12 @@ def folded(values: Sequence[Scalar]) -> str:
 
 
 Values = Mapping[Point, float]
-"""The figures that answer a need: by their places on its axes, in the order of the axes."""
+"""The figures of a need by their point: one value for each axis, in the order of the axes."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the figures say, and the numbers that decided."""
+    """Whether a claim holds, with a sentence and the numbers of the decision."""
 
     holds: bool
     sentence: str
@@ -90,10 +90,10 @@ class Claim:
 
     Attributes:
         id: ``C1.1`` … ``C5.4``, of paper P1 … P5.
-        statement: what the paper says.
-        systems: those that it speaks of.
-        needs: its minimum sweep, given the machines.
-        decide: gets the figures of each need, all there; must answer.
+        statement: the claim of the paper.
+        systems: the systems of the claim.
+        needs: returns its minimum sweep on these machines.
+        decide: returns the decision from the complete figures of each need.
     """
 
     id: str
@@ -110,7 +110,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim's answer on figures of one origin; `missing` says what a sweep lacks."""
+    """The answer to a claim from figures of one origin; `missing` lists the gaps of the sweep."""
 
     claim: Claim
     origin: str

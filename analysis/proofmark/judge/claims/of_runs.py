@@ -1,4 +1,4 @@
-"""The claims on runs: what stands of their figures, and the machine that they were measured on."""
+"""The claims for runs: the answers from their figures, and the machine of a run."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from proofmark.site.machines import declared
 
 
 def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
-    """Answer every claim from the figures of `runs` together; INVALID ones do not count."""
+    """Return the answer to every claim from the valid figures of all `runs` together."""
     tables: list[pl.DataFrame] = []
     machines: dict[str, Machine] = {}
     for run, verdict in runs:
-        tables.append(verdict.results.standing.table())
+        tables.append(verdict.results.aggregates.table())
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     return answers(pl.concat(tables), machines)
 
 
 def machine_of(run: Run) -> Machine | None:
-    """Return the node of the run's system as its site declares it, else as the papers have it."""
+    """Return the node of the run's system as the site declares it, else that of the papers.
+
+    None if neither has it.
+    """
     site, system = site_of(run), run.plan.system
     hardware = site.partition.hardware
     if hardware == "discovered":
@@ -34,7 +37,7 @@ def machine_of(run: Run) -> Machine | None:
     try:
         machine = declared(site, hardware, run.plan.current_mode)
     except BadInput:
-        # Its topology stands in a file of the inventory, which is not on this machine.
+        # The topology is in a file of the inventory, which is missing on this machine.
         return PAPERS.get(system)
     tiles = {core.tile for core in machine.topology.cores if core.tile is not None}
     peak = machine.symbols.get("rpeak_nominal")

@@ -1,4 +1,4 @@
-"""Claims of paper P1 on HPL and STREAM: many cores (KNL) against a few strong ones (SKL)."""
+"""Claims of paper P1 on HPL and STREAM, on KNL and SKL."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from proofmark.judge.claims.model import PAPERS, Claim, Decision, Machine, Machi
 from proofmark.judge.claims.series import curve
 
 ABOUT = 0.10
-"""Part by which "about" may be missed."""
+"""Accepted relative deviation from a figure that the paper calls "about"."""
 FAR = 0.80
-"""What is far below another figure is at most this part of it."""
+"""A figure is far below another one if it is at most this part of it."""
 LITTLE = 0.10
-"""Part of a figure that makes little difference."""
+"""Relative difference up to which there is little difference."""
 EDGE = 0.05
-"""Part by which a range of percentages that a figure was read from may be left."""
+"""Accepted relative deviation from a range of percentages read from a plot."""
 SLOWLY = 0.15
-"""Part that may be lost from one number of nodes to the next where the fall is slow."""
+"""Relative loss from one number of nodes to the next up to which a fall is slow."""
 SATURATED = 0.25
-"""Gain of a thread in the last quarter of the counts, as a part of that in the first."""
+"""A rate is saturated if a thread adds in the last quarter of the counts at most this part of what
+one adds in the first quarter."""
 
 NODES = (1, 2, 4, 8, 16)
 MEMORIES = ("ddr", "mcdram")
@@ -36,7 +37,7 @@ def _hpl(system: str, *, nodes: Sequence[int] = NODES, **fixed: str) -> Need:
 
 
 def _peak(machines: Machines, system: str) -> float:
-    """Return Rpeak nominal of a node; that of the papers' where the machine tells none."""
+    """Return Rpeak nominal of a node in GFlop/s; that of the papers if the machine has none."""
     return machines[system].peak_gflops or PAPERS[system].peak_gflops or 0.0
 
 
@@ -128,15 +129,15 @@ def _decide_c14(figures: Sequence[Values], machines: Machines) -> Decision:
         for memory, rates in bests.items()
         for rate in rates
     )
-    apart = {memory: max(rates) / min(rates) - 1 for memory, rates in bests.items()}
-    told = "; ".join(
+    differences = {memory: max(rates) / min(rates) - 1 for memory, rates in bests.items()}
+    listed = "; ".join(
         f"{memory} {rates[0]:.1f} GB/s in All2All and {rates[1]:.1f} in Quadrant "
         f"(the paper: about {STREAM_GBS[memory]:g})"
         for memory, rates in bests.items()
     )
     return Decision(
-        about and max(apart.values()) <= LITTLE,
-        f"Best Triad: {told}; the modes differ by {100 * max(apart.values()):.1f} %",
+        about and max(differences.values()) <= LITTLE,
+        f"Best Triad: {listed}; the modes differ by {100 * max(differences.values()):.1f} %",
         {
             **{f"{memory}_a2a": rates[0] for memory, rates in bests.items()},
             **{f"{memory}_quadrant": rates[1] for memory, rates in bests.items()},

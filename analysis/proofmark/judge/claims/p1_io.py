@@ -1,4 +1,4 @@
-"""Claims of paper P1 on IOR: where the page cache ends, the bandwidth falls."""
+"""Claims of paper P1 on IOR: the bandwidth falls at the size of the page cache."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Scalar
 from proofmark.judge.claims.series import curve
 
 LAYOUTS = ("single-shared-file", "file-per-process")
-WAYS = ("write", "read")
+OPERATIONS = ("write", "read")
 BLOCKS = tuple(2**power for power in range(21, 36))
 """2 MB … 32,768 MB in 15 doublings (P1.ior)."""
 
 SHARP = 2 / 3
-"""A sharp fall leaves at most this part of the bandwidth."""
+"""A fall is sharp if at most this part of the bandwidth is left."""
 WINDOW = 2
-"""Points on either side of a fall: sizes double, so there are few."""
+"""Points on either side of a fall: few, because the sizes double."""
 
 GB = 1e9
 KNL_TASKS, SKL_TASKS = 16, 10
@@ -33,33 +33,37 @@ def _need(system: str, tasks: int, memory: str) -> Need:
         "tasks": tasks,
         "memory": memory,
     }
-    axes = {"metric": WAYS, "layout": LAYOUTS, "block_bytes": BLOCKS}
+    axes = {"metric": OPERATIONS, "layout": LAYOUTS, "block_bytes": BLOCKS}
     return Need(system, "ior", "MiB/s", fixed, axes)
 
 
 def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) -> Decision:
-    """Look for the fall in each layout; writing or reading must show it at `span` in both."""
-    falls = {(way, layout): _fall(values, way, layout, tasks) for layout in LAYOUTS for way in WAYS}
+    """Decide whether each layout falls sharply within `span` bytes, in writing or in reading."""
+    falls = {
+        (operation, layout): _fall(values, operation, layout, tasks)
+        for layout in LAYOUTS
+        for operation in OPERATIONS
+    }
     fits = {key: _sharp(fall) and _meets(fall, span) for key, fall in falls.items()}
-    holds = all(any(fits[way, layout] for way in WAYS) for layout in LAYOUTS)
-    told = "; ".join(
-        f"{way} {layout} falls to {fall.ratio:.2f} between {fall.before / GB:.1f} and "
+    holds = all(any(fits[operation, layout] for operation in OPERATIONS) for layout in LAYOUTS)
+    listed = "; ".join(
+        f"{operation} {layout} falls to {fall.ratio:.2f} between {fall.before / GB:.1f} and "
         f"{fall.after / GB:.1f} GB"
         if _sharp(fall)
-        else f"{way} {layout} falls nowhere sharply"
-        for (way, layout), fall in falls.items()
+        else f"{operation} {layout} has no sharp fall"
+        for (operation, layout), fall in falls.items()
     )
     numbers: dict[str, float] = {}
-    for (way, layout), fall in falls.items():
-        key = f"{way}_{layout}_{name}"
+    for (operation, layout), fall in falls.items():
+        key = f"{operation}_{layout}_{name}"
         numbers |= {f"{key}_from_gb": fall.before / GB, f"{key}_to_gb": fall.after / GB}
         numbers |= {f"{key}_ratio": fall.ratio}
-    looked = f"looked for between {span[0] / GB:g} and {span[1] / GB:g} GB"
-    return Decision(holds, f"{name}: {told} ({looked})", numbers)
+    expected = f"expected between {span[0] / GB:g} and {span[1] / GB:g} GB"
+    return Decision(holds, f"{name}: {listed} ({expected})", numbers)
 
 
-def _fall(values: Values, way: str, layout: str, tasks: int) -> Fall:
-    line = [(blocks * tasks, rate) for blocks, rate in curve(values, 2, way, layout)]
+def _fall(values: Values, operation: str, layout: str, tasks: int) -> Fall:
+    line = [(blocks * tasks, rate) for blocks, rate in curve(values, 2, operation, layout)]
     return steepest_fall(line, WINDOW)
 
 

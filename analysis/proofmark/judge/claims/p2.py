@@ -1,4 +1,4 @@
-"""Claims of paper P2: threads close together or spread over the tiles of a KNL."""
+"""Claims of paper P2: STREAM with close or spread threads on the tiles of a KNL."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from proofmark.judge.claims.series import curve, ratio_curve
 KERNELS = ("copy", "scale", "add", "triad")
 FALLING = ("copy", "add", "triad")
 MEMORIES = ("ddr", "mcdram")
-"""The paper does not say which memory: both are needed, a claim holds if it does in one."""
+"""The paper does not name the memory: both are measured, and a claim holds if it holds in one."""
 
 NOISE = 0.05
-"""Part by which two figures may differ by chance."""
+"""Relative difference of two figures by chance."""
 EQUAL = 0.10
-"""Part within which two figures are about equal."""
+"""Relative difference up to which two figures are about equal."""
 MOST = 0.90
-"""Part of the points at which a relation must stand."""
+"""Part of the points at which a relation must hold."""
 DROP = 0.95
-"""A drop leaves at most this part; what leaves more is none."""
+"""A fall to at most this part is a drop."""
 SHARP = 0.90
-"""A sharp fall leaves at most this part."""
+"""A fall to at most this part is sharp."""
 SLIGHTLY = 0.80
-"""What is slightly below is at least this part."""
+"""A figure is slightly below another one if it is at least this part of it."""
 MEETS = 55 / 68
-"""Where Copy meets close: 55 threads of 68 cores."""
+"""Threads ÷ cores at which Copy with spread reaches close: 55 threads of 68 cores."""
 NEAR = 0.10
-"""Part of the cores within which a number of threads is near another."""
+"""Difference of two numbers of threads, as a part of the cores, up to which they are near."""
 WINDOW = 3
 """Points on either side of a fall, and at an end of a line."""
 
@@ -58,23 +58,23 @@ OfMemory = Callable[[Values, Machine], Decision]
 
 
 def _in_a_memory(decide: OfMemory) -> Callable[[Sequence[Values], Machines], Decision]:
-    """Return what asks `decide` for each memory; one that fits is enough."""
+    """Return the function that decides for each memory; the claim holds if it holds in one."""
 
     def either(figures: Sequence[Values], machines: Machines) -> Decision:
-        told = {
+        decisions = {
             memory: decide(values, machines["knl"])
             for memory, values in zip(MEMORIES, figures, strict=True)
         }
         numbers = {
             f"{memory}_{name}": value
-            for memory, each in told.items()
-            for name, value in each.numbers.items()
+            for memory, decision in decisions.items()
+            for name, value in decision.numbers.items()
         }
         sentence = ". ".join(
-            f"{memory}, {'as claimed' if each.holds else 'not as claimed'}: {each.sentence}"
-            for memory, each in told.items()
+            f"{memory}, {'as claimed' if decision.holds else 'not as claimed'}: {decision.sentence}"
+            for memory, decision in decisions.items()
         )
-        return Decision(any(each.holds for each in told.values()), sentence, numbers)
+        return Decision(any(each.holds for each in decisions.values()), sentence, numbers)
 
     return either
 
@@ -87,7 +87,7 @@ def _lines(values: Values, placement: str, last: int) -> dict[str, Line]:
 
 
 def _ratios(values: Values, machine: Machine) -> dict[str, Line]:
-    """Return spread ÷ close by threads, of each kernel."""
+    """Return spread ÷ close over the number of threads for each kernel."""
     spread = _lines(values, "spread", machine.cores)
     close = _lines(values, "close", machine.cores)
     return {kernel: ratio_curve(spread[kernel], close[kernel]) for kernel in KERNELS}
@@ -99,7 +99,7 @@ def _falls(values: Values, machine: Machine) -> dict[str, Fall]:
 
 
 def _at_least(line: Line) -> float:
-    """Return the part of a line of ratios that is 1 or more, but for chance."""
+    """Return the part of the ratios that are at least 1 − `NOISE`."""
     return fmean(ratio >= 1 - NOISE for _, ratio in line)
 
 
@@ -111,10 +111,10 @@ def _decide_c21(values: Values, machine: Machine) -> Decision:
     parts = {kernel: _at_least(line) for kernel, line in ratios.items()}
     middles = {kernel: median(ratio for _, ratio in line) for kernel, line in ratios.items()}
     holds = min(parts.values()) >= MOST and min(middles.values()) >= 1 - NOISE / 2
-    told = ", ".join(f"{kernel} {middle:.2f}" for kernel, middle in middles.items())
+    listed = ", ".join(f"{kernel} {middle:.2f}" for kernel, middle in middles.items())
     return Decision(
         holds,
-        f"spread ÷ close for 1 to {machine.tiles} threads has the medians {told}; spread is not "
+        f"spread ÷ close for 1 to {machine.tiles} threads has the medians {listed}; spread is not "
         f"below close at {100 * min(parts.values()):.0f} % of the counts or more",
         {f"{kernel}_median": middle for kernel, middle in middles.items()},
     )
@@ -128,7 +128,7 @@ def _is_dip(fall: Fall, machine: Machine) -> bool:
     return fall.ratio <= DROP and fall.after == machine.tiles + 1
 
 
-def _told(falls: Mapping[str, Fall]) -> str:
+def _describe(falls: Mapping[str, Fall]) -> str:
     return ", ".join(
         f"{kernel} falls to {fall.ratio:.2f} at {fall.after:.0f} threads"
         if fall.ratio <= DROP
@@ -148,46 +148,46 @@ def _decide_c22(values: Values, machine: Machine) -> Decision:
     ends = {kernel: _at_end(line) for kernel, line in _ratios(values, machine).items()}
     dips = all(_is_dip(falls[kernel], machine) for kernel in FALLING)
     equal = all(abs(end - 1) <= EQUAL for end in ends.values())
-    told = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
+    listed = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
     return Decision(
         dips and equal,
-        f"With spread, {_told(falls)} (looked for: {machine.tiles + 1}); spread ÷ close ends at "
-        f"{told}",
+        f"With spread, {_describe(falls)} (expected: {machine.tiles + 1}); spread ÷ close ends "
+        f"at {listed}",
         {**_fall_numbers(falls), **{f"{kernel}_end": end for kernel, end in ends.items()}},
     )
 
 
 def _meeting(line: Line) -> float:
-    """Return the first x from which on a line of ratios stays about 1."""
+    """Return the first x from which on the ratios stay within `NOISE` of 1; infinity if none."""
     smooth = [
         (x, median(y for _, y in line[max(0, place - 1) : place + 2]))
         for place, (x, _) in enumerate(line)
     ]
-    apart = [place for place, (_, ratio) in enumerate(smooth) if abs(ratio - 1) > NOISE]
-    place = apart[-1] + 1 if apart else 0
+    unequal = [place for place, (_, ratio) in enumerate(smooth) if abs(ratio - 1) > NOISE]
+    place = unequal[-1] + 1 if unequal else 0
     return smooth[place][0] if place < len(smooth) else float("inf")
 
 
 def _decide_c23(values: Values, machine: Machine) -> Decision:
     falls, ratios = _falls(values, machine), _ratios(values, machine)
-    behind = {
+    above = {
         kernel: [(x, y) for x, y in line if x > machine.tiles] for kernel, line in ratios.items()
     }
     largest = all(falls["copy"].ratio < falls[kernel].ratio for kernel in KERNELS[1:])
-    meeting, wanted = _meeting(behind["copy"]), MEETS * machine.cores
+    meeting, wanted = _meeting(above["copy"]), MEETS * machine.cores
     meets = abs(meeting - wanted) <= NEAR * machine.cores
     scale = fmean(abs(ratio - 1) <= EQUAL for _, ratio in ratios["scale"])
     level = {
-        kernel: fmean(abs(ratio - 1) <= EQUAL for _, ratio in behind[kernel])
+        kernel: fmean(abs(ratio - 1) <= EQUAL for _, ratio in above[kernel])
         for kernel in ("add", "triad")
     }
     dips = all(_is_dip(falls[kernel], machine) for kernel in FALLING)
     holds = dips and largest and meets and falls["scale"].ratio > DROP
     return Decision(
         holds and scale >= MOST and min(level.values()) >= MOST,
-        f"With spread, {_told(falls)}; Copy stays with close from {meeting:.0f} threads on "
-        f"(looked for: about {wanted:.0f}); Scale is about equal to close at {100 * scale:.0f} % "
-        f"of the counts, behind {machine.tiles} threads Add at {100 * level['add']:.0f} % and "
+        f"With spread, {_describe(falls)}; Copy stays with close from {meeting:.0f} threads on "
+        f"(expected: about {wanted:.0f}); Scale is about equal to close at {100 * scale:.0f} % "
+        f"of the counts; above {machine.tiles} threads Add at {100 * level['add']:.0f} % and "
         f"Triad at {100 * level['triad']:.0f} %",
         {**_fall_numbers(falls), "copy_meets_at": meeting, "scale_equal": scale}
         | {f"{kernel}_equal": part for kernel, part in level.items()},
@@ -195,7 +195,7 @@ def _decide_c23(values: Values, machine: Machine) -> Decision:
 
 
 def _rises(line: Line) -> bool:
-    """Return whether a line ends above its start, near its best."""
+    """Return whether a line ends above its start and near its greatest value."""
     end, start = _end(line), fmean(y for _, y in line[:WINDOW])
     best = max(fmean(y for _, y in line[at : at + WINDOW]) for at in range(len(line) - WINDOW + 1))
     return end > start * (1 + NOISE) and end >= best * (1 - NOISE)
@@ -215,13 +215,15 @@ def _decide_c24(values: Values, machine: Machine) -> Decision:
     sharp = all(fall.ratio <= SHARP and fall.after == at for fall in falls.values())
     rises = {k: _rises(first[k]) and _rises(second[k]) for k in KERNELS}
     below = all(SLIGHTLY <= end < 1 for end in ends.values())
-    told = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
+    listed = ", ".join(f"{kernel} {end:.2f}" for kernel, end in ends.items())
     flat = [kernel for kernel, up in rises.items() if not up]
-    rising = f"{' and '.join(flat)} does not rise on both sides" if flat else "all rise before it"
+    rising = (
+        f"{' and '.join(flat)} does not rise on both sides" if flat else "all rise on both sides"
+    )
     return Decision(
         sharp and not flat and below,
-        f"With close, {_told(falls)} (looked for: {at}); {rising}; twice the cores end at {told} "
-        f"× the value at {machine.cores} threads",
+        f"With close, {_describe(falls)} (expected: {at}); {rising}; twice the cores end at "
+        f"{listed} × the value at {machine.cores} threads",
         {**_fall_numbers(falls), **{f"{kernel}_end": end for kernel, end in ends.items()}},
     )
 

@@ -10,22 +10,22 @@ from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Values
 from proofmark.judge.claims.series import curve, ratio_curve
 
 ABOUT = 0.20
-"""Part by which "about" may be missed: each factor is a quotient of two best values."""
+"""Accepted relative deviation from "about": each factor is a quotient of two best values."""
 LITTLE = 0.15
-"""Part of the better figure that makes little difference."""
+"""Relative difference up to which there is little difference."""
 CLEAR = 0.30
-"""Part by which a clear difference exceeds the lesser figure."""
+"""Relative difference from which on a difference is clear."""
 MOST = 0.90
-"""Part of the points at which a relation must stand."""
+"""Part of the points at which a relation must hold."""
 FAIR = 0.25
-"""Part of its share by which a pair may miss it."""
+"""Accepted relative deviation of a pair from its share."""
 SAME_FACTOR, BETWEEN_FACTOR = 5.0, 2.4
 """Tachyon 2 ÷ Tachyon 1: on the same socket, and between sockets."""
 
 SIZES = tuple(4**power for power in range(12))
-"""1 B … 4 MiB; P3 does not say its message sizes."""
+"""Message sizes, 1 B … 4 MiB; P3 does not state its sizes."""
 LARGEST = SIZES[-1]
-"""Bytes of a message that the link, and not the time to start it, bounds."""
+"""Message size in bytes at which the bandwidth, not the latency, of the link is the limit."""
 
 OLD, NEW = "tachyon1", "tachyon2"
 INSIDE = {OLD: ("same-socket", "other-socket", "2-hop"), NEW: ("same-socket", "other-socket")}
@@ -40,11 +40,11 @@ def _inside(system: str) -> Need:
 
 def _between(system: str) -> Need:
     fixed = {**_BANDWIDTH, "placement": "other-node"}
-    return Need(system, "osu-bw", "MB/s", fixed, {"apart": LEVELS[system], "bytes": SIZES})
+    return Need(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
 
 
 def _best(values: Values, *places: str) -> float:
-    """Return the best bandwidth over all sizes, at the best of `places`."""
+    """Return the best bandwidth over all sizes and `places`."""
     return max(rate for point, rate in values.items() if point[0] in places)
 
 
@@ -71,11 +71,11 @@ def _decide_c32(figures: Sequence[Values], machines: Machines) -> Decision:
     others = [_best(old, place) / _best(old, "same-socket") for place in INSIDE[OLD][1:]]
     clear = _best(new, "same-socket") / _best(new, "other-socket")
     little = all(abs(other - 1) <= LITTLE for other in others)
-    told = " and ".join(f"{other:.2f}" for other in others)
+    listed = " and ".join(f"{other:.2f}" for other in others)
     return Decision(
         little and clear >= 1 + CLEAR,
-        f"On Tachyon 1 another socket (1 hop, 2 hops) gives {told} × the best of the same socket; "
-        f"on Tachyon 2 the same socket gives {clear:.2f} × another one",
+        f"On Tachyon 1 another socket (1 hop, 2 hops) gives {listed} × the best of the same "
+        f"socket; on Tachyon 2 the same socket gives {clear:.2f} × another one",
         {"tachyon1_1_hop": others[0], "tachyon1_2_hops": others[1], "tachyon2": clear},
     )
 
@@ -88,7 +88,7 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
                 "osu-contention",
                 "MB/s",
                 {**_BANDWIDTH, "pairs": pairs, "message_bytes": LARGEST},
-                # One pair alone is no copy of a program, and has no number.
+                # A single pair is not a copy of a program: its records have no `pair`.
                 {"pair": range(1, pairs + 1)} if pairs > 1 else {"bytes": (LARGEST,)},
             )
             for pairs in range(1, machines[system].cores + 1)
@@ -98,12 +98,12 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
 
 
 def _decide_c33(figures: Sequence[Values], machines: Machines) -> Decision:
-    """Hold each pair against its share; `figures` are those of 1, 2, … pairs."""
+    """Compare each pair with its share; `figures` are those of 1, 2, … pairs."""
     rates = [list(values.values()) for values in figures]
-    whole = max(sum(each) for each in rates)
-    missed = [max(abs(rate * len(each) / whole - 1) for rate in each) for each in rates]
+    whole = max(sum(of_pairs) for of_pairs in rates)
+    missed = [max(abs(rate * len(of_pairs) / whole - 1) for rate in of_pairs) for of_pairs in rates]
     fair = fmean(miss <= FAIR for miss in missed)
-    totals = [sum(each) / whole for each in rates]
+    totals = [sum(of_pairs) / whole for of_pairs in rates]
     return Decision(
         fair >= MOST,
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
@@ -127,7 +127,7 @@ def _decide_c34(figures: Sequence[Values], machines: Machines) -> Decision:
     ratios: list[float] = []
     for place in INSIDE[NEW]:
         ratios += [y for _, y in ratio_curve(curve(new_in, 1, place), curve(old_in, 1, place))]
-    # Tachyon 2 is not split by level: each of Tachyon 1's is held against it.
+    # Tachyon 2 has a single level, with which each level of Tachyon 1 is compared.
     for level in LEVELS[OLD]:
         ratios += [
             y for _, y in ratio_curve(curve(new_out, 1, *LEVELS[NEW]), curve(old_out, 1, level))

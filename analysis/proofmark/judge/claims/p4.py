@@ -1,4 +1,4 @@
-"""Claims of paper P4: the time of collective input and output (BT-IO) over placements."""
+"""Claims of paper P4: the time of collective I/O (BT-IO) for each placement."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ RANKS = {
 }
 """Every second square number."""
 SAME = (1, 1024)
-"""Processes on which every placement over 16 nodes of 64 cores is the same."""
+"""Numbers of processes with which all placements over 16 nodes of 64 cores are the same."""
 
 LITTLE = 0.10
-"""Part that makes little difference."""
+"""Relative difference up to which there is little difference."""
 GAIN = 0.10
-"""Part of the time that must be saved to be a gain."""
+"""Part of the time from which on a saving is a gain."""
 MATTERS = 0.02
-"""Part by which chance may make a placement matter less in a larger class."""
+"""Accepted decrease of the effect of placement in a larger class, by chance."""
 CLASS_C = 0.05
-"""Part by which placement must matter more in class C than in class A."""
+"""Least increase of the effect of placement from class A to class C."""
 MOST = 0.90
-"""Part of the points at which a relation must stand."""
+"""Part of the points at which a relation must hold."""
 
 
 def _needs(machines: Machines) -> list[Need]:
@@ -51,50 +51,50 @@ def _needs(machines: Machines) -> list[Need]:
 
 def _inside_logs(values: Values) -> list[float]:
     """Return log(DIST ÷ ACC) at every point."""
-    found = []
+    logs = []
     for node in NODES:
         for (placement, block, ranks), time in values.items():
             other = values.get((f"{node}-ACC", block, ranks))
             if placement == f"{node}-DIST" and other:
-                found.append(math.log(time / other))
-    return found
+                logs.append(math.log(time / other))
+    return logs
 
 
 def _node_logs(values: Values) -> list[float]:
     """Return log(BAL ÷ UNBAL) at every point where the two differ."""
-    found = []
+    logs = []
     for inside in INSIDE:
         for (placement, block, ranks), time in values.items():
             other = values.get((f"UNBAL-{inside}", block, ranks))
             if placement == f"BAL-{inside}" and other and ranks not in SAME:
-                found.append(math.log(time / other))
-    return found
+                logs.append(math.log(time / other))
+    return logs
 
 
 def _decide_c41(figures: Sequence[Values], machines: Machines) -> Decision:
     logs = {name: _inside_logs(values) for name, values in zip(RANKS, figures, strict=True)}
-    apart = {name: math.expm1(median(map(abs, each))) for name, each in logs.items()}
-    lean = {name: math.exp(median(each)) for name, each in logs.items()}
-    told = ", ".join(f"{name} {100 * part:.1f} %" for name, part in apart.items())
+    differences = {name: math.expm1(median(map(abs, of))) for name, of in logs.items()}
+    ratios = {name: math.exp(median(of)) for name, of in logs.items()}
+    listed = ", ".join(f"{name} {100 * part:.1f} %" for name, part in differences.items())
     return Decision(
-        max(apart.values()) <= LITTLE,
-        f"DIST and ACC differ in the median by, class by class: {told}; little is at most "
+        max(differences.values()) <= LITTLE,
+        f"DIST and ACC differ in the median by, class by class: {listed}; little is at most "
         f"{100 * LITTLE:.0f} %",
-        {f"apart_{name}": part for name, part in apart.items()}
-        | {f"dist_over_acc_{name}": ratio for name, ratio in lean.items()},
+        {f"apart_{name}": part for name, part in differences.items()}
+        | {f"dist_over_acc_{name}": ratio for name, ratio in ratios.items()},
     )
 
 
 def _by_ranks(values: Values) -> list[tuple[float, float]]:
-    """Return the median time over all placements and block sizes by processes.
+    """Return the median time over all placements and block sizes, by number of processes.
 
-    Where the placements over nodes are all the same there is nothing to compare with others.
+    Numbers with which all placements over nodes are the same (`SAME`) are left out.
     """
     times: dict[float, list[float]] = {}
     for (_, _, ranks), time in values.items():
         if not isinstance(ranks, str) and ranks not in SAME:
             times.setdefault(ranks, []).append(time)
-    return [(ranks, median(each)) for ranks, each in sorted(times.items())]
+    return [(ranks, median(of_ranks)) for ranks, of_ranks in sorted(times.items())]
 
 
 def _decide_c42(figures: Sequence[Values], machines: Machines) -> Decision:
@@ -118,14 +118,14 @@ def _decide_c42(figures: Sequence[Values], machines: Machines) -> Decision:
 
 def _decide_c43(figures: Sequence[Values], machines: Machines) -> Decision:
     logs = {name: _node_logs(values) for name, values in zip(RANKS, figures, strict=True)}
-    matters = {name: math.expm1(median(map(abs, each))) for name, each in logs.items()}
+    matters = {name: math.expm1(median(map(abs, of))) for name, of in logs.items()}
     balanced = math.exp(median(logs["C"]))
     grows = all(more >= less - MATTERS for less, more in pairwise(matters.values()))
     grows = grows and matters["C"] >= matters["A"] + CLASS_C
-    told = ", ".join(f"{name} {100 * part:.1f} %" for name, part in matters.items())
+    listed = ", ".join(f"{name} {100 * part:.1f} %" for name, part in matters.items())
     return Decision(
         grows and balanced < 1,
-        f"BAL and UNBAL differ in the median by, class by class: {told}; in class C BAL takes "
+        f"BAL and UNBAL differ in the median by, class by class: {listed}; in class C BAL takes "
         f"{balanced:.2f} × the time of UNBAL",
         {f"apart_{name}": part for name, part in matters.items()} | {"bal_over_unbal_C": balanced},
     )

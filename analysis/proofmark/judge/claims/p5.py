@@ -1,4 +1,4 @@
-"""Claims of paper P5: collective operations over placements on nodes and inside them."""
+"""Claims of paper P5: the time of collectives for placements on nodes and inside them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ COLLECTIVES = ("Bcast", "Allreduce", "Allgather", "Alltoall", "Alltoallv")
 PLACEMENTS = ("BD", "BA", "UD", "UA")
 RANKS = tuple(2**power for power in range(1, 11))
 SIZES = tuple(4**power for power in range(11))
-"""1 B … 1 MiB; P5 says neither its sizes nor its numbers of processes."""
+"""Message sizes, 1 B … 1 MiB; P5 states neither its sizes nor its numbers of processes."""
 
 RATIOS = (("BD", "BA"), ("UD", "UA"), ("BA", "UA"), ("BD", "UD"))
-"""Columns of table 2: (first − second) ÷ second, of times."""
+"""Columns of table 2: (first − second) ÷ second, for times."""
 INSIDE, AMONG = RATIOS[:2], RATIOS[2:]
 
 NEARLY = 1
-"""Collectives that may be an exception where the paper says "nearly every"."""
+"""Accepted number of exceptions from "nearly every" collective."""
 LARGE = 0.10
-"""Relative difference that is large at least."""
+"""Relative difference from which on a difference is large."""
 SMALL = 0.5
-"""Part of a large difference that a small one is at most."""
+"""Small ÷ large difference, at most."""
 STEEP = 10.0
-"""Factor by which a time grows at least over a sweep that it grows steeply over."""
+"""Factor over a sweep from which on a time grows steeply."""
 PLOTTED = "Alltoall"
-"""The collective of the paper's figure 1."""
+"""The collective of figure 1 of the paper."""
 
 Means = Mapping[str, Mapping[tuple[str, str], float]]
 """Mean relative difference by collective and pair of placements: the means of table 2."""
@@ -37,7 +37,7 @@ Means = Mapping[str, Mapping[tuple[str, str], float]]
 def relative_differences(times: Values, first: str, second: str) -> dict[tuple[int, int], float]:
     """Return (first − second) ÷ second by ranks and bytes.
 
-    `times` stand at (placement, ranks, bytes), in any unit.
+    `times` are by (placement, ranks, bytes), in any unit.
     """
     return {
         (int(ranks), int(size)): time / times[second, ranks, size] - 1
@@ -49,8 +49,8 @@ def relative_differences(times: Values, first: str, second: str) -> dict[tuple[i
 def means_of(times: Mapping[str, Values]) -> Means:
     """Return the means of table 2 from the times of each collective."""
     return {
-        name: {pair: fmean(relative_differences(each, *pair).values()) for pair in RATIOS}
-        for name, each in times.items()
+        name: {pair: fmean(relative_differences(values, *pair).values()) for pair in RATIOS}
+        for name, values in times.items()
     }
 
 
@@ -74,41 +74,43 @@ def _named(pair: tuple[str, str]) -> str:
 def _numbers(means: Means) -> dict[str, float]:
     return {
         f"{name} {_named(pair)}": mean
-        for name, each in means.items()
-        for pair, mean in each.items()
+        for name, by_pair in means.items()
+        for pair, mean in by_pair.items()
     }
 
 
 def adjacent_is_better(means: Means) -> Decision:
-    """Answer C5.1 from the means of table 2."""
-    negative = {pair: [name for name, each in means.items() if each[pair] < 0] for pair in INSIDE}
-    told = "; ".join(
-        f"mean {_named(pair)} is {min(each[pair] for each in means.values()):.4f} … "
-        f"{max(each[pair] for each in means.values()):.4f}"
+    """Return the decision on C5.1 from the means of table 2."""
+    negative = {
+        pair: [name for name, by_pair in means.items() if by_pair[pair] < 0] for pair in INSIDE
+    }
+    listed = "; ".join(
+        f"mean {_named(pair)} is {min(by_pair[pair] for by_pair in means.values()):.4f} … "
+        f"{max(by_pair[pair] for by_pair in means.values()):.4f}"
         + (f", negative for {', '.join(negative[pair])}" if negative[pair] else "")
         for pair in INSIDE
     )
     exceptions = {name for names in negative.values() for name in names}
-    return Decision(len(exceptions) <= NEARLY, told, _numbers(means))
+    return Decision(len(exceptions) <= NEARLY, listed, _numbers(means))
 
 
 def nodes_matter_more(means: Means) -> Decision:
-    """Answer C5.2 from the means of table 2."""
+    """Return the decision on C5.2 from the means of table 2."""
     orders = ((("BA", "UA"), ("UD", "UA")), (("BD", "UD"), ("BD", "BA")))
     wrong = [
-        f"{name}: mean {_named(nodes)} {each[nodes]:.4f}, {_named(inside)} {each[inside]:.4f}"
-        for name, each in means.items()
+        f"{name}: mean {_named(nodes)} {by_pair[nodes]:.4f}, {_named(inside)} {by_pair[inside]:.4f}"
+        for name, by_pair in means.items()
         for nodes, inside in orders
-        if each[nodes] <= each[inside] or each[nodes] <= 0
+        if by_pair[nodes] <= by_pair[inside] or by_pair[nodes] <= 0
     ]
-    least = min(each[pair] for each in means.values() for pair in AMONG)
-    told = (
+    least = min(by_pair[pair] for by_pair in means.values() for pair in AMONG)
+    sentence = (
         f"Not so for {'; '.join(wrong)}"
         if wrong
         else "For every collective the choice of nodes makes the larger mean difference, and "
         f"filling nodes wins: balanced takes {100 * least:.1f} % more time or worse"
     )
-    return Decision(not wrong, told, _numbers(means))
+    return Decision(not wrong, sentence, _numbers(means))
 
 
 def _of_means(figures: Sequence[Values]) -> Means:

@@ -1,4 +1,4 @@
-"""The figures that claims are checked on: medians of valid records of one origin."""
+"""The figures for the check of claims: medians of valid records of one origin."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ LIKE = (
     "environment_hash",
     "parameters",
 )
-"""Columns in which records must agree to be repeats of one figure, on one node or many."""
+"""Columns in which the repeats of one figure agree, on one node or several."""
 
 
 class Figures:
-    """The figures of a table of records, found again by what they are."""
+    """The figures of a table of records, by system, case and unit."""
 
     def __init__(self, records: pl.DataFrame, origin: str) -> None:
-        """Take the valid records of `origin`; `records` has the columns of records.parquet."""
-        sound = records.filter(
+        """Aggregate the valid records of `origin`.
+
+        `records` has the columns of records.parquet. Values that are not positive and finite do not
+        count.
+        """
+        valid = records.filter(
             pl.col("valid")
             & (pl.col("origin") == origin)
             & pl.col("value").is_finite()
             & (pl.col("value") > 0)
         )
-        medians = sound.group_by(LIKE, maintain_order=True).agg(pl.col("value").median())
+        medians = valid.group_by(LIKE, maintain_order=True).agg(pl.col("value").median())
         self._figures: dict[tuple[str, str, str], list[tuple[dict[str, Scalar], float]]] = {}
         for row in medians.iter_rows(named=True):
             traits = {
@@ -46,15 +50,15 @@ class Figures:
             self._figures.setdefault(key, []).append((traits, row["value"]))
 
     def of(self, need: Need) -> Values:
-        """Return what there is of `need`, at the points it names and at all others."""
-        found: dict[Point, list[float]] = {}
+        """Return the figures of `need` by point, also at points that it does not name."""
+        by_point: dict[Point, list[float]] = {}
         for traits, value in self._figures.get((need.system, need.case, need.unit), []):
             if all(traits.get(name) == wanted for name, wanted in need.fixed.items()) and all(
                 name in traits for name in need.axes
             ):
-                found.setdefault(tuple(traits[name] for name in need.axes), []).append(value)
-        one = max if need.best else median
-        return {point: one(values) for point, values in found.items()}
+                by_point.setdefault(tuple(traits[name] for name in need.axes), []).append(value)
+        combine = max if need.best else median
+        return {point: combine(values) for point, values in by_point.items()}
 
 
 def origins(records: pl.DataFrame) -> list[str]:
@@ -62,8 +66,8 @@ def origins(records: pl.DataFrame) -> list[str]:
     return sorted(records.get_column("origin").unique().to_list())
 
 
-def lacking(need: Need, values: Values) -> str:
-    """Return what `values` lack of `need` in words; an empty string if nothing."""
+def missing_points(need: Need, values: Values) -> str:
+    """Return the points of `need` that `values` lack, as text; an empty string if none."""
     wanted = list(_points(need))
     missing = [point for point in wanted if point not in values]
     if not missing:
@@ -87,7 +91,10 @@ def _named(need: Need, point: Point) -> str:
 
 
 def curve(values: Values, place: int, *fixed: Scalar) -> list[tuple[float, float]]:
-    """Return a line over the axis at `place`, by x; the other axes are `fixed`, in order."""
+    """Return the points (x, value) over the axis at `place`, sorted by x.
+
+    `fixed` are the values of the other axes, in order.
+    """
     line = []
     for point, value in values.items():
         x = point[place]
@@ -99,6 +106,6 @@ def curve(values: Values, place: int, *fixed: Scalar) -> list[tuple[float, float
 def ratio_curve(
     over: Sequence[tuple[float, float]], under: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """Return one line divided by another where both have a figure."""
-    below = dict(under)
-    return [(x, y / below[x]) for x, y in over if x in below]
+    """Return the ratio of two lines at each x that both have."""
+    divisors = dict(under)
+    return [(x, y / divisors[x]) for x, y in over if x in divisors]

@@ -1,4 +1,4 @@
-"""The bad nodes of a run: which figures tell, how far off, what it may come from."""
+"""The bad nodes of a run: which figures fail, by how much, and the likely cause."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
 
 RARE = 0.1
-"""A setting that fewer than so many of the nodes have may be why one of them is slow."""
+"""A setting that at most this part of the nodes has is listed as a possible cause."""
 
 
 @dataclass(frozen=True)
-class Slow:
-    """A figure of a bad node that fails.
+class SlowFigure:
+    """A figure that fails.
 
-    `deviation` is measured ÷ reference − 1, of the worst answer.
+    Attributes:
+        result: the result of the figure.
+        deviation: measured ÷ reference − 1, of the judgement that fails most.
     """
 
     result: Result
@@ -30,7 +32,7 @@ class Slow:
 
     @property
     def name(self) -> str:
-        """Return what was measured."""
+        """Return case, benchmark and metric."""
         record = self.result.record
         words = dict.fromkeys((record.case, record.benchmark, record.metric))
         return " ".join(filter(None, words))
@@ -38,37 +40,38 @@ class Slow:
 
 @dataclass(frozen=True)
 class BadNode:
-    """A node with figures that fail, or with counters that tell of a fault.
+    """A node with figures that fail, or with error counters that rose.
 
     Attributes:
-        slow: the figures, the worst first; none where only the counters speak.
-        retest: all of them fail within their noise: measure again before anybody acts.
-        causes: what it shares with other bad nodes.
-        odd: settings that few of its fellows have.
-        counters: what the node's own counters say, while the benchmarks ran.
+        host: its name.
+        slow: the figures that fail, the worst first; empty if only counters show a fault.
+        retest: whether all of them fail within their noise. Such a node is measured again first.
+        causes: the traits that it shares with other bad nodes.
+        rare_settings: the settings that few other nodes have.
+        counters: the changes of its error counters while the benchmarks ran.
     """
 
     host: str
-    slow: tuple[Slow, ...]
+    slow: tuple[SlowFigure, ...]
     retest: bool
     causes: tuple[Cause, ...]
-    odd: tuple[str, ...]
+    rare_settings: tuple[str, ...]
     counters: tuple[CounterChange, ...]
 
     @property
     def worst(self) -> float:
-        """Return how far its worst figure is off, as a part of the reference; 0 without one."""
+        """Return the deviation of its worst figure; 0 if no figure fails."""
         return self.slow[0].deviation if self.slow else 0.0
 
     @property
     def likely(self) -> str:
-        """Return the likeliest cause in one line; what it is not known by is said as well."""
+        """Return the likeliest cause in one line, or that no cause is known."""
         if self.counters:
             return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
         if self.causes:
             return str(self.causes[0])
-        if self.odd:
-            return "; ".join(self.odd[:2])
+        if self.rare_settings:
+            return "; ".join(self.rare_settings[:2])
         return "nothing that its fellows do not have as well: the node itself"
 
     def as_json(self) -> dict[str, Any]:
@@ -95,13 +98,21 @@ class BadNode:
 
 @dataclass(frozen=True)
 class BadNodes:
-    """All of it: `links` are pairs of which neither node is bad by itself."""
+    """The bad nodes and links of a run.
+
+    Attributes:
+        nodes: the bad nodes, the worst first.
+        links: the slow links between two nodes that are not bad themselves, with the worst figure.
+        causes: the traits that bad nodes share.
+        drift: the settings in which nodes differ.
+        measured: the number of nodes that were measured.
+    """
 
     nodes: tuple[BadNode, ...] = ()
-    links: tuple[tuple[str, Slow], ...] = ()
+    links: tuple[tuple[str, SlowFigure], ...] = ()
     causes: tuple[Cause, ...] = ()
     drift: tuple[Drift, ...] = ()
-    asked: int = 0
+    measured: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -112,7 +123,7 @@ class BadNodes:
                 for pair, slow in self.links
             ],
             "causes": [cause.as_json() for cause in self.causes],
-            "drift": [each.as_json() for each in self.drift],
+            "drift": [drift.as_json() for drift in self.drift],
         }
 
 
@@ -122,71 +133,76 @@ def bad_nodes(
     nodes: Mapping[str, Node],
     location: Mapping[str, Mapping[str, str]],
 ) -> BadNodes:
-    """Find the bad nodes of a run, and what they have in common.
+    """Return the bad nodes of a run, and the traits that they share.
 
-    A node is bad by a figure of its own that fails, or when the links to all the neighbours that
-    it was paired with fail. A link that fails alone is listed as a link.
+    A node is bad if a figure of the node fails, if all of its measured links fail, or if its error
+    counters show a fault. Another link that fails is listed as a link.
 
     Args:
-        failed: the results of the run that fail.
-        measured: the nodes and pairs of nodes that there are results of, as records have them.
-        nodes: what was collected of each.
+        failed: the results that fail.
+        measured: the nodes and pairs of nodes with a result, as records name them.
+        nodes: the facts and counters of each node.
         location: switches and rack by host.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
-    settings = {host: configuration(each) for host, each in facts.items()}
+    settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
     by_node, by_pair = _failures(failed)
-    moved = {host: _counters(node) for host, node in nodes.items()}
-    links = _shared_out(measured, by_node, by_pair)
+    counters = {host: _counters(node) for host, node in nodes.items()}
+    links = _attribute_links(measured, by_node, by_pair)
     hosts = {host for name in measured for host in hosts_of(name)}
     if len(hosts) < 2:
-        return BadNodes(asked=len(hosts))
-    known = {host: own for host, own in traits.items() if host in hosts}
-    for host, changes in moved.items():
+        return BadNodes(measured=len(hosts))
+    measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
+    for host, changes in counters.items():
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
-    named = causes(by_node, known)
+    shared = causes(by_node, measured_traits)
     counts = usual(settings)
-    found = [
+    bad = [
         BadNode(
             host=host,
-            slow=tuple(sorted(slow, key=lambda each: -abs(each.deviation))),
-            retest=bool(slow) and all(each.result.retest for each in slow),
-            causes=tuple(cause for cause in named if host in cause.members),
-            odd=_odd(settings.get(host, {}), counts, len(settings)),
-            counters=moved.get(host, ()),
+            slow=tuple(sorted(slow, key=lambda figure: -abs(figure.deviation))),
+            retest=bool(slow) and all(figure.result.retest for figure in slow),
+            causes=tuple(cause for cause in shared if host in cause.members),
+            rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
+            counters=counters.get(host, ()),
         )
         for host, slow in by_node.items()
     ]
-    found.sort(key=lambda node: (node.retest, -abs(node.worst), node.host))
-    return BadNodes(tuple(found), links, named, drift(settings), len(hosts))
+    bad.sort(key=lambda node: (node.retest, -abs(node.worst), node.host))
+    return BadNodes(tuple(bad), links, shared, drift(settings), len(hosts))
 
 
 def _failures(
     results: Iterable[Result],
-) -> tuple[dict[str, list[Slow]], dict[str, list[Slow]]]:
-    by_node: dict[str, list[Slow]] = {}
-    by_pair: dict[str, list[Slow]] = {}
+) -> tuple[dict[str, list[SlowFigure]], dict[str, list[SlowFigure]]]:
+    by_node: dict[str, list[SlowFigure]] = {}
+    by_pair: dict[str, list[SlowFigure]] = {}
     for result in results:
         ratios = [
-            each.ratio - 1
-            for each in result.references
-            if each.outcome == "FAIL" and each.ratio is not None
+            judgement.ratio - 1
+            for judgement in result.references
+            if judgement.outcome == "FAIL" and judgement.ratio is not None
         ]
-        slow = Slow(result, max(ratios, key=abs))
-        where = hosts_of(result.record.node)
-        if len(where) == 1:
-            by_node.setdefault(where[0], []).append(slow)
-        elif len(where) == 2:
+        slow = SlowFigure(result, max(ratios, key=abs))
+        hosts = hosts_of(result.record.node)
+        if len(hosts) == 1:
+            by_node.setdefault(hosts[0], []).append(slow)
+        elif len(hosts) == 2:
             by_pair.setdefault(result.record.node, []).append(slow)
     return by_node, by_pair
 
 
-def _shared_out(
-    names: Iterable[str], by_node: dict[str, list[Slow]], by_pair: Mapping[str, list[Slow]]
-) -> tuple[tuple[str, Slow], ...]:
-    """Attribute slow links to a node if all of its links are slow; return the other ones."""
+def _attribute_links(
+    names: Iterable[str],
+    by_node: dict[str, list[SlowFigure]],
+    by_pair: Mapping[str, list[SlowFigure]],
+) -> tuple[tuple[str, SlowFigure], ...]:
+    """Attribute slow links to a node if all of its links are slow; return the other slow links.
+
+    `by_node` gets the attributed figures. A node with a single link is not accused.
+    """
     if not by_pair:
         return ()
     pairs: dict[str, set[str]] = {}
@@ -195,23 +211,25 @@ def _shared_out(
         if len(hosts) == 2:
             for host in hosts:
                 pairs.setdefault(host, set()).add(name)
-    guilty = {host for host, own in pairs.items() if len(own) > 1 and own <= by_pair.keys()}
+    all_slow = {host for host, of in pairs.items() if len(of) > 1 and of <= by_pair.keys()}
     links = []
     for pair, slow in by_pair.items():
-        to_blame = [host for host in hosts_of(pair) if host in guilty or host in by_node]
-        for host in to_blame:
-            if host in guilty:
+        bad = [host for host in hosts_of(pair) if host in all_slow or host in by_node]
+        for host in bad:
+            if host in all_slow:
                 by_node.setdefault(host, []).extend(slow)
-        if not to_blame:
-            links.append((pair, max(slow, key=lambda each: abs(each.deviation))))
+        if not bad:
+            links.append((pair, max(slow, key=lambda figure: abs(figure.deviation))))
     return tuple(links)
 
 
-def _odd(own: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int) -> tuple[str, ...]:
-    """Return the settings of a node that hardly any other has, the rarest first."""
+def _rare_settings(
+    settings: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int
+) -> tuple[str, ...]:
+    """Return the settings of a node that few other nodes have, the rarest first."""
     rare = sorted(
         (counts[name][value], name, value)
-        for name, value in own.items()
+        for name, value in settings.items()
         if counts[name][value] <= max(1, RARE * nodes) and nodes > 2
     )
     return tuple(
@@ -222,6 +240,6 @@ def _odd(own: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int) -> tu
 
 
 def _counters(node: Node) -> tuple[CounterChange, ...]:
-    """Return what changed on the node, what speaks of a fault first."""
+    """Return the changes of a node's counters, those that show a fault first."""
     changes = [change for job in node.jobs for change in job.provenance.changes]
     return tuple(sorted(changes, key=lambda change: (not change.invalid, change.place is None)))

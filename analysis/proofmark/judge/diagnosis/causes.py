@@ -1,4 +1,4 @@
-"""What the bad nodes share that the good ones do not: a name for the cause."""
+"""Likely causes: traits that bad nodes share and good nodes do not."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from proofmark.common.nodesets import folded
 from proofmark.judge.diagnosis.traits import Traits
 
 LEVEL = 0.01
-"""Probability of naming any cause at all where the bad nodes are spread by chance."""
+"""Probability that any cause is named although the bad nodes are distributed by chance."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Nodes with one value of a trait, among which bad ones are too many for chance.
+    """A value of a trait that more bad nodes share than chance explains.
 
     Attributes:
-        trait: what they share (``rack``, ``microcode``, …), and its `value`.
-        bad: bad nodes among the `nodes` that share it, of `all_bad` in all.
-        p: probability of at least so many by chance, corrected for the number of values tried.
-        members: the bad ones.
+        trait: its name (``rack``, ``microcode``, …).
+        value: its value.
+        bad: the number of bad nodes with the value.
+        nodes: the number of nodes with the value.
+        all_bad: the number of all bad nodes.
+        all_nodes: the number of all nodes.
+        p: probability of `bad` or more by chance, corrected for the number of values tried.
+        members: the bad nodes with the value.
     """
 
     trait: str
@@ -49,45 +53,58 @@ class Cause:
 def causes(
     bad: Collection[str], nodes: Mapping[str, Traits], level: float = LEVEL
 ) -> tuple[Cause, ...]:
-    """Name the traits that the bad nodes share beyond chance, the least probable first.
+    """Return the traits that bad nodes share more often than by chance, the least probable first.
 
-    Fisher's exact test, one-sided: so many bad ones among the nodes that share a value, were the
-    bad ones drawn from all by chance. Holm's correction for all values that are tried. Values that
-    all nodes have, or one alone, can explain nothing and are not tried.
+    One-sided exact test of Fisher, with Holm's correction for the number of values that are tried.
+    A value that all nodes have, or a single node, explains nothing and is not tried.
 
     Args:
         bad: the bad nodes.
-        nodes: all that were measured, with their traits.
-        level: probability that anything is named where there is nothing to name.
+        nodes: the traits of all measured nodes.
+        level: probability that any cause is named if there is none.
     """
-    wrong = set(bad) & set(nodes)
+    bad_hosts = set(bad) & set(nodes)
     sharing: dict[tuple[str, str], list[str]] = {}
-    for host, own in nodes.items():
-        for trait, value in own.items():
+    for host, traits in nodes.items():
+        for trait, value in traits.items():
             sharing.setdefault((trait, value), []).append(host)
     tried = {key: hosts for key, hosts in sharing.items() if 1 < len(hosts) < len(nodes)}
-    found = []
+    candidates = []
     for (trait, value), hosts in tried.items():
-        members = tuple(sorted(wrong.intersection(hosts)))
+        members = tuple(sorted(bad_hosts.intersection(hosts)))
         if len(members) < 2:
             continue
-        p = hypergeometric_tail(len(members), len(nodes), len(hosts), len(wrong))
-        found.append((p, trait, value, len(hosts), members))
+        p = hypergeometric_tail(len(members), len(nodes), len(hosts), len(bad_hosts))
+        candidates.append((p, trait, value, len(hosts), members))
     named = []
     corrected = 0.0
-    for rank, (p, trait, value, size, members) in enumerate(sorted(found)):
+    for rank, (p, trait, value, size, members) in enumerate(sorted(candidates)):
         corrected = max(corrected, min(1.0, p * (len(tried) - rank)))
         if corrected > level:
             break
-        bad_here = len(members)
-        named.append(
-            Cause(trait, value, bad_here, size, len(wrong), len(nodes), corrected, members)
+        cause = Cause(
+            trait=trait,
+            value=value,
+            bad=len(members),
+            nodes=size,
+            all_bad=len(bad_hosts),
+            all_nodes=len(nodes),
+            p=corrected,
+            members=members,
         )
+        named.append(cause)
     return tuple(named)
 
 
 def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) -> float:
-    """Return the probability of `least` or more marked ones among those drawn without return."""
+    """Return the probability of `least` or more marked members in a sample without replacement.
+
+    Args:
+        least: the least number of marked members in the sample.
+        population: the number of members.
+        marked: the number of marked members.
+        drawn: the size of the sample.
+    """
     most = min(marked, drawn)
     counts = np.arange(max(least, drawn + marked - population, 0), most + 1)
     if not len(counts):
@@ -102,5 +119,5 @@ def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) ->
 
 
 def _choose(n: int, k: int) -> float:
-    """Return the logarithm of the number of ways to choose `k` of `n`."""
+    """Return the natural logarithm of the binomial coefficient of `n` and `k`."""
     return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

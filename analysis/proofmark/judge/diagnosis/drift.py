@@ -1,4 +1,4 @@
-"""Where nodes that ought to be equal are not set up alike."""
+"""Settings in which nodes that ought to be equal differ."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from proofmark.judge.diagnosis.traits import Traits, usual
 
 @dataclass(frozen=True)
 class Drift:
-    """One setting in which nodes differ from what is usual.
+    """One setting in which nodes differ.
 
     Attributes:
-        usual: the commonest value, of `nodes` nodes.
-        values: of each other value the nodes that have it, the rarest first.
+        trait: the name of the setting.
+        usual: the most frequent value.
+        nodes: the number of nodes with this value.
+        values: each other value with its nodes, the rarest first.
     """
 
     trait: str
@@ -30,13 +32,13 @@ class Drift:
 
 
 def drift(nodes: Mapping[str, Traits], leave_out: Collection[str] = ()) -> tuple[Drift, ...]:
-    """Return every trait that has several values, but those whose values are each node's own.
+    """Return every trait with several values, without traits that differ on most nodes.
 
     Args:
         nodes: traits by host.
         leave_out: traits that differ on purpose, such as the rack.
     """
-    found = []
+    drifts = []
     for trait, counts in usual(nodes).items():
         if len(counts) < 2 or trait in leave_out or len(counts) > max(2, len(nodes) // 2):
             continue
@@ -45,7 +47,7 @@ def drift(nodes: Mapping[str, Traits], leave_out: Collection[str] = ()) -> tuple
         for host in sorted(nodes):
             if (value := nodes[host].get(trait, common)) != common:
                 others.setdefault(value, []).append(host)
-        told = ((value, tuple(hosts)) for value, hosts in others.items())
-        ordered = sorted(told, key=lambda item: (len(item[1]), item[0]))
-        found.append(Drift(trait, common, number, tuple(ordered)))
-    return tuple(found)
+        values = ((value, tuple(hosts)) for value, hosts in others.items())
+        ordered = sorted(values, key=lambda item: (len(item[1]), item[0]))
+        drifts.append(Drift(trait, common, number, tuple(ordered)))
+    return tuple(drifts)

@@ -1,4 +1,4 @@
-"""What a node is and where it stands, as words that nodes can share or differ in."""
+"""Traits of a node: its configuration and its location, as text."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from proofmark.site.node.facts import NodeFacts
 Traits = Mapping[str, str]
 
 FIRMWARE = {"bios_version": "BIOS", "bios_date": "BIOS date", "board_name": "board"}
-"""What is shared of SMBIOS' words; serial numbers are each node's own."""
+"""The SMBIOS keys that like nodes share, with their names; serial numbers are left out."""
 _GIB = 2**30
 
 
 def configuration(facts: NodeFacts) -> dict[str, str]:
-    """Return how a node is set up: everything in which like nodes ought to be equal."""
-    found: dict[str, object] = {
+    """Return the configuration of a node: everything in which like nodes ought to be equal."""
+    values: dict[str, object] = {
         "processor": facts.cpu_model,
         "sockets": facts.sockets,
         "cores online": facts.cores_online,
@@ -31,7 +31,7 @@ def configuration(facts: NodeFacts) -> dict[str, str]:
         "SMT": facts.smt,
         "transparent huge pages": facts.thp,
         "NUMA domains": len(facts.numa),
-        # A kernel keeps a little for itself, never the same.
+        # Rounded: the part that the kernel reserves differs from node to node.
         "memory": f"{facts.memory_total_bytes / _GIB:.0f} GiB",
         "DIMMs": len(facts.dimms),
         "DIMM part": _joined(dimm.part_number for dimm in facts.dimms),
@@ -41,24 +41,24 @@ def configuration(facts: NodeFacts) -> dict[str, str]:
         "NIC firmware": _joined(nic.firmware for nic in facts.nics if nic.link),
         "PCIe link": _joined(nic.link for nic in facts.nics),
     }
-    found |= {name: facts.firmware.get(key) for key, name in FIRMWARE.items()}
-    found |= {f"setting {name}": value for name, value in facts.settings.items()}
-    found |= {f"vulnerability {name}": value for name, value in facts.vulnerabilities.items()}
-    return {name: str(value) for name, value in found.items() if value not in (None, "")}
+    values |= {name: facts.firmware.get(key) for key, name in FIRMWARE.items()}
+    values |= {f"setting {name}": value for name, value in facts.settings.items()}
+    values |= {f"vulnerability {name}": value for name, value in facts.vulnerabilities.items()}
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}
 
 
 def _joined(values: Iterable[object]) -> str:
-    """Return what the parts of a node say, each once, in order."""
+    """Return the different values of the parts of a node, in order."""
     return ", ".join(sorted({str(value) for value in values if value is not None}))
 
 
 def traits_of(
     settings: Mapping[str, Traits], location: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
-    """Return what might be the cause of a fault, by node: its place and its configuration.
+    """Return the location and the configuration of each node: the possible causes of a fault.
 
     Args:
-        settings: `configuration` by host.
+        settings: the result of `configuration` by host.
         location: switches and rack by host.
     """
     hosts = dict.fromkeys([*settings, *location])
@@ -66,9 +66,9 @@ def traits_of(
 
 
 def usual(nodes: Mapping[str, Traits]) -> dict[str, Counter[str]]:
-    """Count the values of each trait over all nodes, the commonest first."""
-    found: dict[str, Counter[str]] = {}
-    for own in nodes.values():
-        for name, value in own.items():
-            found.setdefault(name, Counter())[value] += 1
-    return found
+    """Return the number of nodes with each value of each trait."""
+    counts: dict[str, Counter[str]] = {}
+    for traits in nodes.values():
+        for name, value in traits.items():
+            counts.setdefault(name, Counter())[value] += 1
+    return counts

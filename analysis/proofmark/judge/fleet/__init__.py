@@ -1,1 +1,1 @@
-"""Nodes held against their fellows: who is slow, by how much, and what the slow ones share."""
+"""Comparison of like nodes: which are slow, and by how much."""

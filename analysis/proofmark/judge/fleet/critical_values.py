@@ -1,7 +1,7 @@
-"""How many spreads below its fellows a node must be, so that a healthy fleet is seldom accused.
+"""Critical values: the distance, in spreads, from the median at which a node is an outlier.
 
-The critical values hold for normal, independent healthy nodes. With few nodes the spread itself is
-known badly: what is asked for then grows accordingly, instead of a constant for all sizes.
+They hold for healthy nodes with normal, independent values. The spread of few nodes is uncertain.
+Therefore the critical value depends on the number of nodes, and is larger for few nodes.
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 LEAST_NODES = 4
-"""Of three like values nobody can tell which is the odd one, and how odd."""
+"""Three like values are not enough to decide which one is the outlier."""
 FEW = 20
-"""From so many nodes on the spread is the MAD; below, it throws too much of the sample away."""
+"""From this number of nodes on the spread is the MAD, which is inefficient for fewer nodes."""
 MANY = 1000
-"""From so many nodes on median and MAD are normal to a good approximation."""
+"""Above this number of nodes median and MAD are normal to a good approximation."""
 MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
 MEDIAN_VARIANCE, MAD_VARIANCE = math.pi / 2, 1.3601
-"""Of median and scaled MAD of n normal values, times n (Rousseeuw and Croux, JASA 88, 1993)."""
+"""n times the variance of the median and of the scaled MAD of n standard normal values.
+
+Source: Rousseeuw and Croux, JASA 88 (1993).
+"""
 
 _SEED = 20100
-_NUMBERS = 4_000_000  # random numbers of one calibration: about a tenth of a second
-_RESOLVED = 1e-3  # the rarest event that so many samples of few nodes still count well
+_NUMBERS = 4_000_000  # random numbers of one calibration, which takes about 0.1 s
+_RESOLVED = 1e-3  # the lowest level at which the quantile of the samples is accurate
 
 
 def centre_and_spread(badness: Floats) -> tuple[Floats, Floats]:
     """Return the median and a robust standard deviation of each row.
 
     Args:
-        badness: rows of values, the larger the worse; shape (fleets, nodes).
+        badness: values of which a larger one is worse; shape (fleets, nodes).
 
     Returns:
         Two arrays of shape (fleets,). The spread is the MAD × 1.4826. Below `FEW` nodes it is the
-        standard deviation of the better two thirds, from which the few worst cannot hide: their
-        critical value is calibrated with the same rule.
+        standard deviation of the better two thirds, which a few slow nodes cannot enlarge. The
+        critical value for few nodes is calibrated with the same rule.
     """
     centre = np.median(badness, axis=1)
     nodes = badness.shape[1]
@@ -55,34 +58,35 @@ def _left_out(nodes: int) -> int:
 
 @lru_cache(maxsize=1024)
 def critical_value(nodes: int, level: float) -> float:
-    """Return how many spreads above the centre the worst of `nodes` healthy ones seldom is.
+    """Return the distance from the centre, in spreads, that healthy nodes exceed with `level`.
 
     Args:
         nodes: number of like nodes, at least `LEAST_NODES`.
-        level: probability that any of the healthy nodes exceeds it.
+        level: probability that any of `nodes` healthy nodes exceeds it.
 
     Raises:
-        ValueError: too few nodes, or a level that is no probability.
+        ValueError: too few nodes, or a level that is not between 0 and 1.
     """
     if nodes < LEAST_NODES or not 0 < level < 1:
         raise ValueError(f"no critical value for {nodes} nodes at level {level}")
     if nodes < FEW:
         return _of_few(nodes, level)
     scales, weights = _scales(nodes)
-    each = -math.expm1(math.log1p(-level) / nodes)
+    level_of_node = -math.expm1(math.log1p(-level) / nodes)
     low, high = 0.0, 64.0
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         beyond = _normal_tail(middle * scales) @ weights
-        low, high = (middle, high) if beyond > each else (low, middle)
+        low, high = (middle, high) if beyond > level_of_node else (low, middle)
     return high
 
 
 def _of_few(nodes: int, level: float) -> float:
-    """Take the quantile of the worst node's distance in simulated fleets.
+    """Return the quantile of the worst node's distance in simulated fleets.
 
-    Beyond what they resolve the tail is extrapolated like that of Student's t, which falls with the
-    degrees of freedom of the spread in the end, and more slowly before: hence three quarters.
+    For levels below `_RESOLVED` the tail is extrapolated by a power law, as the tail of Student's
+    t. Its exponent tends to the degrees of freedom of the spread, and is smaller before: three
+    quarters of them are used.
     """
     worst = _worst_of_few(nodes)
     quantile = float(np.quantile(worst, 1 - max(level, _RESOLVED)))
@@ -99,12 +103,12 @@ def _worst_of_few(nodes: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _scales(nodes: int) -> tuple[Floats, Floats]:
-    """Return what one spread may be in true standard deviations, and how probable each is.
+    """Return values of the measured spread, in true standard deviations, with their probability.
 
-    That a node takes part in its own fleet's spread is neglected: with 20 nodes half as many are
-    accused as the level allows, with 100 nodes nine of ten.
+    The random error of the centre is included.
 
-    The error of the centre is folded in: a node's distance from a centre that is itself random.
+    That a node is part of the fleet that gives the spread is neglected. With 20 nodes the false
+    alarms are half of what the level allows, with 100 nodes nine tenths.
     """
     wider = math.sqrt(1 + MEDIAN_VARIANCE / nodes)
     if nodes > MANY:
@@ -113,7 +117,7 @@ def _scales(nodes: int) -> tuple[Floats, Floats]:
         return (1 + steps * math.sqrt(MAD_VARIANCE / nodes)) / wider, weights / weights.sum()
     samples = np.random.default_rng(_SEED).standard_normal((_NUMBERS // nodes, nodes))
     spread = np.sort(centre_and_spread(samples)[1])
-    # The small ones decide about the tail: they are all kept, of the others every twentieth.
+    # Small spreads decide the tail: all of them are kept, and every twentieth of the others.
     few = len(spread) // 20
     kept = np.concatenate([spread[:few], spread[few::20]])
     weights = np.concatenate([np.ones(few), np.full(len(kept) - few, 20.0)])
@@ -121,17 +125,17 @@ def _scales(nodes: int) -> tuple[Floats, Floats]:
 
 
 def _normal_tail(distances: Floats) -> Floats:
-    """Return the probability of a normal number beyond each of `distances`."""
-    return np.array([math.erfc(each / math.sqrt(2)) / 2 for each in distances])
+    """Return the probability that a standard normal number exceeds each of `distances`."""
+    return np.array([math.erfc(distance / math.sqrt(2)) / 2 for distance in distances])
 
 
 def power(drop: float, spread: float, critical: float) -> float:
-    """Return the probability that a node worse by `drop` is found.
+    """Return the probability that a node worse by `drop` is flagged.
 
     Args:
-        drop: as a part of the centre, 0.05 for five percent.
-        spread: of the healthy nodes, likewise.
-        critical: of `critical_value`.
+        drop: as a part of the centre (0.05: five percent).
+        spread: of the healthy nodes, as a part of the centre.
+        critical: the result of `critical_value`.
     """
     if spread == 0:
         return float(drop > 0)

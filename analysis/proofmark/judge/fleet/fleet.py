@@ -1,4 +1,4 @@
-"""The figures of a run over like nodes, and what each node's is held against."""
+"""The fleet comparison: each figure of a node is compared with that of like nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,15 @@ from proofmark.site.node.facts import NodeFacts
 
 @dataclass(frozen=True)
 class FleetFigure:
-    """One figure over like nodes: any of its records, and the yardstick."""
+    """One figure of like nodes.
+
+    Attributes:
+        record: the record of one of the nodes.
+        kind: the hardware of the nodes.
+        better: whether a higher or a lower value is better (``higher``, ``lower``).
+        fleet_limit: the limit for all nodes.
+        flagged: the nodes that miss the limit.
+    """
 
     record: Record
     kind: str
@@ -35,21 +43,24 @@ class FleetFigure:
     flagged: tuple[str, ...]
 
     @cached_property
-    def told(self) -> tuple[str, str, tuple[float | None, float | None]]:
-        """What the answer to every node says: source, what it is held against, and the limits."""
-        stick = self.fleet_limit
-        source = f"{stick.nodes} like nodes"
-        if stick.limit is None:
+    def judgement_parts(self) -> tuple[str, str, tuple[float | None, float | None]]:
+        """The parts that the judgements of all nodes share: source, name of the median, limits.
+
+        The limits are the least and the greatest accepted ratio to the median.
+        """
+        limit = self.fleet_limit
+        source = f"{limit.nodes} like nodes"
+        if limit.limit is None:
             return source, "", (None, None)
-        found = f"finds one {100 * stick.detectable:.2g} % off in 95 of 100 cases"
-        source = f"{source}, spread {100 * stick.spread:.2g} %; {found}"
-        name = f"the median of {stick.nodes} like nodes ({stick.centre:.6g} {self.record.unit})"
-        accepted = stick.limit / stick.centre
+        power = f"finds one {100 * limit.detectable:.2g} % off in 95 of 100 cases"
+        source = f"{source}, spread {100 * limit.spread:.2g} %; {power}"
+        name = f"the median of {limit.nodes} like nodes ({limit.centre:.6g} {self.record.unit})"
+        accepted = limit.limit / limit.centre
         return source, name, (accepted, None) if self.better == "higher" else (None, accepted)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        record, stick = self.record, self.fleet_limit
+        record, limit = self.record, self.fleet_limit
         return {
             "case": record.case,
             "benchmark": record.benchmark,
@@ -59,27 +70,27 @@ class FleetFigure:
             "placement": record.placement,
             "parameters": dict(record.parameters),
             "hardware": self.kind,
-            "nodes": stick.nodes,
-            "median": stick.centre,
-            "spread": stick.spread,
-            "critical": stick.critical,
-            "limit": stick.limit,
-            "detectable": stick.detectable,
-            "power": {f"{drop:g}": stick.power_at(drop) for drop in DROPS},
-            "powerless": stick.powerless,
+            "nodes": limit.nodes,
+            "median": limit.centre,
+            "spread": limit.spread,
+            "critical": limit.critical,
+            "limit": limit.limit,
+            "detectable": limit.detectable,
+            "power": {f"{drop:g}": limit.power_at(drop) for drop in DROPS},
+            "powerless": limit.powerless,
             "flagged": list(self.flagged),
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """All figures that several like nodes measured, and the answer for each.
+    """All figures that several like nodes measured, and the judgement of each node.
 
     Attributes:
-        level: probability that anything is flagged on a healthy machine.
-        figures: over like nodes.
-        passed, failed: the numbers of the results that do, as their fellows have it.
-        of: of each result its place in `figures`; -1 of one without fellows.
+        level: probability that any node is flagged on a healthy machine.
+        figures: the figures of like nodes.
+        passed, failed: the numbers of the results that keep or miss the limit of their fleet.
+        of: the place of each result in `figures`; -1 if it has no like nodes.
         median: of each result.
     """
 
@@ -91,7 +102,7 @@ class Fleet:
     median: Floats = field(default_factory=lambda: np.array([]), repr=False)
 
     def judge(self, result: int) -> Judgement | None:
-        """Return what its fellows say about a result; None where it has none."""
+        """Return the judgement of a result by like nodes; None if it has none."""
         place = int(self.of[result])
         if place < 0:
             return None
@@ -113,7 +124,10 @@ _NONE: Numbers = np.array([], dtype=np.int64)
 
 
 def hardware_kind(facts: NodeFacts | None) -> str:
-    """Return what makes nodes comparable; firmware and settings do not, they are what is sought."""
+    """Return the processor model, sockets and cores: nodes with the same are compared.
+
+    Firmware and settings are left out, because the comparison shall find their differences.
+    """
     if facts is None:
         return ""
     return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
@@ -122,60 +136,65 @@ def hardware_kind(facts: NodeFacts | None) -> str:
 def measure_fleet(
     figures: Aggregates, benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
 ) -> Fleet:
-    """Compare like nodes: figures that differ in nothing but the node, on like hardware.
+    """Return the comparison of like nodes: figures that differ only in the node, on like hardware.
 
     Args:
-        figures: of a run; the valid ones count, each of one node or pair.
-        benchmarks: say which direction of a metric is good.
+        figures: of a run; each valid one, of a node or a pair of nodes, is compared.
+        benchmarks: the cases; their metrics state whether higher or lower is better.
         nodes: hardware by host name.
-        level: probability that anything at all is flagged on a healthy machine.
+        level: probability that any node is flagged on a healthy machine.
     """
     kinds = _Kinds(nodes)
-    several = list(_groups(figures, benchmarks, kinds))
-    one = level_of_one(level, len(several))
-    made: list[FleetFigure] = []
+    groups = list(_groups(figures, benchmarks, kinds))
+    level_of_figure = level_of_one(level, len(groups))
+    fleet_figures: list[FleetFigure] = []
     passed: list[Numbers] = [_NONE]
     failed: list[Numbers] = [_NONE]
     of = np.full(len(figures), -1, dtype=np.int64)
-    for members in several:
+    for members in groups:
         first = figures.record(int(members[0]))
         better = benchmarks.case(first.case).metrics[first.metric].better
         values = figures.median[members]
-        stick = fleet_limit(values, better, one)
+        limit = fleet_limit(values, better, level_of_figure)
         bad = np.zeros(len(members), dtype=bool)
-        if stick.limit is not None:
-            bad = values < stick.limit if better == "higher" else values > stick.limit
+        if limit.limit is not None:
+            bad = values < limit.limit if better == "higher" else values > limit.limit
             passed.append(members[~bad])
             failed.append(members[bad])
-        of[members] = len(made)
+        of[members] = len(fleet_figures)
         flagged = tuple(figures.records.nodes[node] for node in figures.node[members[bad]])
         kind, _ = kinds.of(first.node)
-        made.append(FleetFigure(first, kind, better, stick, flagged))
+        fleet_figures.append(FleetFigure(first, kind, better, limit, flagged))
     return Fleet(
-        level, tuple(made), np.concatenate(passed), np.concatenate(failed), of, figures.median
+        level=level,
+        figures=tuple(fleet_figures),
+        passed=np.concatenate(passed),
+        failed=np.concatenate(failed),
+        of=of,
+        median=figures.median,
     )
 
 
 def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
-    """Yield the numbers of the figures that are alike, where several are."""
+    """Yield the numbers of the figures of each group of two or more like nodes."""
     places: dict[tuple[str, int], int] = {}
     kind = np.array(
         [places.setdefault(kinds.of(node), len(places)) for node in figures.records.nodes],
         dtype=np.int64,
     )
-    sound = np.flatnonzero(figures.valid)
-    alike = figures.identity[sound] * max(1, len(places)) + kind[figures.node[sound]]
+    valid = np.flatnonzero(figures.valid)
+    alike = figures.identity[valid] * max(1, len(places)) + kind[figures.node[valid]]
     by_group = np.argsort(alike, kind="stable")
     borders = np.flatnonzero(np.diff(alike[by_group])) + 1
-    groups = [sound[own] for own in np.split(by_group, borders) if len(own) > 1]
-    for members in sorted(groups, key=lambda own: int(own[0])):
-        what = figures.records.measurands[figures.measurand[members[0]]]
-        if what.metric in benchmarks.case(what.case).metrics:
-            yield members  # else nobody says which direction is good
+    groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
+    for members in sorted(groups, key=lambda group: int(group[0])):
+        measurand = figures.records.measurands[figures.measurand[members[0]]]
+        if measurand.metric in benchmarks.case(measurand.case).metrics:
+            yield members  # without a metric it is unknown whether higher or lower is better
 
 
 class _Kinds:
-    """The hardware of each node or pair; a pair is compared with pairs."""
+    """The hardware of each node or pair. A pair is compared with pairs."""
 
     def __init__(self, nodes: Mapping[str, NodeFacts]) -> None:
         self._nodes = nodes
@@ -190,19 +209,19 @@ class _Kinds:
 
 
 def _judgement(figure: FleetFigure, value: float) -> Judgement:
-    """Hold one node's value against those of its fellows."""
-    stick, better = figure.fleet_limit, figure.better
-    source, name, bounds = figure.told
-    if stick.limit is None:
+    """Return the judgement of one node's value by like nodes."""
+    limit, better = figure.fleet_limit, figure.better
+    source, name, bounds = figure.judgement_parts
+    if limit.limit is None:
         return Judgement(
-            "fleet", source, "UNJUDGED", stick.powerless, stick.centre or None, None, None, None
+            "fleet", source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
         )
-    ratio = value / stick.centre
+    ratio = value / limit.centre
     reason = f"{ratio:.3g} × {name}"
-    bad = value < stick.limit if better == "higher" else value > stick.limit
+    bad = value < limit.limit if better == "higher" else value > limit.limit
     if bad:
-        off = stick.deviation(value)
-        far = "" if off == float("inf") else f", {off:.1f} spreads off"
-        reason = f"{reason}{far}; {stick.critical:.1f} are accepted"
+        deviation = limit.deviation(value)
+        distance = "" if deviation == float("inf") else f", {deviation:.1f} spreads off"
+        reason = f"{reason}{distance}; {limit.critical:.1f} are accepted"
     outcome = "FAIL" if bad else "PASS"
-    return Judgement("fleet", source, outcome, reason, stick.centre, ratio, *bounds)
+    return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)

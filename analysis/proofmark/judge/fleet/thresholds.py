@@ -1,4 +1,4 @@
-"""One figure of all like nodes: where the limit lies, and what it is able to find."""
+"""The limit for one figure of like nodes, and the power of its test."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from proofmark.judge.fleet.critical_values import (
 )
 
 FAMILY_LEVEL = 0.01
-"""Probability that anything at all is flagged in a run on a healthy machine."""
+"""Probability that any node is flagged in a run on a healthy machine."""
 LEAST_DROP = 0.01
-"""What is less than one percent off is no fault, however like the others are."""
+"""The least drop that is flagged: less than 1 % is no fault, even if the spread is smaller."""
 SURE = 0.95
-"""Power at which a drop counts as one that is found."""
+"""Power of the test for the drop that counts as detectable."""
 DROPS = (0.03, 0.05, 0.10, 0.50)
-"""Drops whose power is stated."""
+"""Drops for which the report states the power."""
 
 
 @dataclass(frozen=True)
 class FleetLimit:
-    """What a figure of a node is held against: those of its fellows.
+    """The limit for a figure of a node, from the values of like nodes.
 
     Attributes:
-        nodes: how many like ones were measured.
-        centre: their median, in the figure's unit; `limit` likewise.
-        spread: their robust standard deviation as a part of the centre.
-        critical: how many spreads a node may be off.
-        limit: the last value that is accepted; None where the test has no power.
-        detectable: the drop that is found in 95 of 100 cases, as a part of the centre.
-        powerless: why nothing can be found, or an empty string.
+        nodes: the number of like nodes that were measured.
+        centre: their median, in the unit of the figure.
+        spread: their robust standard deviation, as a part of the centre.
+        critical: the accepted distance from the centre, in spreads.
+        limit: the last accepted value, in the unit of the figure; None if the test has no power.
+        detectable: the drop that is flagged in 95 of 100 cases, as a part of the centre.
+        powerless: the reason why the test has no power, or an empty string.
     """
 
     nodes: int
@@ -50,21 +50,21 @@ class FleetLimit:
     powerless: str = ""
 
     def power_at(self, drop: float) -> float:
-        """Return the probability that a node worse by `drop` (0.05: five percent) is found."""
+        """Return the probability that a node worse by `drop` (0.05: five percent) is flagged."""
         if self.limit is None or drop < LEAST_DROP:
             return 0.0
         return power(drop, self.spread, self.critical)
 
     def deviation(self, value: float) -> float:
-        """Return how many spreads `value` is from the centre."""
+        """Return the distance of `value` from the centre, in spreads."""
         distance = abs(value - self.centre) / self.centre
         return distance / self.spread if self.spread else (float("inf") if distance else 0.0)
 
 
 def level_of_one(family: float, figures: int) -> float:
-    """Return the level of one figure, so that `figures` of them together have the level `family`.
+    """Return the level of one figure with which `figures` figures have the level `family`.
 
-    Šidák's inequality: exact where the figures are independent, cautious where they are not.
+    Šidák's inequality: exact for independent figures, conservative for others.
     """
     return float(-np.expm1(np.log1p(-family) / max(1, figures)))
 
@@ -72,24 +72,24 @@ def level_of_one(family: float, figures: int) -> float:
 def fleet_limit(
     values: Sequence[float] | Floats, better: Literal["higher", "lower"], level: float
 ) -> FleetLimit:
-    """Return the limit for each of `values`, one a node, in one unit.
+    """Return the limit for the values of like nodes.
 
-    One-sided: a node that is better than the others is never flagged.
+    The test is one-sided: a node that is better than the others is never flagged.
 
     Args:
-        values: what like nodes measured.
-        better: which direction is good.
-        level: probability that any of them is flagged if all are healthy.
+        values: one for each node, in one unit.
+        better: whether a higher or a lower value is better.
+        level: probability that any of the nodes is flagged if all are healthy.
     """
-    there: Floats = np.asarray(values, dtype=np.float64)
-    nodes, centre = len(there), float(np.median(there)) if len(there) else 0.0
+    array: Floats = np.asarray(values, dtype=np.float64)
+    nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0
     if nodes < LEAST_NODES:
-        why = f"{nodes} like nodes: too few to tell which is the odd one ({LEAST_NODES} needed)"
+        why = f"{nodes} like nodes: too few for a comparison ({LEAST_NODES} needed)"
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, why)
     if centre <= 0:
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, "the median of the like nodes is 0")
     sign = -1.0 if better == "higher" else 1.0
-    _, spreads = centre_and_spread(sign * there[None, :] / centre)
+    _, spreads = centre_and_spread(sign * array[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
     detectable = max(LEAST_DROP, (critical + NormalDist().inv_cdf(SURE)) * spread)

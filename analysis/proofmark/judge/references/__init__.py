@@ -1,1 +1,1 @@
-"""What a figure is held against, and how: contract, published, derived and expected figures."""
+"""Comparison of a figure with its references: contract, published, derived and expected limits."""

@@ -1,4 +1,4 @@
-"""One figure held against one reference."""
+"""The comparison of one figure with one reference."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ Nodes = Mapping[str, NodeFacts]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One reference's answer: `ratio` is measured ÷ `value`; the limits are ratios too.
+    """The outcome of one figure by one reference.
 
-    `value` is in the unit of the figure, whatever the reference was given in. `ratios` are those
-    of the repeats, where the figure and the reference were measured in the same ones; then `ratio`
-    is their median.
+    Attributes:
+        kind: of the reference.
+        source: of the reference.
+        outcome: ``PASS``, ``FAIL`` or ``UNJUDGED``.
+        reason: the reason in words.
+        value: the reference in the unit of the figure; None if it is not known.
+        ratio: measured ÷ `value`; the median of `ratios` if there are any.
+        at_least: the least accepted ratio.
+        at_most: the greatest accepted ratio.
+        ratios: the ratio of each repeat, if the figure and the reference were measured in the same
+            repeats.
     """
 
     kind: str
@@ -39,65 +47,65 @@ class Judgement:
     ratios: tuple[float, ...] = ()
 
     def missed_limit(self) -> float | None:
-        """Return the limit that the ratio misses; None if it keeps to both."""
+        """Return the limit that the ratio misses; None if it misses none."""
         if self.outcome != "FAIL" or self.ratio is None:
             return None
-        missed = self.at_least is not None and self.ratio < self.at_least
-        return self.at_least if missed else self.at_most
+        too_low = self.at_least is not None and self.ratio < self.at_least
+        return self.at_least if too_low else self.at_most
 
     def within_noise(self, values: Sequence[float]) -> bool:
-        """Return whether a missed limit lies where the true ratio may be as well.
+        """Return whether a missed limit lies within the noise of the ratio.
 
-        `values` are the figure's repeats. True where no limit is missed.
+        `values` are the repeats of the figure. True if no limit is missed.
         """
         limit = self.missed_limit()
         if limit is None or self.ratio is None or self.value is None:
             return True
-        own = self.ratios or [value / self.value for value in values]
-        low, high = noise(own, self.ratio)
+        ratios = self.ratios or [value / self.value for value in values]
+        low, high = noise(ratios, self.ratio)
         return low <= limit <= high
 
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
-    """The measure of a figure: the median over all its values, and the value of each repeat."""
+    """The measured reference of a figure: the median of all values, and one value per repeat."""
 
     value: float
     repeats: Mapping[int, float]
 
 
 class Figures:
-    """The valid figures of a run, found again by what they are."""
+    """The valid figures of a run, by case, metric, node and mode."""
 
     def __init__(self, figures: Aggregates) -> None:
         self._figures = figures
         self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
 
     def _of(self, case: str, metric: str) -> dict[tuple[str, str], list[Record]]:
-        """Return the valid records of a metric by node and mode; they are sorted at first use."""
+        """Return the valid records of a metric by node and mode; cached."""
         key = (case, metric)
         if key not in self._by_metric:
-            found: dict[tuple[str, str], list[Record]] = {}
+            by_node: dict[tuple[str, str], list[Record]] = {}
             for record in self._figures.measuring(case, metric):
                 if record.valid and record.value is not None:
-                    found.setdefault((record.node, record.mode), []).append(record)
-            self._by_metric[key] = found
+                    by_node.setdefault((record.node, record.mode), []).append(record)
+            self._by_metric[key] = by_node
         return self._by_metric[key]
 
     def counterpart(self, of: Record, against: Against) -> Counterpart | None:
-        """Return the figure that `against` names, for the node and mode of `of`.
+        """Return the figure that `against` names, on the node and in the mode of `of`.
 
-        It is in the unit of `of`. Within the same case everything but what ``where`` changes must
-        be equal.
+        It is in the unit of `of`. Within the same case, all traits that ``where`` does not change
+        must be equal. None if it was not measured.
         """
         case = against.case or of.case
-        found = self._of(case, against.metric).get((of.node, of.mode), [])
+        candidates = self._of(case, against.metric).get((of.node, of.mode), [])
         wanted: Mapping[str, Scalar] = against.where
         if case == of.case:
             wanted = {**traits(of), **against.where}
         fitting = [
             replace(record, value=record.value * times)
-            for record in found
+            for record in candidates
             if _fits(traits(record), wanted)
             and record.value is not None
             and (times := factor(record.unit, of.unit)) is not None
@@ -109,7 +117,7 @@ class Figures:
 
 
 def traits(record: Record) -> dict[str, Scalar]:
-    """Return all that a reference's ``where`` may choose a figure by."""
+    """Return the traits by which ``where`` of a reference can select a figure."""
     return {
         **record.parameters,
         "benchmark": record.benchmark,
@@ -118,18 +126,18 @@ def traits(record: Record) -> dict[str, Scalar]:
 
 
 def _fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
-    """Return whether the traits agree; one that only one side has does not part them."""
+    """Return whether the traits agree; a trait that only one side has is ignored."""
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
 def applies(reference: Reference, record: Record) -> bool:
-    """Return whether `reference` is one for this figure, on this system, in this mode."""
+    """Return whether `reference` is for this figure, system and mode."""
     if reference.metric != record.metric or reference.system not in (None, record.system):
         return False
     if reference.mode not in (None, record.mode):
         return False
-    own = traits(record)
-    return all(own.get(key) == value for key, value in reference.where.items())
+    of_record = traits(record)
+    return all(of_record.get(key) == value for key, value in reference.where.items())
 
 
 def compare(
@@ -140,22 +148,30 @@ def compare(
     nodes: Nodes,
     repeats: Mapping[int, float] | None = None,
 ) -> Judgement:
-    """Hold `value`, the median of a figure like `record`, against `reference`.
+    """Return the judgement of a figure by a reference.
 
-    `repeats` are the figure's own values by repeat. Where the reference was measured in several of
-    the same repeats, the median of the ratios within a repeat counts: the rate of a machine may
-    change from one repeat to the next.
+    If the reference was measured in several of the same repeats, the median of the ratios within a
+    repeat counts, because the rate of a machine can change from repeat to repeat.
 
-    What is only expected informs: it says PASS or, where it is missed, UNJUDGED. So does every
-    reference for an emulated figure: how fast a virtual node is tells nothing of a real one.
+    A reference of the kind ``expected`` gives PASS or, if it is missed, UNJUDGED. The same holds
+    for any reference of an emulated figure, because the speed of a virtual node is not that of a
+    real one.
+
+    Args:
+        record: a record of the figure.
+        value: the median of the figure, in the unit of `record`.
+        reference: the reference.
+        figures: the figures of the run, for references that are measured in it.
+        nodes: the hardware of each node, for references that are derived from it.
+        repeats: the value of the figure in each repeat.
     """
-    held, name, source, there = _reference_value(record, reference, figures, nodes)
+    expected, name, source, of_repeat = _reference_value(record, reference, figures, nodes)
     limits = (reference.at_least, reference.at_most)
-    if not held:
-        reason = name if held is None and reference.rule else f"{name} {_lacks(held)}"
-        return Judgement(reference.kind, source, "UNJUDGED", reason, held, None, *limits)
-    ratios = _paired(repeats or {}, there)
-    ratio = median(ratios) if ratios else value / held
+    if not expected:
+        reason = name if expected is None and reference.rule else f"{name} {_problem(expected)}"
+        return Judgement(reference.kind, source, "UNJUDGED", reason, expected, None, *limits)
+    ratios = _paired(repeats or {}, of_repeat)
+    ratio = median(ratios) if ratios else value / expected
     low = reference.at_least is not None and ratio < reference.at_least
     high = reference.at_most is not None and ratio > reference.at_most
     bounds = " and ".join(
@@ -163,48 +179,51 @@ def compare(
         for word, limit in zip(("at least", "at most"), limits, strict=True)
         if limit is not None
     )
-    informs = reference.kind == "expected" or record.origin == EMULATED
-    missed = "UNJUDGED" if informs else "FAIL"
+    never_fails = reference.kind == "expected" or record.origin == EMULATED
+    missed = "UNJUDGED" if never_fails else "FAIL"
     outcome = missed if low or high else "PASS"
     verb = "is not" if low or high else "is"
-    reason = f"{ratio:.3g} × {name} ({held:.6g} {record.unit}) {verb} {bounds}"
+    reason = f"{ratio:.3g} × {name} ({expected:.6g} {record.unit}) {verb} {bounds}"
     if ratios:
         reason = f"median of {len(ratios)} repeats: {reason}"
-    return Judgement(reference.kind, source, outcome, reason, held, ratio, *limits, ratios)
+    return Judgement(reference.kind, source, outcome, reason, expected, ratio, *limits, ratios)
 
 
-def _paired(own: Mapping[int, float], other: Mapping[int, float]) -> tuple[float, ...]:
-    """Return the ratio of each repeat that both have; nothing unless both have several."""
-    common = sorted(repeat for repeat in own.keys() & other.keys() if other[repeat])
-    return tuple(own[repeat] / other[repeat] for repeat in common) if len(common) > 1 else ()
+def _paired(figure: Mapping[int, float], reference: Mapping[int, float]) -> tuple[float, ...]:
+    """Return figure ÷ reference of each common repeat; empty for fewer than two."""
+    common = sorted(number for number in figure.keys() & reference.keys() if reference[number])
+    if len(common) < 2:
+        return ()
+    return tuple(figure[number] / reference[number] for number in common)
 
 
-def _lacks(held: float | None) -> str:
-    return "was not measured" if held is None else "is 0"
+def _problem(value: float | None) -> str:
+    return "was not measured" if value is None else "is 0"
 
 
 def _reference_value(
     record: Record, reference: Reference, figures: Figures, nodes: Nodes
 ) -> tuple[float | None, str, str, Mapping[int, float]]:
-    """Return the reference in the figure's unit, what to call it (or why it lacks), its source.
+    """Return the value of a reference, its name, its source, and its value in each repeat.
 
-    The last is the reference of each repeat in which it was measured.
+    The values are in the unit of the figure. If a derived value is not known, the name is the
+    reason.
     """
     against, source = reference.against, reference.source
     if reference.value is not None:
         times = factor(reference.unit or record.unit, record.unit)
-        assert times is not None  # the cases were checked when they were read
+        assert times is not None  # the units were checked when the cases were read
         return reference.value * times, f"the {reference.kind} figure", source, {}
     if reference.rule is not None:
         facts = nodes.get(record.node)
         if facts is None:
             return None, f"{record.node}: the node's hardware is not known", source, {}
-        made = derive(reference.rule, facts, record.parameters)
-        if isinstance(made, str):
-            return None, made, source, {}
-        times = factor(made.unit, record.unit)
+        derived = derive(reference.rule, facts, record.parameters)
+        if isinstance(derived, str):
+            return None, derived, source, {}
+        times = factor(derived.unit, record.unit)
         assert times is not None
-        return made.value * times, reference.rule, f"{source}; {made.source}", {}
+        return derived.value * times, reference.rule, f"{source}; {derived.source}", {}
     assert against is not None
     measured = figures.counterpart(record, against)
     where = "".join(f" at {key} {value}" for key, value in against.where.items())

@@ -1,4 +1,4 @@
-"""What processors and links can do at most: data files with a source for each line."""
+"""The tables of the limits of processors and links: data files with a source for each entry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class ProcessorLimits(StrictModel):
-    """One socket of a model; frequencies in Hz, memory in MT/s and bytes/s."""
+    """The limits of one socket: frequency in Hz, DDR in MT/s, MCDRAM in bytes/s."""
 
     name: Pattern
     avx_hz: Positive | None = None
@@ -35,7 +35,7 @@ class ProcessorLimits(StrictModel):
 
 
 class LinkLimit(StrictModel):
-    """One direction of a port, in bytes/s."""
+    """The limit of one direction of a port, in bytes/s."""
 
     rate: Pattern
     bytes_per_s: Positive
@@ -63,11 +63,11 @@ def links() -> tuple[LinkLimit, ...]:
 
 
 def processor(model: str) -> ProcessorLimits | None:
-    """Return what is known of a processor by its name in ``/proc/cpuinfo``."""
+    """Return the limits of a processor by its name in ``/proc/cpuinfo``; None if unknown."""
     name = " ".join(model.split())
-    return next((each for each in processors() if re.fullmatch(each.name, name)), None)
+    return next((row for row in processors() if re.fullmatch(row.name, name)), None)
 
 
 def link(rate: str) -> LinkLimit | None:
-    """Return what is known of a port by what it says of its rate."""
-    return next((each for each in links() if re.fullmatch(each.rate, rate.strip())), None)
+    """Return the limit of a port by the text of its rate in sysfs; None if no table has it."""
+    return next((row for row in links() if re.fullmatch(row.rate, rate.strip())), None)

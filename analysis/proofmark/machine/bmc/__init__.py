@@ -1,4 +1,5 @@
-"""What speaks to the controllers of machines: many at once, each act with a named outcome.
+"""Connections to the BMCs of nodes: many at once, each operation with a named outcome.
 
-A back end is one module of `proofmark.machine.bmc.backends`; docs/backends.md says how to add one.
+A back end is one module of `proofmark.machine.bmc.backends`; docs/backends.md describes how to add
+one.
 """

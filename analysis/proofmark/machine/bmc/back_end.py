@@ -1,4 +1,4 @@
-"""A back end: what sets the firmware of machines."""
+"""The base class of back ends, which set firmware attributes and reset nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Shell(Protocol):
 
 @dataclass(frozen=True)
 class BackEndContext:
-    """All that a back end may need."""
+    """Everything that a back end may need."""
 
     firmware: Firmware
     credentials: Credentials
@@ -34,12 +34,12 @@ class BackEndContext:
 
 
 class BackEnd(ABC):
-    """Sets the firmware of machines. Each method takes one host and raises `NodeError`.
+    """Base class of back ends. Each method handles one host and raises `NodeError`.
 
     Attributes:
-        sets: whether it can change anything.
-        drains: whether a node must be out of service before its reset; False if the scheduler
-            resets the node.
+        sets: whether the back end can change a setting.
+        drains: whether a node must be drained before its reset; False if the scheduler resets
+            the node.
         reads_current_values: whether `read` returns the values that are in effect, not those of
             the next boot.
     """
@@ -50,42 +50,48 @@ class BackEnd(ABC):
 
     @abstractmethod
     def __init__(self, context: BackEndContext) -> None:
-        """Keep what the back end needs of `context`.
+        """Store the parts of `context` that the back end needs.
 
         Raises:
-            BadInput: the context lacks something, or a file of it cannot be read.
+            BadInput: a part of the context is missing, or one of its files cannot be read.
         """
 
     @abstractmethod
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
-        """Read what is in effect, what waits for the next boot, and what may be set."""
+        """Return the current values, the pending ones, and the values that may be set."""
 
     @abstractmethod
-    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Let `wanted` take effect at the next boot."""
+    def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Set `wanted` for the next boot."""
 
     @abstractmethod
-    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Restart the machine; returns when the restart has been requested."""
+    def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Request a restart of the node; do not wait for it."""
 
     @abstractmethod
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
-        """Read what is in effect after the boot; None where the firmware cannot report it."""
+        """Return the values in effect after the boot; None if the firmware cannot report them."""
 
 
-BACK_ENDS = Plugins(BackEnd, "proofmark.machine.bmc.backends", "partition", "firmware.back_end")
-"""All back ends; a site's own are entry points of this group."""
+BACK_ENDS = Plugins(
+    BackEnd,
+    "proofmark.machine.bmc.backends",
+    "partition",
+    "firmware.back_end",
+    renamed={"record": "manual"},
+)
+"""All back ends; those of a site are entry points of this group."""
 
 
 def back_end(context: BackEndContext) -> BackEnd:
-    """Return the back end that the firmware's facts name.
+    """Return the back end that ``firmware.back_end`` names.
 
     Raises:
-        BadInput: there is no such back end, or it lacks something.
+        BadInput: there is no such back end, or its context is incomplete.
     """
     return BACK_ENDS.get(context.firmware.back_end)(context)
 
 
 def only(attributes: Settings, wanted: Settings) -> Mapping[str, str | int | bool]:
-    """Return those of `attributes` that `wanted` names: a BIOS has hundreds."""
+    """Return the entries of `attributes` that `wanted` names; a BIOS has hundreds."""
     return {name: attributes[name] for name in wanted if name in attributes}

@@ -1,4 +1,4 @@
-"""One BMC over HTTPS: retries, time limits, outcomes for errors, and lines kept between verbs."""
+"""Redfish requests to one BMC: retries, time limits, outcomes of errors, and a connection pool."""
 
 from __future__ import annotations
 
@@ -19,17 +19,24 @@ from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
 from proofmark.machine.outcome import NodeError, Outcome
 
-MOST_FILES = 32768
-"""Where the system sets no limit to open files."""
+MAX_FILES = 32768
+"""The limit of open files that is set if the system has none."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
-TRY_LATER = (429, 503)
+RETRY_STATUS = (429, 503)
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """What all the connections of a site share."""
+    """The settings that all connections of a site share.
+
+    Attributes:
+        context: checks the certificates of the BMCs.
+        timeout_s: seconds for one request and its response.
+        max_attempts: the number of times a request is sent to a BMC that is busy.
+        session: whether to log in with a session (DSP0266) instead of HTTP basic authentication.
+    """
 
     context: ssl.SSLContext
     port: int
@@ -51,7 +58,11 @@ class Response:
 
 
 def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
-    """Return what checks that a BMC is who it says: by the file `ca`, or by the system's.
+    """Return a TLS context that checks BMCs against the file `ca`, or the system's authorities.
+
+    Args:
+        ca: file of PEM certificates; None for the authorities of the system.
+        verify: False accepts any certificate.
 
     Raises:
         BadInput: `ca` cannot be read.
@@ -68,71 +79,74 @@ def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
 
 
 class ConnectionPool:
-    """The lines to the BMCs of a site; one that is kept saves the next verb its handshake."""
+    """The connections to the BMCs of a site.
 
-    def __init__(self, line: ConnectionSettings) -> None:
-        self._line = line
-        self._kept: dict[str, RedfishConnection] = {}
+    An idle connection is kept: the next operation needs no TLS handshake.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._idle: dict[str, RedfishConnection] = {}
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = MOST_FILES if hard == resource.RLIM_INFINITY else hard
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        # The other half is for lines in use, journals, and what runs beside.
-        self._room = most // 2
+        limit = MAX_FILES if hard == resource.RLIM_INFINITY else hard
+        if soft != resource.RLIM_INFINITY and soft < limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        # The other half is for active connections, journals, and other files of the process.
+        self._max_idle = limit // 2
 
     @contextmanager
-    def to(self, address: str) -> Iterator[RedfishConnection]:
-        """Give the line to a BMC; one thread a BMC at a time."""
-        bmc = self._kept.pop(address, None) or RedfishConnection(address, self._line)
+    def connection(self, address: str) -> Iterator[RedfishConnection]:
+        """Yield the connection to a BMC; only one thread per BMC may use it at a time."""
+        bmc = self._idle.pop(address, None) or RedfishConnection(address, self._settings)
         try:
-            bmc.begin()
+            bmc.open()
             yield bmc
         except BaseException:
-            bmc.end()
+            bmc.close()
             raise
-        # A session is ended with its verb: a BMC has few of them.
-        if self._line.session or len(self._kept) >= self._room:
-            bmc.end()
+        # A session ends with its operation: a BMC allows few of them.
+        if self._settings.session or len(self._idle) >= self._max_idle:
+            bmc.close()
         else:
-            self._kept[address] = bmc
+            self._idle[address] = bmc
 
 
 class RedfishConnection:
-    """The line to one BMC, opened when first needed."""
+    """The connection to one BMC, opened by the first request."""
 
-    def __init__(self, address: str, line: ConnectionSettings) -> None:
-        self._line, self.address = line, address
-        self._wire: HttpsConnection | None = None
-        self._headers = {"Accept": "application/json", "Authorization": line.credentials.basic}
+    def __init__(self, address: str, settings: ConnectionSettings) -> None:
+        self._settings, self.address = settings, address
+        self._connection: HttpsConnection | None = None
+        self._headers = {"Accept": "application/json", "Authorization": settings.credentials.basic}
         self._session = ""
 
-    def begin(self) -> None:
-        """Make ready for a verb: log in, where that is the way; forget a line that was cut.
+    def open(self) -> None:
+        """Prepare an operation: drop a stale connection, and log in if sessions are used.
 
         Raises:
             NodeError: the log-in failed.
         """
-        if self._wire and self._wire.stale:
+        if self._connection and self._connection.stale:
             self._drop()
-        if self._line.session:
+        if self._settings.session:
             self._log_in()
 
     def _log_in(self) -> None:
-        who = self._line.credentials
+        credentials = self._settings.credentials
         del self._headers["Authorization"]
-        asked = {"UserName": who.user, "Password": who.password}
-        made = self.ask("POST", SESSIONS, asked, accept=(200, 201))
-        if not made.token:
-            raise NodeError(Outcome.UNEXPECTED, "a session without X-Auth-Token")
-        self._headers["X-Auth-Token"] = made.token
-        self._session = made.location
+        content = {"UserName": credentials.user, "Password": credentials.password}
+        response = self.request("POST", SESSIONS, content, accept=(200, 201))
+        if not response.token:
+            raise NodeError(Outcome.UNEXPECTED, "the new session has no X-Auth-Token")
+        self._headers["X-Auth-Token"] = response.token
+        self._session = response.location
 
-    def end(self) -> None:
-        """Log out and hang up."""
+    def close(self) -> None:
+        """Log out and close the connection."""
         try:
-            if self._session and self._wire:
-                # A BMC has few sessions; that one of them stays behind is no failure of ours.
-                self._once("DELETE", self._session, None, {})
+            if self._session and self._connection:
+                # A failed log-out leaves a session on the BMC, but the operation did not fail.
+                self._request_once("DELETE", self._session, None, {})
         except (OSError, ProtocolError):
             pass
         finally:
@@ -140,9 +154,9 @@ class RedfishConnection:
 
     def get(self, path: str) -> Response:
         """Return a resource."""
-        return self.ask("GET", path)
+        return self.request("GET", path)
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -150,53 +164,59 @@ class RedfishConnection:
         headers: Mapping[str, str] | None = None,
         accept: tuple[int, ...] = (200,),
     ) -> Response:
-        """Send one request, again where the BMC asks for time or cut a line that only reads.
+        """Send one request and return its response.
+
+        The request is sent again if the BMC is busy (status 429 or 503), and a GET also if the
+        connection failed.
 
         Raises:
-            NodeError: no answer, or one of another status than `accept`.
+            NodeError: there is no response, or its status is not in `accept`.
         """
         body = None if content is None else json.dumps(content).encode()
-        for left in reversed(range(self._line.max_attempts)):
-            kept = self._wire is not None
+        for left in reversed(range(self._settings.max_attempts)):
+            was_open = self._connection is not None
             try:
-                status, header, raw = self._once(method, path, body, headers or {})
+                status, response_headers, raw = self._request_once(
+                    method, path, body, headers or {}
+                )
             except (OSError, ProtocolError) as error:
                 self._drop()
-                failed = self._failure(error)
-                # What changes something may have been done: only its caller can find out.
-                again = failed.outcome in (Outcome.UNREACHABLE, Outcome.NO_ANSWER)
-                if not left or method != "GET" or not again:
-                    raise failed from None
-                if not kept:  # one that was idle may have been cut as we spoke
+                failure = self._failure(error)
+                # The BMC may have executed a change: only the caller can check that.
+                temporary = failure.outcome in (Outcome.UNREACHABLE, Outcome.NO_ANSWER)
+                if not left or method != "GET" or not temporary:
+                    raise failure from None
+                if not was_open:  # the BMC may have closed an idle connection: no pause for that
                     self._pause(left, "")
                 continue
-            if status not in TRY_LATER:
-                return self._answer(method, path, status, header, raw, accept)
+            if status not in RETRY_STATUS:
+                return self._response(method, path, status, response_headers, raw, accept)
             if left:
-                self._pause(left, header.get("retry-after", ""))
-        raise NodeError(
-            Outcome.BUSY, f"{status} at each of {self._line.max_attempts} tries of {path}"
-        )
+                self._pause(left, response_headers.get("retry-after", ""))
+        attempts = f"{self._settings.max_attempts} attempts"
+        raise NodeError(Outcome.BUSY, f"{path}: status {status} at each of {attempts}")
 
-    def _once(
+    def _request_once(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
-        line = self._line
-        if self._wire is None:
-            self._wire = HttpsConnection(self.address, line.port, line.context, line.timeout_s)
-        with traced(f"{method} https://{self.address}:{line.port}{path}") as outcome:
-            answer = self._wire.ask(method, path, {**self._headers, **headers}, body)
-            outcome.append(f"status {answer[0]}")
-        if self._wire.closing:
+        settings = self._settings
+        if self._connection is None:
+            self._connection = HttpsConnection(
+                self.address, settings.port, settings.context, settings.timeout_s
+            )
+        with traced(f"{method} https://{self.address}:{settings.port}{path}") as outcome:
+            response = self._connection.request(method, path, {**self._headers, **headers}, body)
+            outcome.append(f"status {response[0]}")
+        if self._connection.closed:
             self._drop()
-        return answer
+        return response
 
-    def _answer(
+    def _response(
         self,
         method: str,
         path: str,
         status: int,
-        header: Mapping[str, str],
+        headers: Mapping[str, str],
         raw: bytes,
         accept: tuple[int, ...],
     ) -> Response:
@@ -207,51 +227,55 @@ class RedfishConnection:
         if not isinstance(body, dict):
             body = {}
         if status not in accept:
-            told = self._line.credentials.hide(_complaint(body))
+            message = self._settings.credentials.hide(_error_message(body))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
-            raise NodeError(outcome, f"{method} {path}: {status}: {told}")
+            raise NodeError(outcome, f"{method} {path}: {status}: {message}")
         return Response(
             status,
-            header.get("etag") or str(body.get("@odata.etag", "")),
-            header.get("location", ""),
-            header.get("x-auth-token", ""),
+            headers.get("etag") or str(body.get("@odata.etag", "")),
+            headers.get("location", ""),
+            headers.get("x-auth-token", ""),
             body,
         )
 
     def _failure(self, error: Exception) -> NodeError:
-        told = f"{self.address}:{self._line.port}: {self._line.credentials.hide(str(error))}"
+        endpoint = f"{self.address}:{self._settings.port}"
+        message = f"{endpoint}: {self._settings.credentials.hide(str(error))}"
         match error:
             case ssl.SSLCertVerificationError():
                 reason = f"{self.address}: {error.verify_message}"
                 return NodeError(Outcome.BAD_CERTIFICATE, reason)
             case TimeoutError():
-                where, limit = f"{self.address}:{self._line.port}", self._line.timeout_s
-                return NodeError(Outcome.NO_ANSWER, f"{where}: no answer within {limit:g} s")
+                reason = f"{endpoint}: no response within {self._settings.timeout_s:g} s"
+                return NodeError(Outcome.NO_ANSWER, reason)
             case ConnectionError():
-                return NodeError(Outcome.UNREACHABLE, told)
+                return NodeError(Outcome.UNREACHABLE, message)
             case ssl.SSLError() | ProtocolError():
-                return NodeError(Outcome.UNEXPECTED, told or type(error).__name__)
+                return NodeError(Outcome.UNEXPECTED, message)
             case socket.gaierror():
-                return NodeError(Outcome.UNREACHABLE, f"{self.address}: no such name")
-        return NodeError(Outcome.UNREACHABLE, told)
+                return NodeError(Outcome.UNREACHABLE, f"{self.address}: unknown host name")
+        return NodeError(Outcome.UNREACHABLE, message)
 
-    def _pause(self, left: int, asked: str) -> None:
-        """Wait longer each time, and never at the same moment as a thousand others."""
-        spent = self._line.max_attempts - 1 - left
-        pause = float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**spent
+    def _pause(self, left: int, retry_after: str) -> None:
+        """Wait before the next attempt: exponential back-off, with a random part.
+
+        The random part keeps requests to thousands of BMCs from being sent at the same moment.
+        """
+        failed = self._settings.max_attempts - 1 - left
+        pause = float(retry_after) if retry_after.isdecimal() else FIRST_PAUSE_S * 2**failed
         time.sleep(min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5))
 
     def _drop(self) -> None:
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-def _complaint(body: Mapping[str, Any]) -> str:
-    """Return what a Redfish error says: its extended messages, or its own."""
+def _error_message(body: Mapping[str, Any]) -> str:
+    """Return the extended messages of a Redfish error (DSP0266), or else its message."""
     error = body.get("error")
     if not isinstance(error, dict):
         return ""
     extended = error.get("@Message.ExtendedInfo") or []
-    told = [str(item.get("Message", "")) for item in extended if isinstance(item, dict)]
-    return " / ".join(filter(None, told)) or str(error.get("message", ""))
+    messages = [str(item.get("Message", "")) for item in extended if isinstance(item, dict)]
+    return " / ".join(filter(None, messages)) or str(error.get("message", ""))

@@ -1,4 +1,4 @@
-"""Who we are to a BMC. The password is in no text that this package makes."""
+"""The user and password for BMCs. No message of this package contains the password."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Credentials:
 
     @property
     def basic(self) -> str:
-        """The value of the header ``Authorization``."""
+        """The value of the header ``Authorization`` (RFC 7617)."""
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
     def hide(self, text: str) -> str:
-        """Return `text` without the password, as it is or as it goes over the line.
+        """Return `text` without the password, plain or as in the header ``Authorization``.
 
-        A BMC may put what it was sent into the message in which it complains.
+        A BMC may quote a request in its error message.
         """
         for secret in (self.basic.removeprefix("Basic "), self.password):
             if secret:
@@ -38,16 +38,16 @@ class Credentials:
 
 
 def credentials(text: str = "", environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Read `text`, a JSON object of user and password, or else the environment.
+    """Return the credentials in `text`, a JSON object, or else those of the environment.
 
     Raises:
-        BadInput: it is not that; the message holds nothing of it.
+        BadInput: `text` has another format; the message does not quote it.
     """
     if not text.strip():
         return Credentials(*(environment.get(name, "") for name in VARIABLES))
     try:
-        told = json.loads(text)
-        return Credentials(str(told["user"]), str(told["password"]))
+        values = json.loads(text)
+        return Credentials(str(values["user"]), str(values["password"]))
     except (ValueError, KeyError, TypeError):
         accepted = '{"user": …, "password": …}'
-        raise bad_input("--credentials", "", "something else (not shown)", accepted) from None
+        raise bad_input("--credentials", "", "another format (not shown)", accepted) from None

@@ -1,7 +1,8 @@
-"""One connection over TLS to a BMC: `http.client` with a deadline and a size limit.
+"""One TLS connection to a BMC: `http.client` with a deadline and a size limit.
 
-A timeout of a socket restarts with each byte. So the deadline and the limit are at the socket: a
-slow drip, endless interim responses and endless trailers all end there.
+The timeout of a socket restarts with each byte. Therefore the socket has the deadline and the size
+limit: they also end a response that is sent byte by byte, endless interim responses and endless
+trailers.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any
 from proofmark.common.errors import ProofmarkError
 
 LARGEST = 16 << 20
-"""Bytes of a response with its headers; a registry of attributes has less than two million."""
+"""Limit of a response with its headers in bytes; an attribute registry has under two million."""
 
 
 class ProtocolError(ProofmarkError):
-    """The response is not HTTP, or larger than that of a BMC can be."""
+    """The response is not HTTP, or larger than `LARGEST`."""
 
 
 class HttpsConnection:
-    """A connection to `address`, opened at once.
+    """A connection to `address`; the constructor opens it.
 
     Raises:
         OSError: the BMC cannot be reached, or `context` does not accept its certificate.
@@ -43,24 +44,24 @@ class HttpsConnection:
         self._connection.close()
 
     @property
-    def closing(self) -> bool:
-        """Whether the connection takes no further request."""
+    def closed(self) -> bool:
+        """Whether the connection is closed."""
         return self._connection.sock is None
 
     @property
     def stale(self) -> bool:
-        """Whether an idle connection has something to read: that it was closed, for example."""
+        """Whether an idle connection has input, for example because the BMC closed it."""
         limited = self._connection.sock
         return limited is None or limited.has_input()
 
-    def ask(
+    def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
     ) -> tuple[int, dict[str, str], bytes]:
-        """Send a request; return status, headers by their names in small letters, and the body.
+        """Send a request; return status, headers by lower-case name, and the body.
 
         Raises:
-            OSError: the connection is closed, or the response is not there at the deadline.
-            ProtocolError: it is not HTTP, or larger than `LARGEST`.
+            OSError: the connection is closed, or the response is incomplete at the deadline.
+            ProtocolError: the response is not HTTP, or larger than `LARGEST`.
         """
         content = {"Content-Type": "application/json"} if body is not None else {}
         limited = self._connection.sock
@@ -81,17 +82,17 @@ class HttpsConnection:
 
 
 class _Response(HTTPResponse):
-    """A response after all interim ones; `http.client` passes over 100 only."""
+    """The response after all interim responses; `http.client` skips only status 100."""
 
     def begin(self) -> None:
         super().begin()
         while 100 <= self.status < 200:
-            self.headers = self.msg = None  # type: ignore[assignment]  # as before the first one
+            self.headers = self.msg = None  # type: ignore[assignment]  # as in a new response
             super().begin()
 
 
 class _Connection(HTTPSConnection):
-    """`http.client` over a socket with limits."""
+    """A connection of `http.client` whose socket has limits."""
 
     response_class = _Response
     sock: Any
@@ -102,7 +103,7 @@ class _Connection(HTTPSConnection):
 
 
 class _LimitedSocket:
-    """What `http.client` uses of a socket, with a deadline and a count of what was received."""
+    """The socket methods that `http.client` uses, with a deadline and a count of received bytes."""
 
     def __init__(self, socket: ssl.SSLSocket) -> None:
         self._socket = socket
@@ -117,7 +118,7 @@ class _LimitedSocket:
         self.received = 0
 
     def has_input(self) -> bool:
-        """Return whether something can be read without waiting."""
+        """Return whether a read would not block."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(self._socket.pending() or poll.poll(0))
@@ -128,16 +129,16 @@ class _LimitedSocket:
         self._socket.sendall(data)
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a reader of the socket, which stays open for it."""
+        """Return a reader of the socket; the socket stays open until the reader is closed."""
         self._readers += 1
         return io.BufferedReader(_LimitedReader(self))
 
     def receive(self, buffer: memoryview) -> int:
-        """Read into `buffer`; return the number of bytes, 0 at the end.
+        """Read into `buffer`; return the number of bytes, 0 at the end of the stream.
 
         Raises:
-            TimeoutError: nothing comes until the deadline.
-            ProtocolError: more than `LARGEST` bytes came.
+            TimeoutError: the deadline has passed.
+            ProtocolError: the response has more than `LARGEST` bytes.
         """
         self._socket.settimeout(self._left())
         count = self._socket.recv_into(buffer)
@@ -147,7 +148,7 @@ class _LimitedSocket:
         return count
 
     def close(self) -> None:
-        """Close the socket, or let its last reader close it."""
+        """Close the socket when it has no reader any more."""
         self._closed = True
         if not self._readers:
             self._socket.close()
@@ -161,12 +162,12 @@ class _LimitedSocket:
     def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("no whole response until the deadline")
+            raise TimeoutError("no complete response before the deadline")
         return left
 
 
 class _LimitedReader(io.RawIOBase):
-    """Reads a socket with limits."""
+    """A raw reader of a socket with limits."""
 
     def __init__(self, socket: _LimitedSocket) -> None:
         self._limited = socket

@@ -1,4 +1,4 @@
-"""What a back end says of one machine's firmware, and what follows from it. Pure."""
+"""The firmware state of one node, and comparisons of settings with it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofmark.site.firmware import Scalar, Settings
 
 @dataclass(frozen=True, order=True)
 class Host:
-    """A node and the address of what controls it."""
+    """A node and the address of its BMC."""
 
     node: str
     address: str
@@ -19,11 +19,13 @@ class Host:
 
 @dataclass(frozen=True)
 class AttributeSpec:
-    """What a firmware says of one of its attributes.
+    """The specification of one firmware attribute.
 
     Attributes:
-        values: all that may be set, or empty where any may.
-        lower: least number, where it is one; likewise `upper`.
+        read_only: whether the attribute cannot be set.
+        values: the values that may be set; empty if any value may.
+        lower: the lowest number, for a number with a limit.
+        upper: the highest number, for a number with a limit.
     """
 
     read_only: bool = False
@@ -34,13 +36,13 @@ class AttributeSpec:
 
 @dataclass(frozen=True)
 class FirmwareState:
-    """The firmware of one machine at one moment.
+    """The firmware of one node at one moment.
 
     Attributes:
-        current: attributes as they act now, or what the back end knows of them.
-        pending: those that the next boot will change, with their next values.
-        offers: every attribute that may be named; None where the back end cannot tell.
-        handle: what the back end needs to change this machine; nobody else looks at it.
+        current: the values in effect, or the values that the back end can read.
+        pending: the values that the next boot changes, by attribute.
+        offers: every attribute that may be set; None if the back end cannot list them.
+        handle: data of the back end for its next request; no other code reads it.
     """
 
     current: Settings
@@ -50,7 +52,7 @@ class FirmwareState:
 
 
 def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | None) -> Iterator[str]:
-    """Yield what is wrong with wishing for `wanted`: misspelt, read-only, not offered."""
+    """Yield a message for each setting that is misspelt, read-only or not offered."""
     if offers is None:
         return
     for name, value in wanted.items():
@@ -61,28 +63,29 @@ def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | Non
             yield f"{name}: read-only"
         elif offer.values and value not in offer.values:
             hint = nearest(str(value), map(str, offer.values))
-            yield f"{name}: no value {value!r}{hint}; offered: {_listed(offer.values)}"
+            yield f"{name}: no value {value!r}{hint}; offered: {', '.join(map(str, offer.values))}"
         elif isinstance(value, int) and not _within(value, offer):
             yield f"{name}: {value} is not between {offer.lower} and {offer.upper}"
 
 
 def foreign_pending(
-    reading: FirmwareState, ours: Collection[tuple[str, Scalar]]
+    state: FirmwareState, requested: Collection[tuple[str, Scalar]]
 ) -> dict[str, Scalar]:
-    """Return the pending values that we never asked for; `ours` are all that we ever did."""
-    return {name: value for name, value in reading.pending.items() if (name, value) not in ours}
+    """Return the pending values that are not in `requested`, all that this kit ever requested."""
+    return {name: value for name, value in state.pending.items() if (name, value) not in requested}
 
 
-def to_change(reading: FirmwareState, wanted: Settings) -> dict[str, Scalar]:
-    """Return those of `wanted` that do not act now."""
-    return {name: value for name, value in wanted.items() if reading.current.get(name) != value}
+def to_change(state: FirmwareState, wanted: Settings) -> dict[str, Scalar]:
+    """Return the settings of `wanted` that are not in effect."""
+    return {name: value for name, value in wanted.items() if state.current.get(name) != value}
+
+
+def format_settings(settings: Mapping[str, object]) -> str:
+    """Return `settings` as ``name=value``, separated by commas."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _within(value: int, offer: AttributeSpec) -> bool:
     least = value if offer.lower is None else offer.lower
     most = value if offer.upper is None else offer.upper
     return least <= value <= most
-
-
-def _listed(values: tuple[Scalar, ...]) -> str:
-    return ", ".join(map(str, values))

@@ -1,4 +1,5 @@
-"""Modes of the machine: changed by a journaled state machine, proven in the operating system.
+"""Modes of nodes: a journaled state machine changes them, and the operating system proves them.
 
-drain → original → stage → reset → down → up → verified → open, run, and once more to restore.
+drain → original → stage → reset → down → up → verified → open, then the steps, and once more to
+restore.
 """

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Which mode this node is in, as its operating system shows it: one stream of named sections.
+# Prints the facts that prove the mode of this node: one stream of named sections.
 #
-# Boot id, NUMA domains, SMBIOS tables in hexadecimal (root only). Looks only; POSIX and od, no more.
-# PROBE_ROOT=DIR reads DIR/proc and DIR/sys: for tests and virtual nodes.
+# Boot id, NUMA domains, SMBIOS tables in hexadecimal (root only). It changes nothing and needs only
+# POSIX tools. With PROBE_ROOT=DIR it reads DIR/proc and DIR/sys (tests and virtual nodes).
 set -u
 LC_ALL=C
 export LC_ALL

@@ -1,4 +1,4 @@
-"""Many nodes into a mode, and back: all checked before any is touched, then batch by batch."""
+"""Mode changes of many nodes: all nodes are checked first, then changed batch by batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.journal import History, Journal, journals
 
-Goals = Callable[[History], TargetMode]
+TargetOf = Callable[[History], TargetMode]
+"""Returns the target of a node from the history of the node."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How one node fared."""
+    """The outcome of one node, and whether the node or its journal was changed."""
 
     outcome: Outcome
     text: str = ""
@@ -30,216 +31,234 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """One node before anything was touched."""
+class CheckedNode:
+    """The state of one node before the first change."""
 
-    past: History
-    goal: TargetMode
-    reading: FirmwareState
-    seen: Observation | None
+    history: History
+    target: TargetMode
+    state: FirmwareState
+    observation: Observation | None
 
 
 @dataclass(frozen=True)
 class ModeRollout:
-    """What moves the nodes of one run.
+    """Changes the modes of the nodes of one run.
 
-    `tag` begins the reason of every drain of ours: by it we know what we may resume.
+    Attributes:
+        run: the folder of the run.
+        tag: the first word of the reason of each drain of this run. Only nodes that were drained
+            with it are resumed.
+        say: gets each line of progress.
     """
 
     run: Path
     tag: str
     transition: ModeTransition
-    drain: DrainingScheduler
+    scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
     say: Callable[[str], None]
 
-    def enter(self, nodes: Sequence[str], goal: TargetMode) -> dict[str, Result]:
-        """Bring `nodes` into `goal`; return how each fared.
+    def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, Result]:
+        """Bring `nodes` into `target`; return the result of each node.
 
         Raises:
-            BadInput: the firmware does not offer what the mode needs; nothing has been touched.
+            BadInput: the firmware does not offer a setting of the mode; no node was changed.
         """
-        return self._move(nodes, lambda _: goal, "open")
+        return self._change(nodes, lambda _: target, "open")
 
     def restore(self) -> dict[str, Result]:
-        """Put back every node that the journals say we moved or drained."""
-        found = {each.node: each.history() for each in journals(self.run)}
-        nodes = [node for node, past in found.items() if past.to_restore]
-        return self._move(nodes, original_state, "resume")
+        """Restore every node that the run has changed or drained, by the journals."""
+        histories = {journal.node: journal.history() for journal in journals(self.run)}
+        nodes = [node for node, history in histories.items() if history.to_restore]
+        return self._change(nodes, original_state, "resume")
 
     def check(
-        self, nodes: Sequence[str], goals: Goals
-    ) -> tuple[dict[str, Checked], dict[str, Result]]:
-        """Look at every node and its firmware; touch nothing.
+        self, nodes: Sequence[str], target_of: TargetOf
+    ) -> tuple[dict[str, CheckedNode], dict[str, Result]]:
+        """Check every node and its firmware; change nothing.
+
+        Returns:
+            The nodes that can be changed, and the results of the others.
 
         Raises:
-            BadInput: the firmware does not offer what the mode needs.
+            BadInput: the firmware does not offer a setting of the mode.
         """
         if not nodes:
             return {}, {}
-        standing = self.drain.node_status(nodes) if self._drains else {}
+        statuses = self.scheduler.node_status(nodes) if self._drains else {}
 
-        def one(node: str) -> Checked:
-            past = Journal(self.run, node).history()
-            goal = goals(past)
-            if node in standing and (held := self._held_by(standing[node], past)):
-                raise NodeError(Outcome.HELD, f"out of service already: {held}")
-            reading, seen = self.transition.check(self.hosts[node], past, goal)
-            return Checked(past, goal, reading, seen)
+        def check_node(node: str) -> CheckedNode:
+            history = Journal(self.run, node).history()
+            target = target_of(history)
+            if node in statuses and (reason := self._held_by(statuses[node], history)):
+                raise NodeError(Outcome.HELD, f"already drained: {reason}")
+            state, observation = self.transition.check(self.hosts[node], history, target)
+            return CheckedNode(history, target, state, observation)
 
         firmware = self.transition.firmware
-        good, bad = split(fan_out(nodes, one, firmware.max_parallel, self.transition.stop))
-        wrong: dict[str, list[str]] = {}
+        good, bad = split(fan_out(nodes, check_node, firmware.max_parallel, self.transition.stop))
+        refused: dict[str, list[str]] = {}
         for node, checked in good.items():
-            for text in refused_settings(checked.goal.attributes, checked.reading.offers):
-                wrong.setdefault(text, []).append(node)
-        if wrong:
+            for text in refused_settings(checked.target.attributes, checked.state.offers):
+                refused.setdefault(text, []).append(node)
+        if refused:
+            accepted = "the attributes and values of its registry"
             raise BadInput(
                 *(
-                    InputError("firmware", f"on {folded(those)}", text, "what its registry offers")
-                    for text, those in wrong.items()
+                    InputError("firmware", f"on {folded(names)}", text, accepted)
+                    for text, names in refused.items()
                 )
             )
-        return good, {node: Result(each.outcome, each.text) for node, each in bad.items()}
+        return good, {node: Result(error.outcome, error.text) for node, error in bad.items()}
 
-    def arrived(self, checked: Checked) -> bool:
-        """Return whether nothing has to be done to the firmware of a node."""
-        return self.transition.arrived(checked.past, checked.reading, checked.seen, checked.goal)
+    def arrived(self, checked: CheckedNode) -> bool:
+        """Return whether the firmware of a node needs no change."""
+        return self.transition.arrived(
+            checked.history, checked.state, checked.observation, checked.target
+        )
 
-    def forecast(self, checked: Mapping[str, Checked]) -> tuple[list[str], float]:
-        """Return what would change, one line for nodes of which it is the same, and the seconds."""
-        found: dict[str, list[str]] = {}
-        moved = 0
-        for node, each in checked.items():
-            words = f"nothing, in mode {each.goal.mode} already"
-            if not self.arrived(each):
-                moved += 1
-                now = each.reading.current
+    def forecast(self, nodes: Mapping[str, CheckedNode]) -> tuple[list[str], float]:
+        """Return the changes, one line for all nodes with the same changes, and their seconds."""
+        nodes_of: dict[str, list[str]] = {}
+        to_reset = 0
+        for node, checked in nodes.items():
+            text = f"nothing, in mode {checked.target.mode} already"
+            if not self.arrived(checked):
+                to_reset += 1
+                current = checked.state.current
                 changes = [
-                    f"{name}: {now.get(name, 'unknown')} → {value}"
-                    for name, value in to_change(each.reading, each.goal.attributes).items()
+                    f"{name}: {current.get(name, 'unknown')} → {value}"
+                    for name, value in to_change(checked.state, checked.target.attributes).items()
                 ]
-                words = ", ".join([*changes, "drain, reset, resume"])
-            found.setdefault(words, []).append(node)
+                text = ", ".join([*changes, "drain, reset, resume"])
+            nodes_of.setdefault(text, []).append(node)
         firmware = self.transition.firmware
-        lines = [f"{folded(those)}: {words}" for words, those in found.items()]
-        return lines, -(-moved // firmware.batch_size) * firmware.boot_s
+        lines = [f"{folded(names)}: {text}" for text, names in nodes_of.items()]
+        return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s
 
     @property
     def _drains(self) -> bool:
         return self.transition.back_end.drains
 
-    def _held_by(self, standing: NodeStatus, past: History) -> str:
-        """Return who else has taken a node out of service, if anybody."""
-        if not standing.out or standing.reason.startswith(self.tag):
+    def _held_by(self, status: NodeStatus, history: History) -> str:
+        """Return the reason of a drain that is not of this run; empty if there is none."""
+        if not status.out or status.reason.startswith(self.tag):
             return ""
-        # Ours has a reason; without one it is an administrator's, or a mark that a reset took.
-        return standing.reason or ("" if past.drained else "no reason is told")
+        # A drain of this run has a reason. Without a reason an administrator drained the node,
+        # or a reset removed the reason.
+        return status.reason or ("" if history.drained else "no reason is given")
 
-    def _move(self, nodes: Sequence[str], goals: Goals, last: str) -> dict[str, Result]:
-        good, results = self.check(nodes, goals)
-        budget = self.transition.firmware.max_failures
-        if len(results) > budget:
-            text = f"not touched: {len(results)} of {len(nodes)} nodes cannot be reset"
+    def _change(
+        self, nodes: Sequence[str], target_of: TargetOf, final_state: str
+    ) -> dict[str, Result]:
+        good, results = self.check(nodes, target_of)
+        max_failures = self.transition.firmware.max_failures
+        if len(results) > max_failures:
+            text = f"not changed: {len(results)} of {len(nodes)} nodes cannot be reset"
             return results | dict.fromkeys(good, Result(Outcome.STOPPED, text))
-        there = {node: each for node, each in good.items() if self.arrived(each)}
-        results |= self._already_there(there, last)
-        away = [node for node in good if node not in there]
+        arrived = {node: checked for node, checked in good.items() if self.arrived(checked)}
+        results |= self._already_there(arrived, final_state)
+        to_reset = [node for node in good if node not in arrived]
         size = self.transition.firmware.batch_size
-        for batch in (away[at : at + size] for at in range(0, len(away), size)):
-            done = self._batch({node: good[node] for node in batch}, last)
-            results |= done
-            failed = sum(each.outcome is not Outcome.OK for each in done.values())
+        for batch in (to_reset[at : at + size] for at in range(0, len(to_reset), size)):
+            batch_results = self._batch({node: good[node] for node in batch}, final_state)
+            results |= batch_results
+            failed = sum(result.outcome is not Outcome.OK for result in batch_results.values())
             self.say(f"{len(results)}/{len(nodes)} nodes, {failed} of this batch failed")
-            if failed > budget:
+            if failed > max_failures:
                 break
-        stopped = Result(Outcome.STOPPED, "not touched: an earlier batch had too many failures")
+        stopped = Result(Outcome.STOPPED, "not changed: an earlier batch had too many failures")
         return {node: results.get(node, stopped) for node in nodes}
 
-    def _already_there(self, there: Mapping[str, Checked], last: str) -> dict[str, Result]:
-        """Note the nodes that need no reset, and give back those that we hold."""
+    def _already_there(
+        self, nodes: Mapping[str, CheckedNode], final_state: str
+    ) -> dict[str, Result]:
+        """Journal the nodes that need no reset, and resume those that this run has drained."""
         results = {}
-        for node, each in there.items():
-            new = each.past.mode != each.goal.mode or bool(each.past.failed)
-            if new and each.seen:
-                log = Journal(self.run, node)
-                if each.past.original is None:
-                    now = dict(each.reading.current)
-                    address, seen = self.hosts[node].address, each.seen.as_json()
-                    log.result("original", address=address, attributes=now, seen=seen)
-                log.result("verified", mode=each.goal.mode, seen=each.seen.as_json())
-            results[node] = Result(Outcome.OK, f"in mode {each.goal.mode} already", new)
-        held = [node for node, each in there.items() if each.past.drained]
-        self._resume(held, last)
-        return results | {node: Result(Outcome.OK, changed=True) for node in held}
+        for node, checked in nodes.items():
+            history, mode = checked.history, checked.target.mode
+            new = history.mode != mode or bool(history.failed)
+            if new and checked.observation:
+                journal = Journal(self.run, node)
+                seen = checked.observation.as_json()
+                if history.original is None:
+                    attributes, address = dict(checked.state.current), self.hosts[node].address
+                    journal.result("original", address=address, attributes=attributes, seen=seen)
+                journal.result("verified", mode=mode, seen=seen)
+            results[node] = Result(Outcome.OK, f"in mode {mode} already", new)
+        drained = [node for node, checked in nodes.items() if checked.history.drained]
+        self._resume(drained, final_state)
+        return results | {node: Result(Outcome.OK, changed=True) for node in drained}
 
-    def _batch(self, batch: Mapping[str, Checked], last: str) -> dict[str, Result]:
-        mode = next(iter(batch.values())).goal.mode
+    def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, Result]:
+        mode = next(iter(batch.values())).target.mode
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
         results = self._drain(batch, mode)
 
-        def go(node: str) -> Observation:
-            log = Journal(self.run, node)
+        def change_node(node: str) -> Observation:
+            journal = Journal(self.run, node)
             try:
-                return self.transition.run(self.hosts[node], batch[node].goal, log)
-            except NodeError as failed:
-                log.result("fail", outcome=failed.outcome, text=failed.text)
+                return self.transition.run(self.hosts[node], batch[node].target, journal)
+            except NodeError as error:
+                journal.result("fail", outcome=error.outcome, text=error.text)
                 raise
 
-        taken = [node for node in batch if node not in results]
-        good, bad = split(fan_out(taken, go, len(batch), self.transition.stop))
-        for node, failed in bad.items():
-            self.say(f"{node}: {failed}")
-            results[node] = Result(failed.outcome, failed.text, changed=True)
-            if failed.outcome is not Outcome.STOPPED and self._drains:
-                self.drain.drain([node], f"{self.tag} {failed.outcome}")
-        self._resume(good, last)
+        drained = [node for node in batch if node not in results]
+        good, bad = split(fan_out(drained, change_node, len(batch), self.transition.stop))
+        for node, error in bad.items():
+            self.say(f"{node}: {error}")
+            results[node] = Result(error.outcome, error.text, changed=True)
+            if error.outcome is not Outcome.STOPPED and self._drains:
+                self.scheduler.drain([node], f"{self.tag} {error.outcome}")
+        self._resume(good, final_state)
         return results | {node: Result(Outcome.OK, changed=True) for node in good}
 
-    def _drain(self, batch: Mapping[str, Checked], mode: str) -> dict[str, Result]:
-        """Take the nodes out of service, and wait until their jobs have ended."""
-        nodes = [node for node, each in batch.items() if not each.past.drained]
+    def _drain(self, batch: Mapping[str, CheckedNode], mode: str) -> dict[str, Result]:
+        """Drain the nodes and wait for the end of their jobs; return the nodes that are busy."""
+        nodes = [node for node, checked in batch.items() if not checked.history.drained]
         for node in nodes:
             address = self.hosts[node].address
             Journal(self.run, node).intent("drain", address=address, tag=self.tag)
         if not self._drains:
             return {}
-        # All of the batch: an interrupted drain of ours may have been noted and never done.
-        self.drain.drain(list(batch), f"{self.tag} to {mode}")
+        # The whole batch: an interrupted command may have journaled a drain without doing it.
+        self.scheduler.drain(list(batch), f"{self.tag} to {mode}")
         for node in nodes:
             address = self.hosts[node].address
             Journal(self.run, node).result("drain", address=address, tag=self.tag)
         firmware = self.transition.firmware
-        until = monotonic() + firmware.drain_limit_s
+        end = monotonic() + firmware.drain_limit_s
         while busy := [
-            n for n, each in self.drain.node_status(list(batch)).items() if not each.idle
+            node
+            for node, status in self.scheduler.node_status(list(batch)).items()
+            if not status.idle
         ]:
-            if monotonic() > until or self.transition.stop.wait(min(firmware.poll_s, 5)):
+            if monotonic() > end or self.transition.stop.wait(min(firmware.poll_s, 5)):
                 break
         text = f"jobs still run after {firmware.drain_limit_s:.0f} s"
         for node in busy:
             Journal(self.run, node).result("fail", outcome=Outcome.NOT_DRAINED, text=text)
         return {node: Result(Outcome.NOT_DRAINED, text, changed=True) for node in busy}
 
-    def _resume(self, nodes: Iterable[str], last: str) -> None:
-        """Return nodes to service, but those that somebody else has taken meanwhile."""
-        every = list(nodes)
-        for node in every:
-            Journal(self.run, node).intent(last)
-        if every and self._drains:
-            standing = self.drain.node_status(every)
-            ours = [node for node in every if standing[node].reason.startswith(self.tag)]
-            if ours:
-                self.drain.resume(ours)
-        for node in every:
-            Journal(self.run, node).result(last)
+    def _resume(self, nodes: Iterable[str], final_state: str) -> None:
+        """Resume nodes, except those that another user or program has drained meanwhile."""
+        names = list(nodes)
+        for node in names:
+            Journal(self.run, node).intent(final_state)
+        if names and self._drains:
+            statuses = self.scheduler.node_status(names)
+            drained = [node for node in names if statuses[node].reason.startswith(self.tag)]
+            if drained:
+                self.scheduler.resume(drained)
+        for node in names:
+            Journal(self.run, node).result(final_state)
 
 
 def summary(results: Mapping[str, Result]) -> list[str]:
-    """Return one line an outcome: how many nodes, which ones, and why the first of them."""
+    """Return one line per outcome: the number of nodes, the nodes, and the text of the first."""
     by_outcome: dict[Outcome, list[str]] = {}
-    for node, each in results.items():
-        by_outcome.setdefault(each.outcome, []).append(node)
+    for node, result in results.items():
+        by_outcome.setdefault(result.outcome, []).append(node)
     return [
         f"{outcome}: {len(nodes)} nodes ({folded(nodes)})"
         + (f": {results[nodes[0]].text}" if outcome is not Outcome.OK else "")

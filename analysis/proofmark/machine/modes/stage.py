@@ -1,4 +1,4 @@
-"""What a mode change needs from a run and its site: the crew, the goal, the hosts."""
+"""Builds the parts of a mode change from a run and its site: rollout, target mode, hosts."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Say = Callable[[str], None]
 
 
 def rollout_of(
-    opened: Run, site: Site, who: Credentials, say: Say, stop: threading.Event
+    run: Run, site: Site, credentials: Credentials, say: Say, stop: threading.Event
 ) -> ModeRollout:
-    """Return what moves the nodes of a run.
+    """Return the rollout that changes the modes of the nodes of a run.
 
     Raises:
-        BadInput: back end, scheduler, certificates or addresses are not right.
+        BadInput: back end, scheduler, certificates or BMC addresses of the site are wrong.
     """
     firmware = firmware_of(site)
     shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
-    context = BackEndContext(firmware, who, shell)
-    every: dict[str, Scalar] = {}
+    context = BackEndContext(firmware, credentials, shell)
+    mode_attributes: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():
-        every |= wanted(firmware, mode.settings)
+        mode_attributes |= wanted(firmware, mode.settings)
     return ModeRollout(
-        run=opened.folder,
-        tag=f"proofmark:{opened.id}",
-        transition=ModeTransition(firmware, back_end(context), shell, every, stop),
-        drain=draining(site.partition.scheduler),
+        run=run.folder,
+        tag=f"proofmark:{run.id}",
+        transition=ModeTransition(firmware, back_end(context), shell, mode_attributes, stop),
+        scheduler=draining(site.partition.scheduler),
         hosts=hosts_of(site, firmware),
         say=say,
     )
@@ -53,7 +53,7 @@ def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
     """Return every node of the partition with the address of its BMC.
 
     Raises:
-        BadInput: the address cannot be computed.
+        BadInput: ``firmware.bmc`` is no valid expression.
     """
     key = "partition.firmware.bmc"
     return {
@@ -66,7 +66,7 @@ def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
 
 
 def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
-    """Return the addresses of the BMCs of `nodes`, from the first to the last."""
+    """Return the addresses of the BMCs of the first and the last of `nodes`, as a range."""
     if not nodes:
         return "none"
     first, last = hosts[nodes[0]].address, hosts[nodes[-1]].address
@@ -74,7 +74,7 @@ def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
 
 
 def target_mode(site: Site, mode: str) -> TargetMode:
-    """Return `mode` as a goal: attributes for the firmware, proof from the operating system.
+    """Return the target `mode`: its firmware attributes, and the check of an observation.
 
     Raises:
         BadInput: the partition has no such mode, or a topology cannot be read.
@@ -82,16 +82,18 @@ def target_mode(site: Site, mode: str) -> TargetMode:
     modes = site.partition.modes
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
-    shapes = {
-        name: ExpectedState(each.settings, numa_shape(topology_of_mode(site, name)))
-        for name, each in modes.items()
+    expected_states = {
+        name: ExpectedState(declared.settings, numa_shape(topology_of_mode(site, name)))
+        for name, declared in modes.items()
     }
     firmware = firmware_of(site)
-    judged = partial(verify_mode, mode=mode, shapes=shapes, smbios=firmware.smbios)
-    return TargetMode(mode, wanted(firmware, modes[mode].settings), judged)
+    verify = partial(
+        verify_mode, mode=mode, expected_states=expected_states, smbios=firmware.smbios
+    )
+    return TargetMode(mode, wanted(firmware, modes[mode].settings), verify)
 
 
 def firmware_of(site: Site) -> Firmware:
-    """Return the firmware of a partition that has one."""
+    """Return the firmware settings of a partition that has them."""
     assert site.partition.firmware is not None
     return site.partition.firmware

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
-from proofmark.machine.bmc.model import FirmwareState, Host, foreign_pending, to_change
+from proofmark.machine.bmc.model import (
+    FirmwareState,
+    Host,
+    foreign_pending,
+    format_settings,
+    to_change,
+)
 from proofmark.machine.modes.verification import Observation, read_observation
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
@@ -23,22 +29,22 @@ from proofmark.site.firmware import Firmware, Settings
 
 @dataclass(frozen=True)
 class TargetMode:
-    """Where a node shall go.
+    """The mode that a node shall be in.
 
     Attributes:
-        mode: its name; ``RESTORED`` for what the node was before.
-        attributes: the firmware's, that make it.
-        judge: raises `NodeError` where what the node shows is not it.
+        mode: its name; ``RESTORED`` for the state before the first change.
+        attributes: the firmware attributes of the mode.
+        verify: raises `NodeError` if the observation does not prove the mode.
     """
 
     mode: str
     attributes: Settings
-    judge: Callable[[Observation], None]
+    verify: Callable[[Observation], None]
 
-    def shown_by(self, seen: Observation) -> bool:
-        """Return whether `seen` is proof of it."""
+    def shown_by(self, observation: Observation) -> bool:
+        """Return whether `observation` proves the mode."""
         try:
-            self.judge(seen)
+            self.verify(observation)
         except NodeError:
             return False
         return True
@@ -46,22 +52,24 @@ class TargetMode:
 
 @dataclass(frozen=True)
 class ModeTransition:
-    """What takes nodes of one partition into modes, one node a call, from any thread.
+    """Changes the mode of nodes of one partition, one node per call, from any thread.
 
-    `every` names all attributes that some mode sets: those that have to be put back.
+    Attributes:
+        mode_attributes: all attributes that a mode of the partition sets; restore resets these.
+        stop: no wait continues after it is set.
     """
 
     firmware: Firmware
     back_end: BackEnd
     shell: Shell
-    every: Settings
+    mode_attributes: Settings
     stop: threading.Event
 
-    def look(self, node: str) -> Observation:
-        """Ask the node's operating system what it shows.
+    def observe(self, node: str) -> Observation:
+        """Return the state that the node's operating system shows.
 
         Raises:
-            NodeError: it cannot be asked, or answers nonsense.
+            NodeError: the node cannot be reached, or its output is damaged.
         """
         try:
             return read_observation(self.shell(node, PROBE), node, self.firmware.smbios)
@@ -69,104 +77,117 @@ class ModeTransition:
             raise NodeError(Outcome.UNEXPECTED, str(error)) from None
 
     def check(
-        self, host: Host, past: History, goal: TargetMode
+        self, host: Host, history: History, target: TargetMode
     ) -> tuple[FirmwareState, Observation | None]:
-        """Look at everything before anything is touched.
+        """Return the firmware state and the observation of a node; change nothing.
+
+        The observation is None if a reset of the node is in flight and it cannot be reached.
 
         Raises:
-            NodeError: this node cannot go; the outcome says why.
+            NodeError: the node cannot be brought into the mode; the outcome is the reason.
         """
-        reading = self.back_end.read(host, {**self.every, **goal.attributes})
-        if others := foreign_pending(reading, past.staged):
-            raise NodeError(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
+        state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
+        _refuse_foreign(state, history)
         try:
-            seen = self.look(host.node)
+            observation = self.observe(host.node)
         except NodeError:
-            if not past.in_flight:
+            if not history.in_flight:
                 raise
-            return reading, None
-        if not self.back_end.sets and not goal.shown_by(seen):
-            self.back_end.stage(host, reading, goal.attributes)
-        return reading, seen
+            return state, None
+        if not self.back_end.sets and not target.shown_by(observation):
+            self.back_end.stage(host, state, target.attributes)
+        return state, observation
 
     def arrived(
-        self, past: History, reading: FirmwareState, seen: Observation | None, goal: TargetMode
+        self,
+        history: History,
+        state: FirmwareState,
+        observation: Observation | None,
+        target: TargetMode,
     ) -> bool:
-        """Return whether a node is where it shall be, with nothing waiting."""
-        if seen is None or past.in_flight or reading.pending:
+        """Return whether a node is in the mode, with no reset in flight and no pending setting."""
+        if observation is None or history.in_flight or state.pending:
             return False
-        set_so = not self.back_end.reads_current_values or not to_change(reading, goal.attributes)
-        return set_so and goal.shown_by(seen)
+        if self.back_end.reads_current_values and to_change(state, target.attributes):
+            return False
+        return target.shown_by(observation)
 
-    def run(self, host: Host, goal: TargetMode, log: Journal) -> Observation:
-        """Take one node that is out of service into `goal`; return what it shows there.
+    def run(self, host: Host, target: TargetMode, journal: Journal) -> Observation:
+        """Bring one node into the mode; return the observation that proves it.
+
+        The node must be drained if the back end requires it (`BackEnd.drains`).
 
         Raises:
-            NodeError: with the outcome; the journal has it.
+            NodeError: a step failed, with its outcome.
         """
-        past = log.history()
-        if past.in_flight:
-            self._await_pending_reset(host, log, past.in_flight)
-        seen = self.look(host.node)
-        reading = self.back_end.read(host, {**self.every, **goal.attributes})
-        if past.original is None:
-            now = {name: reading.current[name] for name in self.every if name in reading.current}
-            log.result("original", address=host.address, attributes=now, seen=seen.as_json())
-        if others := foreign_pending(reading, past.staged):
-            raise NodeError(Outcome.FOREIGN_PENDING, f"waits for the next boot: {_told(others)}")
-        before = dict(reading.current)
-        changes = to_change(reading, goal.attributes)
-        if changes or reading.pending:
-            log.intent("stage", attributes=dict(goal.attributes), before=before)
-            self.back_end.stage(host, reading, goal.attributes)
-            log.result("stage")
-        if changes or not (self.back_end.reads_current_values or goal.shown_by(seen)):
-            earlier, seen = seen, self._restart(host, reading, goal, log, seen.boot_id)
-            self._verify(host, goal, seen, before, earlier)
+        history = journal.history()
+        if history.in_flight:
+            self._await_pending_reset(host, journal, history.in_flight)
+        observation = self.observe(host.node)
+        state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
+        if history.original is None:
+            original = {
+                name: state.current[name] for name in self.mode_attributes if name in state.current
+            }
+            journal.result(
+                "original", address=host.address, attributes=original, seen=observation.as_json()
+            )
+        _refuse_foreign(state, history)
+        before = dict(state.current)
+        changes = to_change(state, target.attributes)
+        if changes or state.pending:
+            journal.intent("stage", attributes=dict(target.attributes), before=before)
+            self.back_end.stage(host, state, target.attributes)
+            journal.result("stage")
+        if changes or not (self.back_end.reads_current_values or target.shown_by(observation)):
+            earlier = observation
+            observation = self._restart(host, state, target, journal, earlier.boot_id)
+            self._verify(host, target, observation, before, earlier)
         else:
-            goal.judge(seen)
-        log.result("verified", mode=goal.mode, seen=seen.as_json())
-        return seen
+            target.verify(observation)
+        journal.result("verified", mode=target.mode, seen=observation.as_json())
+        return observation
 
     def _restart(
-        self, host: Host, reading: FirmwareState, goal: TargetMode, log: Journal, boot_id: str
+        self, host: Host, state: FirmwareState, target: TargetMode, journal: Journal, boot_id: str
     ) -> Observation:
-        log.intent("reset", boot_id=boot_id)
+        journal.intent("reset", boot_id=boot_id)
         try:
-            self.back_end.reset(host, reading, goal.attributes)
-        except NodeError as failed:
-            # No answer does not mean that it was not heard: whether the node goes down tells.
-            if failed.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
-                log.result("reset", void=True)
+            self.back_end.reset(host, state, target.attributes)
+        except NodeError as error:
+            # Without a response the BMC may have executed the request: the wait below shows it.
+            if error.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
+                journal.result("reset", void=True)
                 raise
         else:
-            log.result("reset")
-        return self._await_boot(host, log, boot_id)
+            journal.result("reset")
+        return self._await_boot(host, journal, boot_id)
 
-    def _await_pending_reset(self, host: Host, log: Journal, boot_id: str) -> None:
-        """See the end of a reset that was, or was about to be, asked for when we were stopped."""
+    def _await_pending_reset(self, host: Host, journal: Journal, boot_id: str) -> None:
+        """Wait for the end of a reset that an interrupted command requested or was about to."""
         try:
-            self._await_boot(host, log, boot_id)
-        except NodeError as failed:
-            if failed.outcome is not Outcome.NOT_RESET:
+            self._await_boot(host, journal, boot_id)
+        except NodeError as error:
+            if error.outcome is not Outcome.NOT_RESET:
                 raise
-            log.result("reset", void=True)
+            journal.result("reset", void=True)
 
-    def _await_boot(self, host: Host, log: Journal, boot_id: str) -> Observation:
-        """Wait until the node answers with another boot id; the only proof of a reset."""
+    def _await_boot(self, host: Host, journal: Journal, boot_id: str) -> Observation:
+        """Wait until the node shows another boot id, the only proof of a reset."""
         start = time.monotonic()
         down = False
         while True:
             try:
-                seen = self.look(host.node)
-            except NodeError as failed:
+                observation = self.observe(host.node)
+            except NodeError as error:
                 if not down:
-                    log.result("down", said=failed.text)
+                    journal.result("down", said=error.text)
                 down = True
             else:
-                if seen.boot_id != boot_id:
-                    log.result("up", boot_id=seen.boot_id, seconds=round(time.monotonic() - start))
-                    return seen
+                if observation.boot_id != boot_id:
+                    seconds = round(time.monotonic() - start)
+                    journal.result("up", boot_id=observation.boot_id, seconds=seconds)
+                    return observation
             spent = time.monotonic() - start
             if not down and spent > self.firmware.reset_timeout_s:
                 text = f"still up after {spent:.0f} s, with boot id {boot_id}"
@@ -174,52 +195,62 @@ class ModeTransition:
             if spent > self.firmware.boot_timeout_s:
                 raise NodeError(Outcome.NO_RETURN, f"not back {spent:.0f} s after its reset")
             if self.stop.wait(self.firmware.poll_s):
-                raise NodeError(Outcome.STOPPED, "told to stop while it boots")
+                raise NodeError(Outcome.STOPPED, "the command was stopped while the node booted")
 
     def _verify(
         self,
         host: Host,
-        goal: TargetMode,
-        seen: Observation,
+        target: TargetMode,
+        observation: Observation,
         before: Settings,
         earlier: Observation,
     ) -> None:
-        """Accept the mode by what acts after the boot, in the firmware and in the system."""
-        now = self.back_end.verify(host, goal.attributes)
-        if now is not None:
+        """Check firmware and operating system after the boot.
+
+        Raises:
+            NodeError: NOT_APPLIED if nothing changed, else OTHER_MODE or UNPROVEN.
+        """
+        current = self.back_end.verify(host, target.attributes)
+        if current is not None:
             wrong = {
-                name: now.get(name)
-                for name, value in goal.attributes.items()
-                if now.get(name) != value
+                name: current.get(name)
+                for name, value in target.attributes.items()
+                if current.get(name) != value
             }
             if wrong:
-                stayed = all(before.get(name) == value for name, value in wrong.items())
-                outcome = Outcome.NOT_APPLIED if stayed else Outcome.OTHER_MODE
-                raise NodeError(outcome, f"after the boot the firmware has {_told(wrong)}")
+                unchanged = all(before.get(name) == value for name, value in wrong.items())
+                outcome = Outcome.NOT_APPLIED if unchanged else Outcome.OTHER_MODE
+                text = f"after the boot the firmware has {format_settings(wrong)}"
+                raise NodeError(outcome, text)
         try:
-            goal.judge(seen)
-        except NodeError as failed:
-            same = (seen.layout, seen.settings) == (earlier.layout, earlier.settings)
-            if failed.outcome is Outcome.OTHER_MODE and same:
-                raise NodeError(Outcome.NOT_APPLIED, failed.text) from None
+            target.verify(observation)
+        except NodeError as error:
+            unchanged = (observation.numa_shape, observation.settings) == (
+                earlier.numa_shape,
+                earlier.settings,
+            )
+            if error.outcome is Outcome.OTHER_MODE and unchanged:
+                raise NodeError(Outcome.NOT_APPLIED, error.text) from None
             raise
 
 
-def original_state(past: History) -> TargetMode:
-    """Return the way back: the attributes of before, and a system that shows what it showed."""
-    original, shown = dict(past.original or {}), dict(past.original_seen)
+def original_state(history: History) -> TargetMode:
+    """Return the target of restore: the attributes and the observation before the first change."""
+    original, shown = dict(history.original or {}), dict(history.original_seen)
 
-    def judge(seen: Observation) -> None:
-        if past.original is None:
-            return  # stopped before anything was asked: as it is, it was
-        now = seen.as_json()
-        kept = ("numa", "smbios")
-        if any(now[key] != shown.get(key) for key in kept):
-            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in kept)
+    def verify(observation: Observation) -> None:
+        if history.original is None:
+            return  # stopped before the first request: the node is unchanged
+        now = observation.as_json()
+        keys = ("numa", "smbios")
+        if any(now[key] != shown.get(key) for key in keys):
+            text = ", ".join(f"{key} {now[key]}, before {shown.get(key)}" for key in keys)
             raise NodeError(Outcome.OTHER_MODE, text)
 
-    return TargetMode(RESTORED, original, judge)
+    return TargetMode(RESTORED, original, verify)
 
 
-def _told(settings: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())
+def _refuse_foreign(state: FirmwareState, history: History) -> None:
+    if foreign := foreign_pending(state, history.staged):
+        text = f"waits for the next boot: {format_settings(foreign)}"
+        raise NodeError(Outcome.FOREIGN_PENDING, text)

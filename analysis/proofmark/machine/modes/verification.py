@@ -1,4 +1,4 @@
-"""What a node's operating system shows, and which modes that can be."""
+"""The state that a node's operating system shows, and the modes that match it."""
 
 from __future__ import annotations
 
@@ -14,98 +14,129 @@ from proofmark.site.node.probe_text import read_stream
 from proofmark.site.node.smbios import knl_mode
 
 LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
-"""Cluster modes of a Xeon Phi with the same domains: only SMBIOS tells which one it is."""
+"""Cluster modes of a Xeon Phi with the same NUMA domains: only SMBIOS distinguishes them."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A node at one moment.
+    """The state of a node at one moment.
 
     Attributes:
-        settings: what its SMBIOS tables tell of the mode; empty where they tell nothing.
-        silent: why they do, if they do.
+        boot_id: changes with each boot.
+        numa_shape: its NUMA domains.
+        settings: settings of the mode in its SMBIOS tables; empty if there are none.
+        smbios_missing: why the SMBIOS tables could not be read; empty if they could.
         clock: its time of day, in seconds since 1970.
     """
 
     boot_id: str
-    layout: NumaShape
+    numa_shape: NumaShape
     settings: Mapping[str, str]
-    silent: str
+    smbios_missing: str
     clock: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for a journal."""
-        return {"boot_id": self.boot_id, "numa": str(self.layout), "smbios": dict(self.settings)}
+        """Return the observation for a journal."""
+        return {
+            "boot_id": self.boot_id,
+            "numa": str(self.numa_shape),
+            "smbios": dict(self.settings),
+        }
 
 
 @dataclass(frozen=True)
 class ExpectedState:
-    """What a node must show in a mode; `settings` in the words of the inventory."""
+    """The state that a node must show in a mode; `settings` as in the inventory."""
 
     settings: Mapping[str, str]
-    layout: NumaShape
+    numa_shape: NumaShape
 
 
 def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> Observation:
-    """Read what ``mode-probe.sh`` printed.
+    """Read the output of ``mode-probe.sh``.
+
+    Args:
+        text: the output.
+        source: the node, for messages.
+        smbios: whose SMBIOS tables contain the mode; None if no table does.
 
     Raises:
-        BadInput: it is damaged.
+        BadInput: the output is damaged.
     """
     stream = read_stream(text, source, "mode")
     boot = stream.pairs("boot")
-    table, silent = bytes.fromhex("".join(stream.lines("smbios"))), stream.absent.get("smbios", "")
+    table = bytes.fromhex("".join(stream.lines("smbios")))
     settings = knl_mode(table, source) if smbios == "knl" and table else {}
     try:
         domains = [_domain(values) for values in stream.tables("numa").values()]
         return Observation(
-            boot["id"], numa_shape_of_domains(domains), settings, silent, int(boot["clock"])
+            boot["id"],
+            numa_shape_of_domains(domains),
+            settings,
+            stream.absent.get("smbios", ""),
+            int(boot["clock"]),
         )
     except (KeyError, ValueError, RangeSetException) as error:
-        raise stream.wrong("", f"a value that cannot be read ({error})", "what it prints") from None
+        found, accepted = f"an unreadable value ({error})", "the output of mode-probe.sh"
+        raise stream.wrong("", found, accepted) from None
 
 
 def _domain(values: Mapping[str, str]) -> tuple[int, int]:
-    """Return hardware threads and bytes of a domain; of MCDRAM the list of CPUs is empty."""
+    """Return hardware threads and bytes of a domain; a domain of MCDRAM has no CPUs."""
     cpus = values["cpus"]
     return len(RangeSet(cpus)) if cpus else 0, int(values["memory_kb"]) << 10
 
 
-def matching_modes(seen: Observation, shapes: Mapping[str, ExpectedState]) -> list[str]:
-    """Return the modes that a node can be in, by all that it shows."""
-    return [name for name, shape in shapes.items() if _fits(seen, shape)]
+def matching_modes(
+    observation: Observation, expected_states: Mapping[str, ExpectedState]
+) -> list[str]:
+    """Return the modes that the observation does not exclude."""
+    return [name for name, expected in expected_states.items() if _matches(observation, expected)]
 
 
-def _fits(seen: Observation, shape: ExpectedState) -> bool:
-    told = {name: value for name, value in seen.settings.items() if name in shape.settings}
-    return same_numa_shape(seen.layout, shape.layout) and all(
-        shape.settings[name] == value for name, value in told.items()
+def _matches(observation: Observation, expected: ExpectedState) -> bool:
+    return same_numa_shape(observation.numa_shape, expected.numa_shape) and all(
+        expected.settings[name] == value
+        for name, value in observation.settings.items()
+        if name in expected.settings
     )
 
 
 def verify_mode(
-    seen: Observation, mode: str, shapes: Mapping[str, ExpectedState], smbios: str | None
+    observation: Observation,
+    mode: str,
+    expected_states: Mapping[str, ExpectedState],
+    smbios: str | None,
 ) -> None:
-    """Accept a node that shows `mode`, and none that may be in another.
+    """Accept a node that shows `mode` and cannot be in another mode.
+
+    Args:
+        observation: the state of the node.
+        mode: one of `expected_states`.
+        expected_states: all modes of the partition.
+        smbios: whose SMBIOS tables contain the mode; None if no table does.
 
     Raises:
-        NodeError: OTHER_MODE, or UNPROVEN where what it shows fits several modes.
+        NodeError: OTHER_MODE, or UNPROVEN if the observation matches several modes.
     """
-    shape = shapes[mode]
-    if not _fits(seen, shape):
-        others = ", ".join(matching_modes(seen, shapes)) or "no mode that is declared"
-        told = ", ".join(f"{name} {value}" for name, value in seen.settings.items())
-        text = f"not {mode} but {others}: {seen.layout}{'; SMBIOS: ' if told else ''}{told}"
-        raise NodeError(Outcome.OTHER_MODE, text)
-    if smbios and not seen.settings and shape.settings.get("cluster") in LOOK_ALIKE:
-        why = seen.silent or "the tables do not tell"
-        raise NodeError(
-            Outcome.UNPROVEN, f"{', '.join(LOOK_ALIKE)} look alike without SMBIOS: {why}"
+    expected = expected_states[mode]
+    if not _matches(observation, expected):
+        modes = matching_modes(observation, expected_states)
+        settings = ", ".join(f"{name} {value}" for name, value in observation.settings.items())
+        text = (
+            f"not in mode {mode}; declared modes that match: {', '.join(modes) or 'none'}; "
+            f"NUMA domains: {observation.numa_shape}{'; SMBIOS: ' if settings else ''}{settings}"
         )
-    same = [
+        raise NodeError(Outcome.OTHER_MODE, text)
+    if smbios and not observation.settings and expected.settings.get("cluster") in LOOK_ALIKE:
+        reason = observation.smbios_missing or "the tables do not contain the mode"
+        text = f"{', '.join(LOOK_ALIKE)} look alike without SMBIOS: {reason}"
+        raise NodeError(Outcome.UNPROVEN, text)
+    others = [
         name
-        for name, other in shapes.items()
-        if name != mode and other.settings != shape.settings and _fits(seen, other)
+        for name, other in expected_states.items()
+        if name != mode and other.settings != expected.settings and _matches(observation, other)
     ]
-    if same:
-        raise NodeError(Outcome.UNPROVEN, f"{mode} or {', '.join(same)}: {seen.layout}")
+    if others:
+        text = f"modes that match: {mode}, {', '.join(others)}; NUMA domains: "
+        raise NodeError(Outcome.UNPROVEN, f"{text}{observation.numa_shape}")

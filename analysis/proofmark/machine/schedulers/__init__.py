@@ -1,4 +1,4 @@
-"""The schedulers that the kit has: one module and one class each.
+"""The schedulers of the kit: one module with one class each.
 
 The class is a subclass of `proofmark.machine.scheduler.Scheduler`, or of its subclass
 `DrainingScheduler` if the scheduler can drain nodes. The name of the module is the name of the

@@ -1,4 +1,4 @@
-"""No scheduler: the job runs here, now, as a child of this process."""
+"""No scheduler: a job is a child of this process and starts at once."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request
 from proofmark.runs.job_state import JobStatus, State
 
 _GRACE_S = 60
-"""A stopped step needs up to 2 s to end its program by force; then the job writes its notes.
+"""Time for a job to end after SIGTERM.
 
-A loaded machine takes many times as long.
+A step needs up to 2 s to kill its program; then the job writes its files. A loaded machine takes
+many times as long.
 """
 
 _children: dict[str, subprocess.Popen[bytes]] = {}
 
 
 class NoScheduler(DrainingScheduler):
-    """No scheduler: the job runs here, now, as a child of this process."""
+    """No scheduler: a job is a child of this process and starts at once."""
 
     poll_s = 0.2
     isolates_jobs = False
     stop_command = "kill"
 
     def header(self, request: Request) -> list[str]:
-        """Return nothing: there is nobody to read it.
+        """Return no lines.
 
         Raises:
-            BadInput: the job wants more than this one node.
+            BadInput: the job requests more than one node.
         """
         if len(request.nodes) != 1:
-            found = f"none, for {len(request.nodes)} nodes"
-            raise bad_input("partition", "scheduler", found, "1 node")
+            found = f"'none', with a job of {len(request.nodes)} nodes"
+            raise bad_input("partition", "scheduler", found, "'none' with jobs of 1 node")
         return []
 
     def fan_out(self, request: Request) -> list[str]:
-        """Return nothing: a job of one node runs its steps itself."""
+        """Return no lines: a job of one node runs its steps itself."""
         return []
 
     def submit(self, script: Path, request: Request) -> str:
-        """Start `script`; it appends its messages to its log, and stops when this process ends."""
+        """Start `script`; its output is appended to its log, and it ends with this process."""
         with request.log.open("ab") as messages:
-            # A session of its own: the terminal's Ctrl-C does not reach the job; `cancel` stops it.
+            # In a new session Ctrl-C of the terminal does not reach the job; `cancel` stops it.
             child = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", "sh", str(script)],
                 stdin=subprocess.DEVNULL,
@@ -58,44 +59,44 @@ class NoScheduler(DrainingScheduler):
         return str(child.pid)
 
     def find(self, name: str) -> str:
-        """Return nothing: a job does not outlive the process that started it."""
+        """Return an empty id: a job ends with the process that started it."""
         return ""
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Ask whether the children still run, and how they ended."""
+        """Return the state of each child process."""
         return {job: _state(_children[job].poll()) for job in ids if job in _children}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Say of a job of an earlier process that it died with that."""
-        return JobStatus(State.CANCELLED, "who ran it was killed")
+        """Return CANCELLED: the job ended with the process that started it."""
+        return JobStatus(State.CANCELLED, "the process that started it was killed")
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Stop the children: each stops its step, which stops its program."""
+        """Send SIGTERM to the children: each stops its step, and the step stops its program."""
         for child in [_children[job] for job in ids if job in _children]:
             child.terminate()
             try:
                 child.wait(timeout=_GRACE_S)
             except subprocess.TimeoutExpired:
-                # The job and its step's run.sh; the next start of that step ends what it leaves.
+                # Kills the job and run.sh of its step; the next start of the step ends the rest.
                 os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return nothing: nobody watches over the node."""
+        """Return no states: no scheduler watches the node."""
         return {}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Return that every node is at our disposal."""
+        """Return that every node is in service and idle."""
         return {node: NodeStatus(out=False, idle=True) for node in nodes}
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Do nothing; the journal notes it."""
+        """Do nothing; the journal records it."""
 
     def resume(self, nodes: Sequence[str]) -> None:
-        """Do nothing; the journal notes it."""
+        """Do nothing; the journal records it."""
 
     def missing_permission(self, node: str) -> str:
-        """Return that nothing is missing."""
+        """Return an empty text: no permission is needed."""
         return ""
 
 
@@ -104,5 +105,5 @@ def _state(code: int | None) -> JobStatus:
         return JobStatus(State.RUNNING)
     if code == 0:
         return JobStatus(State.ENDED)
-    said = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
-    return JobStatus(State.FAILED, said)
+    reason = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
+    return JobStatus(State.FAILED, reason)

@@ -1,4 +1,4 @@
-"""PBS Pro and OpenPBS (12 and later, which answer in JSON)."""
+"""PBS Pro and OpenPBS (12 and later, whose commands print JSON)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.runs.job_state import JobStatus, State
 
-_SILENT = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
+_UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
 
 _UNKNOWN_JOB = 153
 
@@ -28,23 +28,23 @@ _FINISHED_JOB = 35
 _STATES = {
     "B": State.RUNNING,  # of an array
     "E": State.RUNNING,  # ends
-    "F": State.ENDED_UNKNOWN,  # or what its exit status says
+    "F": State.ENDED_UNKNOWN,  # or the state of its exit status
     "H": State.HELD,
     "M": State.VANISHED,  # moved to another server
     "Q": State.WAITING,
     "R": State.RUNNING,
     "S": State.SUSPENDED,
-    "T": State.WAITING,  # on its way to another host
+    "T": State.WAITING,  # is sent to another host
     "U": State.SUSPENDED,  # its workstation is in use
-    "W": State.WAITING,  # for its time
+    "W": State.WAITING,  # until its start time
     "X": State.ENDED_UNKNOWN,  # of an array
 }
 """PBS Professional Reference Guide, "Job States"."""
 
 _EXITS = {
-    -1: State.NODE_FAILED,  # could not be started, before its files were there
-    -2: State.NODE_FAILED,  # nor after
-    -3: State.NODE_FAILED,  # the same, to be tried again
+    -1: State.NODE_FAILED,  # not started, before its files were staged
+    -2: State.NODE_FAILED,  # not started, after its files were staged
+    -3: State.NODE_FAILED,  # not started, to be retried
     -4: State.NODE_FAILED,  # aborted when its node's daemon started
     -5: State.NODE_FAILED,
     -6: State.NODE_FAILED,
@@ -63,122 +63,132 @@ _DOWN = ("down", "offline", "unresolvable", "stale", "maintenance", "Stale", "un
 
 TIMEOUT_S = 60
 
-AT_ONCE = 500
-"""Names on one command line."""
+MAX_NAMES = 500
+"""Node names on one command line."""
 
 OUT = {"offline", "down", "stale", "provisioning", "maintenance"}
 
 
 class Pbs(DrainingScheduler):
-    """PBS Pro and OpenPBS (12 and later, which answer in JSON)."""
+    """PBS Pro and OpenPBS (12 and later, whose commands print JSON)."""
 
     poll_s = 15.0
     isolates_jobs = True
     stop_command = "qdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the lines of ``#PBS``."""
+        """Return the directives, ``#PBS OPTION``."""
         queue = request.queue
         place = "scatter:excl" if queue.exclusive else "scatter"
-        chosen = {
+        options = {
             "-N": request.name,
             "-l select=": "+".join(f"1:host={node}" for node in request.nodes),
             "-l place=": place,
             "-l walltime=": request.clock,
             "-j": "oe",
             "-o": shlex.quote(f"{request.log}"),
-            "-r": "n",  # a job that is run again is a new attempt, which we start
+            "-r": "n",  # a job that is run again is a new attempt, which the kit starts
             "-q": queue.reservation or queue.name,  # a reservation is a queue of that name
             "-A": queue.account,
         }
         lines = [
             f"{flag}{value}" if flag.endswith("=") else f"{flag} {value}"
-            for flag, value in chosen.items()
+            for flag, value in options.items()
             if value
         ]
         return [f"#PBS {line}" for line in [*lines, *queue.options]]
 
     def fan_out(self, request: Request) -> list[str]:
-        """Start it by pbsdsh, once on every virtual node that the job was given: one a host."""
+        """Return ``on_all`` by pbsdsh: once on every virtual node of the job, one per host."""
         return ["on_all() {", 'exec pbsdsh -- sh "$@"', "}"]
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        return ask_scheduler("qsub", str(script), silent=_SILENT).split()[-1]
+        return ask_scheduler("qsub", str(script), unavailable=_UNAVAILABLE).split()[-1]
 
     def find(self, name: str) -> str:
-        """Return the job that is called `name`."""
-        found = ask_scheduler("qselect", "-N", name, silent=_SILENT).split()
-        return found[0] if found else ""
+        """Return the id of the job `name`; empty if there is none."""
+        ids = ask_scheduler("qselect", "-N", name, unavailable=_UNAVAILABLE).split()
+        return ids[0] if ids else ""
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Ask qstat once, for ended ones too."""
+        """Return the state of each job, by one qstat, which also lists ended jobs."""
         codes = (0, _UNKNOWN_JOB, _FINISHED_JOB)
-        said = ask_scheduler("qstat", "-x", "-f", "-F", "json", *ids, silent=_SILENT, good=codes)
+        output = ask_scheduler(
+            *("qstat", "-x", "-f", "-F", "json", *ids), unavailable=_UNAVAILABLE, success=codes
+        )
         try:
             jobs: dict[str, dict[str, Any]] = (
-                json.loads(said).get("Jobs", {}) if said.strip() else {}
+                json.loads(output).get("Jobs", {}) if output.strip() else {}
             )
         except ValueError:
-            raise SchedulerUnavailable(f"qstat: no JSON but {said[-100:]!r}") from None
-        return {job: _state(told) for job, told in jobs.items() if job in ids}
+            raise SchedulerUnavailable(
+                f"qstat: the output is not JSON: {output[-100:]!r}"
+            ) from None
+        return {job: _state(fields) for job, fields in jobs.items() if job in ids}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Return nothing: `states` asks the history already, where the server keeps one."""
+        """Return None: `states` already reads the history, if the server keeps one."""
         return None
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Delete the jobs; one that has ended is none to complain about."""
-        ask_scheduler("qdel", *ids, silent=_SILENT, good=(0, _UNKNOWN_JOB, _FINISHED_JOB))
+        """Delete the jobs; a job that has ended is no error."""
+        ask_scheduler(
+            "qdel", *ids, unavailable=_UNAVAILABLE, success=(0, _UNKNOWN_JOB, _FINISHED_JOB)
+        )
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Ask pbsnodes once."""
-        said = json.loads(ask_scheduler("pbsnodes", "-a", "-F", "json", silent=_SILENT))
-        told: dict[str, dict[str, Any]] = said.get("nodes", {})
-        wanted = set(names)
+        """Return the state of each node, by one pbsnodes."""
+        output = ask_scheduler("pbsnodes", "-a", "-F", "json", unavailable=_UNAVAILABLE)
+        nodes: dict[str, dict[str, Any]] = json.loads(output).get("nodes", {})
+        requested = set(names)
         return {
-            name: _node(str(node.get("state", "")), str(node.get("comment", "")))
-            for name, node in told.items()
-            if name in wanted
+            name: _node(str(fields.get("state", "")), str(fields.get("comment", "")))
+            for name, fields in nodes.items()
+            if name in requested
         }
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Read state, jobs and comment of each node."""
-        found: dict[str, NodeStatus] = {}
-        for some in _parts(nodes):
-            told = json.loads(_pbsnodes("-v", "-F", "json", *some)).get("nodes", {})
-            for name, each in told.items():
-                states = set(str(each.get("state", "")).split(","))
-                found[name] = NodeStatus(
-                    bool(states & OUT), not each.get("jobs"), str(each.get("comment", ""))
+        """Return the status of each node: its state, its jobs and its comment."""
+        statuses: dict[str, NodeStatus] = {}
+        for names in _parts(nodes):
+            output = json.loads(_pbsnodes("-v", "-F", "json", *names)).get("nodes", {})
+            for name, fields in output.items():
+                states = set(str(fields.get("state", "")).split(","))
+                statuses[name] = NodeStatus(
+                    bool(states & OUT), not fields.get("jobs"), str(fields.get("comment", ""))
                 )
-        if missing := sorted(set(nodes) - found.keys()):
-            raise NodeError(Outcome.UNEXPECTED, f"pbsnodes does not know {', '.join(missing[:5])}")
-        return found
+        if missing := sorted(set(nodes) - statuses.keys()):
+            text = f"pbsnodes does not list {', '.join(missing[:5])}"
+            raise NodeError(Outcome.UNEXPECTED, text)
+        return statuses
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Let the nodes take no further job."""
-        for some in _parts(nodes):
-            _pbsnodes("-o", "-C", reason, *some)
+        """Set the nodes offline, with `reason` as their comment."""
+        for names in _parts(nodes):
+            _pbsnodes("-o", "-C", reason, *names)
 
     def resume(self, nodes: Sequence[str]) -> None:
-        """Let the nodes take jobs again, and take our comment from them."""
-        for some in _parts(nodes):
-            _pbsnodes("-r", "-C", "", *some)
+        """Clear the offline state and the comment of the nodes."""
+        for names in _parts(nodes):
+            _pbsnodes("-r", "-C", "", *names)
 
     def missing_permission(self, node: str) -> str:
-        """Return why we may not drain, or nothing: its comment is set to what it is."""
+        """Return why this user may not drain `node`; empty if the user may.
+
+        The check sets the comment of the node to its present value.
+        """
         try:
             _pbsnodes("-C", self.node_status([node])[node].reason, node)
-        except NodeError as failed:
-            return failed.text
+        except NodeError as error:
+            return error.text
         return ""
 
 
-def _state(told: Mapping[str, Any]) -> JobStatus:
-    letter, comment = str(told.get("job_state", "")), str(told.get("comment", ""))
+def _state(fields: Mapping[str, Any]) -> JobStatus:
+    letter, comment = str(fields.get("job_state", "")), str(fields.get("comment", ""))
     state = _STATES.get(letter, State.UNKNOWN)
-    code, substate = told.get("Exit_status"), told.get("substate")
+    code, substate = fields.get("Exit_status"), fields.get("substate")
     if state is State.ENDED_UNKNOWN and isinstance(code, int) and code < 0:
         state, comment = _EXITS.get(code, State.KILLED), f"exit status {code}; {comment}"
     elif state is State.ENDED_UNKNOWN and substate == _LIMIT:
@@ -197,7 +207,7 @@ def _node(state: str, comment: str) -> str:
 
 
 def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
-    return [nodes[at : at + AT_ONCE] for at in range(0, len(nodes), AT_ONCE)]
+    return [nodes[at : at + MAX_NAMES] for at in range(0, len(nodes), MAX_NAMES)]
 
 
 def _pbsnodes(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Grid Engine 6 and later: Sun's, Univa's, and Debian's Son of Grid Engine."""
+"""Grid Engine 6 and later: Sun, Univa, and Son of Grid Engine (Debian)."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.runs.job_state import JobStatus, State
 
-_SILENT = ("nable to send message", "nable to contact", "commlib error", "got no connection")
+_UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
 
 _STATES = (
-    ("E", State.HELD),  # Eqw: could not be started, waits for somebody to clear it
+    ("E", State.HELD),  # Eqw: its start failed; an administrator must clear it
     ("d", State.RUNNING),  # is being deleted
     ("h", State.HELD),
-    ("s", State.SUSPENDED),  # by somebody
+    ("s", State.SUSPENDED),  # by a user
     ("S", State.SUSPENDED),  # with its queue
     ("T", State.SUSPENDED),  # by a threshold
     ("w", State.WAITING),  # qw, Rq: waits
     ("q", State.WAITING),
     ("r", State.RUNNING),
-    ("t", State.RUNNING),  # on its way to its node
+    ("t", State.RUNNING),  # is sent to its node
     ("R", State.WAITING),  # run again
 )
-"""`man qstat`: letters that stand together; the first of these decides."""
+"""`man qstat`: a job has several letters; the first entry here that matches is its state."""
 
 _FAILURES = {
     "0": State.ENDED_UNKNOWN,
     "19": State.KILLED,  # before its exit status could be written
-    "21": State.NODE_FAILED,  # not known where it ran
+    "21": State.NODE_FAILED,  # its host is unknown
     "22": State.NODE_FAILED,  # while the node was registering
     "25": State.REQUEUED,
     "26": State.FAILED,  # its output file cannot be opened
@@ -47,22 +47,22 @@ _FAILURES = {
     "37": State.TIME_LIMIT,
     "100": State.KILLED,  # by a signal after it had started
 }
-"""`man sge_status`: the number that qacct shows as `failed`; others mean that the node failed."""
+"""`man sge_status`: the number that qacct prints as `failed`; any other is NODE_FAILED."""
 
 
 class GridEngine(Scheduler):
-    """Grid Engine 6 and later: Sun's, Univa's, and Debian's Son of Grid Engine."""
+    """Grid Engine 6 and later: Sun, Univa, and Son of Grid Engine (Debian)."""
 
     poll_s = 15.0
     isolates_jobs = True
     stop_command = "qdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the lines of ``#$``."""
+        """Return the directives, ``#$ OPTION``."""
         queue, count = request.queue, len(request.nodes)
         at = ",".join(f"{queue.name or 'all.q'}@{node}" for node in request.nodes)
         slots = f"{queue.parallel_environment or 'proofmark'} {count * queue.slots_per_node}"
-        chosen = {
+        options = {
             "-N": request.name,
             "-S": "/bin/sh",
             "-q": at,
@@ -70,71 +70,71 @@ class GridEngine(Scheduler):
             "-l": f"h_rt={request.seconds}",
             "-j": "y",
             "-o": shlex.quote(f"{request.log}"),
-            "-r": "n",  # a job that is run again is a new attempt, which we start
+            "-r": "n",  # a job that is run again is a new attempt, which the kit starts
             "-A": queue.account,
             "-ar": queue.reservation,
         }
-        lines = [f"{flag} {value}" for flag, value in chosen.items() if value]
+        lines = [f"{flag} {value}" for flag, value in options.items() if value]
         lines += ["-l exclusive=true"] if queue.exclusive else []
         return [f"#$ {line}" for line in [*lines, *queue.options]]
 
     def fan_out(self, request: Request) -> list[str]:
-        """Start it by qrsh inside the job, on one node after the other."""
+        """Return ``on_all`` by qrsh inside the job, one qrsh per node."""
         return one_by_one(request.nodes, 'qrsh -inherit -nostdin "$node"')
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        said = ask_scheduler("qsub", "-terse", str(script), silent=_SILENT)
-        return said.split()[-1]
+        output = ask_scheduler("qsub", "-terse", str(script), unavailable=_UNAVAILABLE)
+        return output.split()[-1]
 
     def find(self, name: str) -> str:
-        """Return the job that is called `name`."""
-        return next((job for job, _, called in _queue() if called == name), "")
+        """Return the id of the job `name`; empty if there is none."""
+        return next((job for job, _, job_name in _queue() if job_name == name), "")
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Ask qstat once for all jobs of this user; it forgets one as soon as that has ended."""
+        """Return the state of each job, by one qstat, which lists no ended job."""
         return {job: _state(letters) for job, letters, _ in _queue() if job in ids}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Ask the accounts, which lag some seconds behind."""
+        """Return the final state by qacct, whose records are some seconds late."""
         try:
-            said = ask_scheduler("qacct", "-j", job, silent=_SILENT)
+            output = ask_scheduler("qacct", "-j", job, unavailable=_UNAVAILABLE)
         except (SchedulerUnavailable, SchedulerError):
             return None
-        told = dict(
-            line.split(None, 1) for line in said.splitlines() if len(line.split(None, 1)) == 2
+        fields = dict(
+            line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2
         )
-        failed = told.get("failed", "").strip()
+        failed = fields.get("failed", "").strip()
         if not failed:
             return None
         number = failed.split()[0]
-        if failed != "0" and told.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
-            return JobStatus(State.CANCELLED, f"by {told['deleted_by'].strip()}")
+        if failed != "0" and fields.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
+            return JobStatus(State.CANCELLED, f"by {fields['deleted_by'].strip()}")
         return JobStatus(_FAILURES.get(number, State.NODE_FAILED), "" if number == "0" else failed)
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Delete the jobs; one that has ended is none to complain about."""
-        ask_scheduler("qdel", ",".join(ids), silent=_SILENT, good=(0, 1))
+        """Delete the jobs; a job that has ended is no error."""
+        ask_scheduler("qdel", ",".join(ids), unavailable=_UNAVAILABLE, success=(0, 1))
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Ask qstat once for the queue instances."""
-        said = ask_scheduler("qstat", "-f", "-u", "nobody", silent=_SILENT)
-        told: dict[str, str] = {}
-        for words in (line.split() for line in said.splitlines() if "@" in line):
+        """Return the state of each node, by one qstat for all queue instances and no jobs."""
+        output = ask_scheduler("qstat", "-f", "-u", "nobody", unavailable=_UNAVAILABLE)
+        states: dict[str, str] = {}
+        for words in (line.split() for line in output.splitlines() if "@" in line):
             node, slots, flags = words[0].partition("@")[2], words[2], "".join(words[5:6])
             down = any(letter in flags for letter in "auEdDc")
             used = slots.split("/")[1] != "0"
-            told[node] = f"down {flags}" if down else "busy" if used else "idle"
-        return {name: told[name] for name in names if name in told}
+            states[node] = f"down {flags}" if down else "busy" if used else "idle"
+        return {name: states[name] for name in names if name in states}
 
 
 def _queue() -> list[tuple[str, str, str]]:
-    """Return number, state and name of every job."""
-    said = ask_scheduler("qstat", "-xml", "-u", getpass.getuser(), silent=_SILENT)
+    """Return number, state letters and name of every job of this user."""
+    output = ask_scheduler("qstat", "-xml", "-u", getpass.getuser(), unavailable=_UNAVAILABLE)
     try:
-        jobs = ElementTree.fromstring(said).iter("job_list")
+        jobs = ElementTree.fromstring(output).iter("job_list")
     except ElementTree.ParseError:
-        raise SchedulerUnavailable(f"qstat: no XML but {said[-100:]!r}") from None
+        raise SchedulerUnavailable(f"qstat: the output is not XML: {output[-100:]!r}") from None
     return [
         (
             job.findtext("JB_job_number", ""),

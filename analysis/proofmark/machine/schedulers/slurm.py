@@ -1,4 +1,4 @@
-"""Slurm (20.11 and later; tried with 22.05)."""
+"""Slurm (20.11 and later; tested with 22.05)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.runs.job_state import JobStatus, State
 
-_SILENT = ("nable to contact", "timed out", "connect failure", "temporarily unable", "Zero Bytes")
+_UNAVAILABLE = (
+    "nable to contact",
+    "timed out",
+    "connect failure",
+    "temporarily unable",
+    "Zero Bytes",
+)
 
 _STATES = {
     "BOOT_FAIL": State.NODE_FAILED,
@@ -35,7 +41,7 @@ _STATES = {
     "LAUNCH_FAILED": State.NODE_FAILED,
     "NODE_FAIL": State.NODE_FAILED,
     "OUT_OF_MEMORY": State.KILLED,
-    "PENDING": State.WAITING,  # or what the reason says
+    "PENDING": State.WAITING,  # or the state of its reason
     "POWER_UP_NODE": State.WAITING,
     "PREEMPTED": State.PREEMPTED,
     "RECONFIG_FAIL": State.NODE_FAILED,
@@ -58,7 +64,7 @@ _STATES = {
 _REASONS = {
     "JobHeld": State.HELD,  # JobHeldUser, JobHeldAdmin
     "JobHoldMaxRequeue": State.HELD,
-    "launch": State.HELD,  # launch_failed_requeued_held, with blanks or without
+    "launch": State.HELD,  # launch_failed_requeued_held, with spaces or underscores
     "ReqNodeNotAvail": State.UNAVAILABLE,
     "Nodes required": State.UNAVAILABLE,
     "Nodes_required": State.UNAVAILABLE,
@@ -71,10 +77,10 @@ _REASONS = {
     "DependencyNeverSatisfied": State.UNAVAILABLE,
     "ReservationDeleted": State.UNAVAILABLE,
 }
-"""The reasons for which a pending job will not start by itself, by how they begin."""
+"""Prefixes of reasons for which a pending job does not start without help."""
 
 _DOWN = ("down", "drain", "drng", "fail", "maint", "inval", "unk", "power", "boot", "reboot")
-"""Node states (`sinfo -o %T`) from which nothing starts, by how they begin; a ``*`` is silence."""
+"""Prefixes of node states (`sinfo -o %T`) in which no job starts; ``*``: the node is silent."""
 
 TIMEOUT_S = 60
 
@@ -84,25 +90,25 @@ OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
 
 FIELD = re.compile(r"(?:^| )(NodeName|State|Reason)=")
 
-MARK = re.compile(r"(?:^| )\[[^\]]*@[^\]]*\]$")
-"""Of a reason's end: who gave it and when."""
+AUTHOR = re.compile(r"(?:^| )\[[^\]]*@[^\]]*\]$")
+"""The end of a reason: ``[user@time]``."""
 
 
 class Slurm(DrainingScheduler):
-    """Slurm (20.11 and later; tried with 22.05)."""
+    """Slurm (20.11 and later; tested with 22.05)."""
 
     poll_s = 15.0
     isolates_jobs = True
     stop_command = "scancel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the lines of ``#SBATCH``."""
+        """Return the directives, ``#SBATCH OPTION``."""
         return [f"#SBATCH {option}" for option in _options(request)]
 
     def fan_out(self, request: Request) -> list[str]:
-        """Start it by srun, once on every node; one that was lost is no longer among the job's.
+        """Return ``on_all`` by srun: once on every node that the job still has.
 
-        Slurm loses count of what is free in a job that has lost a node: hence ``--overlap``.
+        After a node failure Slurm miscounts the free CPUs of the job; ``--overlap`` avoids that.
         """
         return [
             "on_all() {",
@@ -116,77 +122,78 @@ class Slurm(DrainingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        said = ask_scheduler("sbatch", "--parsable", str(script), silent=_SILENT)
-        return said.strip().partition(";")[0]
+        output = ask_scheduler("sbatch", "--parsable", str(script), unavailable=_UNAVAILABLE)
+        return output.strip().partition(";")[0]
 
     def find(self, name: str) -> str:
-        """Return the job that is called `name`."""
-        found = ask_scheduler(*_squeue("%i", f"--name={name}"), silent=_SILENT).split()
-        return found[0] if found else ""
+        """Return the id of the job `name`; empty if there is none."""
+        ids = ask_scheduler(*_squeue("%i", f"--name={name}"), unavailable=_UNAVAILABLE).split()
+        return ids[0] if ids else ""
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Ask squeue once for all jobs of this user; it lists ended jobs until MinJobAge."""
-        # Not --jobs: an id that is no longer known makes an error of the whole question.
-        lines = ask_scheduler(*_squeue("%i|%T|%r", "--states=all"), silent=_SILENT).splitlines()
-        known = (line.split("|", 2) for line in lines if line.count("|") >= 2)
-        return {job: _state(word, reason) for job, word, reason in known if job in ids}
+        """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
+        # Without --jobs: squeue fails if one of the ids is unknown.
+        output = ask_scheduler(*_squeue("%i|%T|%r", "--states=all"), unavailable=_UNAVAILABLE)
+        rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
+        return {job: _state(name, reason) for job, name, reason in rows if job in ids}
 
     def ended(self, job: str) -> JobStatus | None:
-        """Ask the accounts, where there are any."""
+        """Return the final state by sacct; None if the site has no accounting."""
         try:
-            said = ask_scheduler(
+            output = ask_scheduler(
                 "sacct", "--noheader", "--parsable2", "-X", f"--jobs={job}", "--format=State"
             )
         except (SchedulerError, SchedulerUnavailable, BadInput):
             return None
-        return _state(said.split()[0], "") if said.split() else None
+        return _state(output.split()[0], "") if output.split() else None
 
     def cancel(self, ids: Sequence[str]) -> None:
-        """Cancel the jobs; one that has ended is none to complain about."""
-        ask_scheduler("scancel", "--quiet", *ids, silent=_SILENT)
+        """Cancel the jobs; a job that has ended is no error."""
+        ask_scheduler("scancel", "--quiet", *ids, unavailable=_UNAVAILABLE)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Ask sinfo once."""
-        wanted = f"--nodes={folded(names)}"
-        said = ask_scheduler(
-            "sinfo", "--noheader", "--Node", wanted, "--format=%N|%T|%E", silent=_SILENT
+        """Return the state of each node, by one sinfo."""
+        nodes = f"--nodes={folded(names)}"
+        output = ask_scheduler(
+            "sinfo", "--noheader", "--Node", nodes, "--format=%N|%T|%E", unavailable=_UNAVAILABLE
         )
-        told = (line.split("|", 2) for line in said.splitlines())
-        return {name: _node(state, reason) for name, state, reason in told}
+        rows = (line.split("|", 2) for line in output.splitlines())
+        return {name: _node(state, reason) for name, state, reason in rows}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Read state and reason of each node."""
+        """Return the status of each node: its state and its reason."""
         text = _scontrol("--oneliner", "show", "node", folded(nodes))
-        found = dict(_node_status(line) for line in text.splitlines() if line.strip())
-        if missing := sorted(set(nodes) - found.keys()):
-            raise NodeError(Outcome.UNEXPECTED, f"scontrol does not know {folded(missing)}")
-        return found
+        statuses = dict(_node_status(line) for line in text.splitlines() if line.strip())
+        if missing := sorted(set(nodes) - statuses.keys()):
+            raise NodeError(Outcome.UNEXPECTED, f"scontrol does not list {folded(missing)}")
+        return statuses
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
-        """Let the nodes take no further job."""
+        """Drain the nodes with `reason`."""
         _scontrol("update", f"NodeName={folded(nodes)}", "State=DRAIN", f"Reason={reason}")
 
     def resume(self, nodes: Sequence[str]) -> None:
-        """Let the nodes take jobs again."""
+        """Resume the nodes."""
         _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
 
     def missing_permission(self, node: str) -> str:
-        """Return why we may not drain, or nothing.
+        """Return why this user may not drain `node`; empty if the user may.
 
-        Only an operator may set a node's comment or state; its comment is set to what it is.
+        Only an operator may set the comment or state of a node. The check sets the comment to its
+        present value.
         """
         try:
             line = _scontrol("--oneliner", "show", "node", node)
-            there = re.search(r" Comment=(.*?)(?= \w+=|$)", line)
-            _scontrol("update", f"NodeName={node}", f"Comment={there[1] if there else ''}")
-        except NodeError as failed:
-            return failed.text
+            comment = re.search(r" Comment=(.*?)(?= \w+=|$)", line)
+            _scontrol("update", f"NodeName={node}", f"Comment={comment[1] if comment else ''}")
+        except NodeError as error:
+            return error.text
         return ""
 
 
 def _options(request: Request) -> list[str]:
     queue = request.queue
-    chosen = {
+    values = {
         "job-name": request.name,
         "nodelist": folded(request.nodes),
         "nodes": str(len(request.nodes)),
@@ -197,23 +204,25 @@ def _options(request: Request) -> list[str]:
         "account": queue.account,
         "reservation": queue.reservation,
     }
-    options = [f"--{name}={value}" for name, value in chosen.items() if value]
-    options += ["--no-requeue"]  # a job that is run again is a new attempt, which we start
+    options = [f"--{name}={value}" for name, value in values.items() if value]
+    options += ["--no-requeue"]  # a job that is run again is a new attempt, which the kit starts
     options += ["--exclusive"] if queue.exclusive else []
     options += ["--no-kill"] if request.independent and len(request.nodes) > 1 else []
     return [*options, *queue.options]
 
 
-def _squeue(form: str, *options: str) -> list[str]:
-    return ["squeue", "--noheader", f"--user={os.getuid()}", *options, f"--format={form}"]
+def _squeue(fields: str, *options: str) -> list[str]:
+    return ["squeue", "--noheader", f"--user={os.getuid()}", *options, f"--format={fields}"]
 
 
-def _state(word: str, reason: str) -> JobStatus:
-    state = _STATES.get(word, State.UNKNOWN)
-    if word == "PENDING":
-        state = next((found for part, found in _REASONS.items() if reason.startswith(part)), state)
-    told = reason if reason not in ("None", "") else ""
-    return JobStatus(state, " ".join(filter(None, (word, told))))
+def _state(name: str, reason: str) -> JobStatus:
+    state = _STATES.get(name, State.UNKNOWN)
+    if name == "PENDING":
+        state = next(
+            (stuck for prefix, stuck in _REASONS.items() if reason.startswith(prefix)), state
+        )
+    shown = "" if reason == "None" else reason
+    return JobStatus(state, " ".join(filter(None, (name, shown))))
 
 
 def _node(state: str, reason: str) -> str:
@@ -224,10 +233,10 @@ def _node(state: str, reason: str) -> str:
 
 def _node_status(line: str) -> tuple[str, NodeStatus]:
     parts = FIELD.split(line)
-    told = dict(zip(parts[1::2], parts[2::2], strict=True))
-    flags = set(re.split(r"[^A-Z_]+", told["State"].split()[0]))
-    reason = MARK.sub("", told.get("Reason", "").strip())
-    name = told["NodeName"].split()[0]
+    fields = dict(zip(parts[1::2], parts[2::2], strict=True))
+    flags = set(re.split(r"[^A-Z_]+", fields["State"].split()[0]))
+    reason = AUTHOR.sub("", fields.get("Reason", "").strip())
+    name = fields["NodeName"].split()[0]
     return name, NodeStatus(bool(flags & OUT), not flags & OCCUPIED, reason)
 
 

@@ -1,11 +1,11 @@
-"""From a placement's name to the hardware threads of every rank."""
+"""Computes the hardware threads of every rank from the name of a placement."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.plan.placement.model import CpuSlot, NodeRange, Placement
+from proofmark.plan.placement.model import NodeRange, Placement
 from proofmark.plan.placement.request import PlacementRequest, counted
 from proofmark.plan.placement.rules import RULES, Rule
 from proofmark.site.node.topology import Topology
@@ -22,24 +22,25 @@ def place(
     oversubscribe: bool = False,
     asked_in: str = "plan",
 ) -> Placement:
-    """Lay ranks of so many threads on like nodes.
+    """Return the placement of ranks on nodes of one topology.
 
-    No two threads get one hardware thread, nor two ranks one core, unless the ranks outnumber the
-    cores and `pus_per_core` > 1 or `oversubscribe` allows it.
+    Two threads never share a hardware thread, and two ranks never share a core, unless there are
+    more ranks than cores and `pus_per_core` > 1 or `oversubscribe` allows it.
 
     Args:
-        topology: of each node.
+        topology: the topology of each node.
         placement: a name of `RULES`.
-        ranks: on all the nodes together.
-        nodes: like nodes to lay them on.
-        threads: of each rank.
-        pus_per_core: hardware threads of a core that may be used. The second one is used only
-            when there are more threads than cores.
-        oversubscribe: whether hardware threads may be shared when there are too few of them.
-        asked_in: the file or option that asks, for messages.
+        ranks: number of ranks on all nodes together.
+        nodes: number of nodes.
+        threads: number of threads of each rank.
+        pus_per_core: number of hardware threads of a core that may be used. The second one is used
+            only if there are more threads than cores.
+        oversubscribe: whether threads may share hardware threads if there are too few of them.
+        asked_in: the file or option with the request, for messages.
 
     Raises:
-        BadInput: no such placement, or the nodes cannot hold it.
+        BadInput: there is no such placement, or a count is less than 1 or more than possible.
+        PlacementError: the nodes cannot hold the ranks.
     """
     rule = _rule(placement, asked_in)
     counts = {"ranks": ranks, "nodes": nodes, "threads": threads, "pus_per_core": pus_per_core}
@@ -47,15 +48,17 @@ def place(
         if count < 1:
             raise bad_input(asked_in, key, str(count), "a number from 1")
     if pus_per_core > topology.threads_per_core:
-        available = f"at most {topology.threads_per_core}, what every core of the node has"
+        available = f"at most {topology.threads_per_core}, the hardware threads of a core"
         raise bad_input(asked_in, "pus_per_core", str(pus_per_core), available)
-    ask = PlacementRequest(
+    request = PlacementRequest(
         topology, placement, ranks, nodes, threads, pus_per_core, oversubscribe, asked_in=asked_in
     )
-    stretches = (
-        NodeRange(count, _seats(ask, rule, each)) for count, each in rule.over(ask) if count
+    node_ranges = (
+        NodeRange(count, _cpus(request, rule, per_node))
+        for count, per_node in rule.over(request)
+        if count
     )
-    return Placement(placement, threads, tuple(stretches))
+    return Placement(placement, threads, tuple(node_ranges))
 
 
 def _rule(name: str, asked_in: str) -> Rule:
@@ -65,19 +68,19 @@ def _rule(name: str, asked_in: str) -> Rule:
     return RULES[name]
 
 
-def _seats(ask: PlacementRequest, rule: Rule, ranks: int) -> tuple[CpuSlot, ...]:
-    """Hand out the hardware threads of each core in the order in which it is asked for."""
+def _cpus(request: PlacementRequest, rule: Rule, ranks: int) -> tuple[tuple[int, ...], ...]:
+    """Return the hardware threads of each rank of a node: those of a core in order of use."""
     if not ranks:
         return ()
     taken: Counter[int] = Counter()
-    seats = []
-    for cores in rule.within(ask, ranks):
+    cpus_of_ranks = []
+    for cores in rule.within(request, ranks):
         pus = []
         for core in cores:
-            if taken[core.index] >= ask.pus_per_core and not ask.oversubscribe:
-                asked = f"more threads on core {core.index} than it has room for"
-                raise ask.refuse(asked, counted(ask.pus_per_core, "thread"))
-            pus.append(core.pus[taken[core.index] % ask.pus_per_core])
+            if taken[core.index] >= request.pus_per_core and not request.oversubscribe:
+                found = f"more threads on core {core.index} than it has room for"
+                raise request.error(found, counted(request.pus_per_core, "thread"))
+            pus.append(core.pus[taken[core.index] % request.pus_per_core])
             taken[core.index] += 1
-        seats.append(CpuSlot(tuple(pus), cores))
-    return tuple(seats)
+        cpus_of_ranks.append(tuple(pus))
+    return tuple(cpus_of_ranks)

@@ -1,4 +1,4 @@
-"""What is asked of a placement, what the node has room for, and how a refusal reads."""
+"""The request for a placement: the ranks, the room of a node, and the error if it is too small."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from proofmark.site.node.topology import Topology
 
 
 class PlacementError(BadInput):
-    """The nodes cannot hold what is asked for; others may."""
+    """The nodes cannot hold the requested ranks; other nodes may."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """Ranks × threads to lay on like nodes.
+    """Ranks and threads to place on nodes of one topology.
 
     Attributes:
-        topology: of each node.
-        name: of the placement.
-        ranks: on all the nodes.
-        nodes: to lay them on.
-        threads: of each rank.
-        pus_per_core: hardware threads of a core that count as room.
-        oversubscribe: whether ranks may share hardware threads when there is no room left.
-        asked_in: the file or option that asks, for messages.
+        topology: the topology of each node.
+        name: the name of the placement.
+        ranks: number of ranks on all nodes together.
+        nodes: number of nodes.
+        threads: number of threads of each rank.
+        pus_per_core: number of hardware threads of a core that may be used.
+        oversubscribe: whether ranks may share hardware threads if there is no room left.
+        asked_in: the file or option with the request, for messages.
     """
 
     topology: Topology
@@ -37,32 +37,40 @@ class PlacementRequest:
     asked_in: str
 
     def room(self, cores: int) -> int:
-        """Ranks that so many cores hold when no rank shares a core with others unless it must."""
+        """Return the number of ranks that `cores` cores hold.
+
+        Ranks share a core only if one core has hardware threads for several of them.
+        """
         if self.threads >= self.pus_per_core:
             return cores // -(-self.threads // self.pus_per_core)
         return cores * (self.pus_per_core // self.threads)
 
     @property
     def room_of_node(self) -> int:
-        """Ranks that a node holds."""
+        """The number of ranks that a node holds."""
         return self.room(len(self.topology.cores))
 
     def of_threads(self, ranks: int) -> str:
-        """Say how many ranks of how many threads."""
+        """Return `ranks` and the threads of each as text."""
         return f"{counted(ranks, 'rank')} × {counted(self.threads, 'thread')}"
 
     def limit(self, cores: int) -> str:
-        """Say what so many cores hold at most: of such ranks, or if not even one, of threads."""
+        """Return the most that `cores` cores hold as text: ranks, or threads if no rank fits."""
         if self.room(cores):
             return f"at most {self.of_threads(self.room(cores))}"
         return f"ranks of at most {counted(cores * self.pus_per_core, 'thread')}"
 
-    def refuse(self, asked: str, available: str) -> PlacementError:
-        """The error that this placement cannot be had: what was asked for, what there is."""
+    def error(self, asked: str, available: str) -> PlacementError:
+        """Return the error that this placement is not possible.
+
+        Args:
+            asked: what was requested.
+            available: what the nodes can hold.
+        """
         key = f"placement {self.name}"
         return PlacementError(InputError(self.asked_in, key, f"a request for {asked}", available))
 
 
 def counted(number: int, noun: str) -> str:
-    """Put a number before its noun: 1 rank, 2 ranks."""
+    """Return a number with its noun: 1 rank, 2 ranks."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

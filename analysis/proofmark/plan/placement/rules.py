@@ -1,4 +1,4 @@
-"""Every placement by its name. To add one: a function in `within_node` or `pairs`, and a line."""
+"""All placements by name. A new one is a function in `within_node` or `pairs`, and a line here."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from proofmark.plan.placement.request import PlacementRequest
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A placement.
+    """A rule of placement.
 
     Attributes:
-        over: shares the ranks out over the nodes (`across_nodes`).
-        within: lays a node's ranks on its cores (`within_node`, `pairs`).
+        over: returns the number of ranks of each node (`across_nodes`).
+        within: returns the cores of the ranks of one node (`within_node`, `pairs`).
     """
 
     over: Callable[[PlacementRequest], across_nodes.Shares]
@@ -25,12 +25,12 @@ class Rule:
 RULES: dict[str, Rule] = {
     "close": Rule(across_nodes.balanced, within_node.close),
     "spread": Rule(across_nodes.balanced, within_node.spread),
-    # P5: over the nodes balanced or unbalanced, inside a node distributed or adjacent.
+    # P5: balanced or unbalanced over the nodes, distributed or adjacent inside a node.
     "BD": Rule(across_nodes.balanced, within_node.distributed),
     "BA": Rule(across_nodes.balanced, within_node.close),
     "UD": Rule(across_nodes.filled, within_node.distributed),
     "UA": Rule(across_nodes.filled, within_node.close),
-    # P1 (C1.2): fitted to the NUMA domains or not.
+    # P1 (C1.2): fitted to the NUMA domains, or not.
     "fitted": Rule(across_nodes.balanced, within_node.fitted),
     "unfitted": Rule(across_nodes.balanced, within_node.unfitted),
     # P3: pairs by distance.

@@ -1,7 +1,7 @@
-"""How ranks lie inside a node.
+"""Places the ranks of one node on its cores.
 
-Each function takes what is asked and the number of ranks on this node, and returns the core of
-each thread of each rank. How hardware threads are handed out on a core is the engine's part.
+Each function takes the request and the number of ranks on this node, and returns the core of each
+thread of each rank. `engine` then chooses the hardware threads of a core.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Layout = list[Cores]
 Level = Callable[[Core], Hashable]
 Thing = TypeVar("Thing")
 
-# What a node is divided into, the coarsest first.
+# The parts of a node, the coarsest first.
 LEVELS: tuple[Level, ...] = (
     lambda core: core.book,
     lambda core: core.socket,
@@ -28,97 +28,107 @@ LEVELS: tuple[Level, ...] = (
 )
 
 
-def close(ask: PlacementRequest, ranks: int) -> Layout:
-    """Next to each other, from the first core on: OpenMP's ``close`` over ranks and threads."""
-    return _blocks(ask.topology.cores, ranks, ask.threads)
+def close(request: PlacementRequest, ranks: int) -> Layout:
+    """Use consecutive cores from the first one on: OpenMP's ``close`` over ranks and threads."""
+    return _blocks(request.topology.cores, ranks, request.threads)
 
 
-def spread(ask: PlacementRequest, ranks: int) -> Layout:
-    """Far apart: OpenMP's ``spread`` over ranks, and over the threads in each rank's share."""
-    cores = ask.topology.cores
+def spread(request: PlacementRequest, ranks: int) -> Layout:
+    """Use cores far apart: OpenMP's ``spread`` over ranks, and over the threads in each share."""
+    cores = request.topology.cores
     if ranks > len(cores):
-        return _blocks(cores, ranks, ask.threads)
+        return _blocks(cores, ranks, request.threads)
     shares = [cores[part.start : part.stop] for part in openmp.subpartitions(ranks, len(cores))]
-    return [tuple(own[at] for at in openmp.spread(ask.threads, len(own))) for own in shares]
+    return [
+        tuple(share[at] for at in openmp.spread(request.threads, len(share))) for share in shares
+    ]
 
 
-def distributed(ask: PlacementRequest, ranks: int) -> Layout:
-    """Dealt out in turn to books, in each book to its sockets, …; a rank's threads stay close."""
-    cores = ask.topology.cores
-    width = min(ask.threads, max(1, len(cores) // ranks))
-    slots = _deal(_slots(cores, width, min(ranks, len(cores))), LEVELS)
-    return [_fill(slots[rank % len(slots)], ask.threads) for rank in range(ranks)]
+def distributed(request: PlacementRequest, ranks: int) -> Layout:
+    """Give ranks in turn to the books, then to their sockets, …; threads of a rank are close."""
+    cores = request.topology.cores
+    width = min(request.threads, max(1, len(cores) // ranks))
+    groups = _deal(_groups(cores, width, min(ranks, len(cores))), LEVELS)
+    return [_fill(groups[rank % len(groups)], request.threads) for rank in range(ranks)]
 
 
-def fitted(ask: PlacementRequest, ranks: int) -> Layout:
-    """As many ranks in each NUMA domain, every rank inside one, all laid alike.
+def fitted(request: PlacementRequest, ranks: int) -> Layout:
+    """Give each NUMA domain the same number of ranks, every rank inside one domain.
 
-    Of uneven domains each lends as many cores as the smallest has; a number of ranks that the
-    domains do not divide is refused.
+    In each domain as many cores are used as the smallest domain has.
+
+    Raises:
+        PlacementError: the number of ranks is no multiple of the number of domains, or a domain has
+            too few cores.
     """
-    domains = _domains(ask)
-    share, odd = divmod(ranks, len(domains))
-    if odd:
+    domains = _domains(request)
+    share, rest = divmod(ranks, len(domains))
+    if rest:
         asked = f"{counted(ranks, 'rank')} on a node of {counted(len(domains), 'NUMA domain')}"
-        raise ask.refuse(asked, f"a multiple of {counted(len(domains), 'rank')} a node")
+        raise request.error(asked, f"a multiple of {counted(len(domains), 'rank')} a node")
     least = min(domains, key=lambda domain: len(domain.cores))
-    lent = len(least.cores)
-    if share > ask.room(lent) and not ask.oversubscribe:
-        asked = f"{ask.of_threads(share)} in each NUMA domain"
-        holds = f"domain {least.os_index} has {counted(lent, 'core')}"
-        raise ask.refuse(asked, f"{ask.limit(lent)} in each ({holds})")
+    usable = len(least.cores)
+    if share > request.room(usable) and not request.oversubscribe:
+        asked = f"{request.of_threads(share)} in each NUMA domain"
+        holds = f"domain {least.os_index} has {counted(usable, 'core')}"
+        raise request.error(asked, f"{request.limit(usable)} in each ({holds})")
     layout: Layout = []
     for domain in domains:
-        cores = [ask.topology.cores[index] for index in domain.cores[:lent]]
-        layout += _blocks(cores, share, ask.threads)
+        cores = [request.topology.cores[index] for index in domain.cores[:usable]]
+        layout += _blocks(cores, share, request.threads)
     return layout
 
 
-def unfitted(ask: PlacementRequest, ranks: int) -> Layout:
-    """As `close`, blind to NUMA domains; refused where the ranks fit several domains all the same.
+def unfitted(request: PlacementRequest, ranks: int) -> Layout:
+    """Place ranks as `close` does, without regard to NUMA domains.
 
-    They fit when every rank is inside one domain and every domain has as many ranks.
+    Raises:
+        PlacementError: the ranks fit several domains nevertheless: every rank is inside one domain,
+            and every domain has the same number of ranks.
     """
-    layout = close(ask, ranks)
-    domains = _domains(ask)
-    homes = [{core.numa for core in cores} for cores in layout]
-    held = {sum(domain.os_index in home for home in homes) for domain in domains}
-    if len(domains) > 1 and len(held) == 1 and all(len(home) == 1 for home in homes):
-        asked = f"{ask.of_threads(ranks)}, which fit the {len(domains)} NUMA domains"
-        raise ask.refuse(asked, "ranks × threads that cross or unbalance them, or 'fitted'")
+    layout = close(request, ranks)
+    domains = _domains(request)
+    used = [{core.numa for core in cores} for cores in layout]
+    counts = {sum(domain.os_index in of_rank for of_rank in used) for domain in domains}
+    if len(domains) > 1 and len(counts) == 1 and all(len(of_rank) == 1 for of_rank in used):
+        asked = f"{request.of_threads(ranks)}, which fit the {len(domains)} NUMA domains"
+        raise request.error(asked, "ranks × threads that cross or unbalance them, or 'fitted'")
     return layout
 
 
-def _domains(ask: PlacementRequest) -> list[NumaDomain]:
-    return [domain for domain in ask.topology.numa_domains if domain.cores]
+def _domains(request: PlacementRequest) -> list[NumaDomain]:
+    return [domain for domain in request.topology.numa_domains if domain.cores]
 
 
 def _blocks(cores: Sequence[Core], ranks: int, threads: int) -> Layout:
-    """Give each rank cores of its own, one block after the other; a core to several if it must."""
+    """Give each rank a block of cores; ranks share a core if there are more ranks than cores."""
     if ranks > len(cores):
         return [_fill((cores[at],), threads) for at in openmp.close(ranks, len(cores))]
     width = min(threads, len(cores) // ranks)
     return [_fill(cores[at * width : (at + 1) * width], threads) for at in range(ranks)]
 
 
-def _fill(own: Sequence[Core], threads: int) -> Cores:
-    """Lay a rank's threads close on its cores."""
-    return tuple(own[at] for at in openmp.close(threads, len(own)))
+def _fill(cores: Sequence[Core], threads: int) -> Cores:
+    """Return the core of each thread of a rank: the threads are close on `cores`."""
+    return tuple(cores[at] for at in openmp.close(threads, len(cores)))
 
 
-def _slots(cores: Sequence[Core], width: int, wanted: int) -> list[Cores]:
-    """Cut the cores into runs of `width`, across domain, socket or book only if they must be."""
+def _groups(cores: Sequence[Core], width: int, wanted: int) -> list[Cores]:
+    """Divide the cores into groups of `width`.
+
+    A group crosses a NUMA domain, socket or book only if there are fewer than `wanted` others.
+    """
     divisions = [_divide(cores, level) for level in (*LEVELS[:3], lambda core: None)]
-    slots: list[Cores] = []
+    groups: list[Cores] = []
     for parts in sorted(divisions, key=len, reverse=True):
-        slots = [
+        groups = [
             tuple(part[at : at + width])
             for part in parts
             for at in range(0, len(part) - width + 1, width)
         ]
-        if len(slots) >= wanted:
+        if len(groups) >= wanted:
             break
-    return slots
+    return groups
 
 
 def _divide(things: Iterable[Thing], level: Callable[[Thing], Hashable]) -> list[list[Thing]]:
@@ -128,11 +138,11 @@ def _divide(things: Iterable[Thing], level: Callable[[Thing], Hashable]) -> list
     return list(parts.values())
 
 
-def _deal(slots: list[Cores], levels: Sequence[Level]) -> list[Cores]:
-    """Order the slots so that at each level the parts take turns; a part used up is passed over."""
+def _deal(groups: list[Cores], levels: Sequence[Level]) -> list[Cores]:
+    """Order the groups so that at each level the parts take turns; an empty part is skipped."""
     if not levels:
-        return slots
+        return groups
     first, *finer = levels
-    queues = [_deal(part, finer) for part in _divide(slots, lambda slot: first(slot[0]))]
+    queues = [_deal(part, finer) for part in _divide(groups, lambda group: first(group[0]))]
     longest = max(len(queue) for queue in queues)
     return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]

@@ -1,4 +1,4 @@
-"""Which records are bandwidths of files, and the size of the files."""
+"""Metrics of file bandwidth, and the size of the files of a record."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ METRICS = {"write": "Writing", "read": "Reading"}
 
 
 def file_bytes(record: Record) -> float | None:
-    """Return the bytes of all files together: block × tasks (P1.ior, with one segment)."""
+    """Return the bytes of all files together: block × tasks (P1.ior, with one segment).
+
+    None if the parameters lack one of them.
+    """
     block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
     return None if block is None or tasks is None else block * tasks

@@ -1,4 +1,4 @@
-"""The names of modes, memories and layouts in plots, and the kinds of benchmarks by their names."""
+"""Labels of modes, memories and file layouts, and the kinds of benchmarks by their names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAYOUTS = {"single-shared-file": "shared file", "file-per-process": "file per p
 
 
 def mode_name(mode: str) -> str:
-    """Return a mode as the papers name it; they measure Flat only."""
+    """Return the name of a mode as in the papers. Flat is omitted: they measure no other mode."""
     cluster, _, memory = mode.partition("-")
     name = _MODES.get(cluster)
     if name is None:
@@ -32,33 +32,33 @@ def mode_name(mode: str) -> str:
 
 
 def memory_name(memory: object) -> str:
-    """Return a kind of memory as the papers name it."""
+    """Return the name of a kind of memory as in the papers."""
     return _MEMORIES.get(str(memory), str(memory or ""))
 
 
 def layout_name(layout: object) -> str:
-    """Return how a program's files are laid out, in short."""
+    """Return the short name of a file layout."""
     return _LAYOUTS.get(str(layout), str(layout or ""))
 
 
-def fits(name: str, placement: str) -> str:
-    """Add whether a job is fitted to the domains, where it is not."""
+def with_fit(name: str, placement: str) -> str:
+    """Return `name`, with ``not fitted`` if the placement is not fitted to the NUMA domains."""
     return f"{name}, not fitted".removeprefix(", ") if placement == "unfitted" else name
 
 
 def block_name(size: object) -> str:
-    """Return a file system's block size as the paper writes it."""
+    """Return the block size of a file system as in the paper; ``blocks of N B`` for other sizes."""
     return {524288: "512 KB blocks", 1048576: "1 MB blocks"}.get(
         size if isinstance(size, int) else 0, f"blocks of {size} B"
     )
 
 
 def is_collective(benchmark: str) -> bool:
-    """Return whether all ranks take part in one operation."""
-    found = _COLLECTIVE.search(benchmark) is not None
-    return found and _LOCAL.search(benchmark) is None
+    """Return whether the benchmark is a collective operation."""
+    collective = _COLLECTIVE.search(benchmark) is not None
+    return collective and _LOCAL.search(benchmark) is None
 
 
 def is_point_to_point(benchmark: str) -> bool:
-    """Return whether ranks exchange messages in pairs or with their neighbours."""
+    """Return whether the benchmark exchanges messages in pairs or with neighbours."""
     return _PAIRS.search(benchmark) is not None and _COLLECTIVE.search(benchmark) is None

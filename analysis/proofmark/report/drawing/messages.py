@@ -1,4 +1,4 @@
-"""Which records are times and bandwidths of messages, and the size of the message."""
+"""Message size of a record, and whether the record is a time or a bandwidth of messages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
 
 
 def message_bytes(record: Record) -> float | None:
-    """Return the size of a message."""
+    """Return the message size in bytes; None if the parameters lack it."""
     return parameter(record, "bytes")
 
 
 def is_time(record: Record) -> bool:
-    """Return whether the record is the time that a message took on average."""
+    """Return whether `record` is the average time of a message or operation."""
     return record.metric in ("t_avg", "latency") and microseconds(record) is not None
 
 
 def is_bandwidth(record: Record) -> bool:
-    """Return whether the record is a bandwidth; messages without content have none."""
-    carried = record.metric == "bandwidth" and megabytes_per_second(record) is not None
-    return carried and bool(message_bytes(record))
+    """Return whether `record` is a bandwidth of messages of at least one byte."""
+    bandwidth = record.metric == "bandwidth" and megabytes_per_second(record) is not None
+    return bandwidth and bool(message_bytes(record))

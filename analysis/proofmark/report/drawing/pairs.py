@@ -1,4 +1,4 @@
-"""What the plots of P3 share: which records are bandwidths of pairs, and the chart."""
+"""Common parts of the plots of P3: which records are bandwidths of pairs, and the chart."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import is_bandwidth, message_bytes
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Sample, lines_by, parameter
-from proofmark.report.plot import Context
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.series import Sample, lines_by_label, parameter
+from proofmark.report.plot import PlotContext
 
 DISTANCES = {
     "same-tile": "same tile",
@@ -19,16 +19,16 @@ DISTANCES = {
 }
 LEVELS = {"chip": "same chip", "line-card": "same line card", "switch": "across the switch"}
 SHOWN_PAIRS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of pairs that are drawn; the data has every one."""
+"""Numbers of pairs that are drawn; the CSV file has all of them."""
 
 
 def is_osu(record: Record) -> bool:
-    """Return whether the record is the bandwidth of one pair by osu_bw."""
+    """Return whether `record` is a bandwidth of pairs, measured by osu_bw."""
     return record.benchmark == "Bandwidth" and is_bandwidth(record)
 
 
 def pairs_of(record: Record) -> float | None:
-    """Return how many pairs exchanged messages at the same time."""
+    """Return the number of simultaneous pairs; None for other cases than osu-contention."""
     return parameter(record, "pairs") if record.case == "osu-contention" else None
 
 
@@ -36,28 +36,40 @@ def _one(record: Record) -> float:
     return 1.0
 
 
-def drawn(
+def draw_pairs(
     name: str,
     title: str,
     label: Callable[[Record], str],
-    points: Sequence[Sample],
-    context: Context,
+    samples: Sequence[Sample],
+    context: PlotContext,
     *,
     ordered: bool = False,
     y: str = "bandwidth in MB/s",
 ) -> list[Drawing]:
-    """Draw a line for each label."""
+    """Draw a plot of bandwidth over message size, a line for each label.
+
+    Args:
+        name: stem of the file names.
+        title: the system is added to it.
+        label: returns the label of a record's line.
+        samples: the data of the plot.
+        context: facts about the run.
+        ordered: the lines are numbers of pairs, of which `SHOWN_PAIRS` are drawn.
+        y: quantity and unit of the y axis.
+    """
     shown = [
-        point for point in points if not ordered or (pairs_of(point.record) or 0) in SHOWN_PAIRS
+        sample for sample in samples if not ordered or (pairs_of(sample.record) or 0) in SHOWN_PAIRS
     ]
     case = "osu-contention" if ordered else "osu-bw"
     chart = Chart(
         name=name,
-        title=f"{title} on {points[0].record.system}",
+        title=f"{title} on {samples[0].record.system}",
         x=Axis("message size", "bytes"),
         y=Axis(y, "log" if ordered else "linear"),
         unit="MB/s",
         ordered=ordered,
         cases=(case,),
     )
-    return panels(chart, [Panel("", lines_by(shown, label, message_bytes, _one))], points, context)
+    return draw_panels(
+        chart, [Panel("", lines_by_label(shown, label, message_bytes, _one))], samples, context
+    )

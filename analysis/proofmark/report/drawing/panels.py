@@ -1,4 +1,4 @@
-"""Charts of several panels, as the papers have them: axes, styles and legends that they share."""
+"""Charts of several panels with a common legend, as the papers have them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
 from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
-from proofmark.report.plot import Context
+from proofmark.report.plot import PlotContext
 from proofmark.report.text import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]
 BOLD = {"size": 9.5, "weight": "bold"}
 WIDTH, HEIGHT = 4.6, 2.55  # inches of one panel
 MARKS = 12
-"""Markers along a line: of a hundred points a marker each would hide the line."""
+"""Number of markers on a line; more of them would hide it."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Quantity and unit, and how it is spread over the paper.
+    """Quantity, unit and scale of an axis.
 
-    ``linear`` begins at 0 if `zero`; ``bytes`` and ``doubling`` go by powers of two.
+    Attributes:
+        scale: ``bytes`` and ``doubling`` are logarithmic to base 2, ``log`` to base 10.
+        zero: a linear axis begins at 0.
     """
 
     label: str
@@ -41,7 +43,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes; `level` is a named x at which a line stands."""
+    """One pair of axes; `level` is the label and the x of a vertical line."""
 
     title: str
     lines: Sequence[Series]
@@ -51,13 +53,16 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Everything about a figure but its data.
+    """Title, axes and style of a plot, without its data.
 
     Attributes:
-        name: stem of its files.
-        title: paper, figure and what it shows.
-        ordered: the lines stand for growing numbers, and are coloured from dark to light.
-        unit: after the numbers in the words.
+        name: stem of its file names.
+        title: paper, number of its figure, quantity and axes.
+        unit: unit of the values in the text below the plot.
+        columns: the largest number of panels in a row.
+        ordered: lines are in the order of a growing number, and get colours from dark to light.
+        signed: the y axis includes 0 and negative values.
+        cases: the text below the plot counts the steps of these cases without a valid figure.
     """
 
     name: str
@@ -72,19 +77,19 @@ class Chart:
     cases: Sequence[str] = field(default_factory=tuple)
 
 
-def panels(
-    chart: Chart, content: Sequence[Panel], points: Sequence[Sample], context: Context
+def draw_panels(
+    chart: Chart, content: Sequence[Panel], samples: Sequence[Sample], context: PlotContext
 ) -> list[Drawing]:
-    """Draw the panels that have lines; nothing where none has two places.
+    """Draw the panels that have a line of two points or more; nothing if there is none.
 
-    Lines of one name look alike in all panels. A line is broken where it lacks a place that
-    others have; the words say which.
+    Lines with the same label have the same style in all panels. A line has a gap at an x that
+    only other lines have; the text lists the gaps.
     """
     chart = replace(chart, title=visible(chart.title))
     content = [
         replace(panel, title=visible(panel.title))
         for panel in content
-        if any(len(line.spots) > 1 for line in panel.lines)
+        if any(len(line.points) > 1 for line in panel.lines)
     ]
     if not content:
         return []
@@ -118,8 +123,10 @@ def panels(
         )
     else:
         figure.suptitle(title, x=0.01, ha="left", fontproperties=BOLD)
-    text = " ".join(filter(None, (_said(chart, content), _gaps(content), _lacking(chart, context))))
-    return [Drawing(chart.name, chart.title, text, figure, points)]
+    text = " ".join(
+        filter(None, (_ranges(chart, content), _gaps(content), _incomplete(chart, context)))
+    )
+    return [Drawing(chart.name, chart.title, text, figure, samples)]
 
 
 def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
@@ -142,23 +149,26 @@ def _styles(content: Sequence[Panel], *, ordered: bool) -> Mapping[str, Style]:
 
 
 def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -> None:
-    places = sorted({spot.x for line in panel.lines for spot in line.spots})
-    for number_of, line in enumerate(panel.lines):
-        there = {spot.x: spot for spot in line.spots}
-        if not there:
+    positions = sorted({point.x for line in panel.lines for point in line.points})
+    for index, line in enumerate(panel.lines):
+        point_at = {point.x: point for point in line.points}
+        if not point_at:
             continue
-        own = [x for x in places if min(there) <= x <= max(there)]
-        y = [there[x].y if x in there else math.nan for x in own]
-        every = max(1, round(len(own) / MARKS))
-        # Lines that lie upon each other are still told apart where their markers alternate.
-        first = number_of * every // len(panel.lines)
-        axes.plot(own, y, label=line.label, markevery=(first, every), **styles[line.label])
-        bounds = [(there[x].low, there[x].high) if x in there else (math.nan,) * 2 for x in own]
+        within = [x for x in positions if min(point_at) <= x <= max(point_at)]
+        y = [point_at[x].y if x in point_at else math.nan for x in within]
+        every = max(1, round(len(within) / MARKS))
+        # Markers of different lines alternate, so that coinciding lines can be distinguished.
+        first = index * every // len(panel.lines)
+        axes.plot(within, y, label=line.label, markevery=(first, every), **styles[line.label])
+        bounds = [
+            (point_at[x].low, point_at[x].high) if x in point_at else (math.nan, math.nan)
+            for x in within
+        ]
         if any(low < high for low, high in bounds):
             colour = styles[line.label]["color"]
             lows, highs = zip(*bounds, strict=True)
-            axes.fill_between(own, lows, highs, color=colour, alpha=0.15, linewidth=0)
-    if panel.level and places[0] < panel.level[1] < places[-1]:
+            axes.fill_between(within, lows, highs, color=colour, alpha=0.15, linewidth=0)
+    if panel.level and positions[0] < panel.level[1] < positions[-1]:
         name, x = panel.level
         axes.axvline(x, color=INK, linestyle=(0, (1, 2)), linewidth=0.9)
         axes.annotate(
@@ -169,16 +179,16 @@ def _draw(axes: Axes, panel: Panel, chart: Chart, styles: Mapping[str, Style]) -
             textcoords="offset points",
             fontsize=8,
         )
-    _scale_x(axes, chart.x, places)
-    _scale_y(axes, chart, [spot.y for line in panel.lines for spot in line.spots])
+    _scale_x(axes, chart.x, positions)
+    _scale_y(axes, chart, [point.y for line in panel.lines for point in line.points])
     axes.set_xlabel(chart.x.label)
     unit = panel.y or chart.y.label
     axes.set_title(f"{panel.title} – {unit}" if panel.title else unit, loc="left")
     axes.grid(axis="y", color=INK, alpha=0.15, linewidth=0.6)
 
 
-def _scale_x(axes: Axes, axis: Axis, places: Sequence[float]) -> None:
-    low, high = places[0], places[-1]
+def _scale_x(axes: Axes, axis: Axis, positions: Sequence[float]) -> None:
+    low, high = positions[0], positions[-1]
     if axis.scale == "linear":
         margin = 0.03 * (high - low)
         axes.set_xlim(max(0.0, low - margin), high + margin)
@@ -219,23 +229,23 @@ def _plain(value: float, _: int = 0) -> str:
     return number(value, 2) if abs(value) >= 1 or value == 0 else f"{value:g}".replace("-", "−")
 
 
-def _said(chart: Chart, content: Sequence[Panel]) -> str:
-    """Return what each line does: from where to where, and its best place."""
+def _ranges(chart: Chart, content: Sequence[Panel]) -> str:
+    """Return for each line its first, last and largest value, and the x of the largest."""
     most = 8
-    lines = [(panel, line) for panel in content for line in panel.lines if line.spots]
-    said = []
+    lines = [(panel, line) for panel in content for line in panel.lines if line.points]
+    ranges = []
     for panel, line in lines[:most]:
-        values = [spot.y for spot in line.spots]
+        values = [point.y for point in line.points]
         name = ", ".join(filter(None, (panel.title, line.label)))
-        top = max(line.spots, key=lambda spot: spot.y)
-        place = _place(chart.x, top.x)
+        top = max(line.points, key=lambda point: point.y)
+        position = _position(chart.x, top.x)
         ends = f"{number(values[0], 3)} to {number(values[-1], 3)} {chart.unit}".strip()
-        said.append(f"{name}: {ends}, most {number(top.y, 3)} at {place}")
+        ranges.append(f"{name}: {ends}, largest {number(top.y, 3)} at {position}")
     more = f" {count(len(lines) - most, 'more line')}." if len(lines) > most else ""
-    return f"{'; '.join(said)}.{more}"
+    return f"{'; '.join(ranges)}.{more}"
 
 
-def _place(axis: Axis, x: float) -> str:
+def _position(axis: Axis, x: float) -> str:
     if axis.scale == "bytes":
         return byte_label(x)
     many = axis.label.removeprefix("number of ")
@@ -243,43 +253,51 @@ def _place(axis: Axis, x: float) -> str:
 
 
 def _gaps(content: Sequence[Panel]) -> str:
-    """Return which lines lack places that others of their panel have."""
-    said = []
+    """Return which lines have gaps: an x that only other lines of their panel have."""
+    gaps = []
     for panel in content:
-        places = {spot.x for line in panel.lines for spot in line.spots}
+        positions = {point.x for line in panel.lines for point in line.points}
         for line in panel.lines:
-            own = {spot.x for spot in line.spots}
-            inside = [x for x in sorted(places - own) if own and min(own) <= x <= max(own)]
-            if inside:
-                named = ", ".join(number(x) for x in inside[:4])
-                more = f" and {len(inside) - 4} more" if len(inside) > 4 else ""
+            measured = {point.x for point in line.points}
+            missing = [
+                x
+                for x in sorted(positions - measured)
+                if measured and min(measured) <= x <= max(measured)
+            ]
+            if missing:
+                listed = ", ".join(number(x) for x in missing[:4])
+                more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
                 name = ", ".join(filter(None, (panel.title, line.label)))
-                said.append(f"{name} at {named}{more}")
-    return f"Missing: {'; '.join(said)}." if said else ""
+                gaps.append(f"{name} at {listed}{more}")
+    return f"Missing: {'; '.join(gaps)}." if gaps else ""
 
 
-def _lacking(chart: Chart, context: Context) -> str:
-    lacks = [(case, *context.lacking[case]) for case in chart.cases if case in context.lacking]
+def _incomplete(chart: Chart, context: PlotContext) -> str:
+    counts = [
+        (case, *context.missing_steps[case])
+        for case in chart.cases
+        if case in context.missing_steps
+    ]
     return " ".join(
-        f"Not whole: {missing} of {planned} planned steps of {case} have no valid figure."
-        for case, missing, planned in lacks
+        f"Incomplete: {missing} of {planned} planned steps of {case} have no valid figure."
+        for case, missing, planned in counts
         if missing
     )
 
 
 def scaled(lines: Sequence[Series], factor: Callable[[float], float]) -> list[Series]:
-    """Return lines with each value multiplied by `factor` of its place."""
+    """Return the lines with each value multiplied by `factor(x)`."""
     return [
         Series(
             line.label,
             tuple(
-                type(spot)(
-                    spot.x,
-                    spot.y * factor(spot.x),
-                    spot.low * factor(spot.x),
-                    spot.high * factor(spot.x),
+                type(point)(
+                    point.x,
+                    point.y * factor(point.x),
+                    point.low * factor(point.x),
+                    point.high * factor(point.x),
                 )
-                for spot in line.spots
+                for point in line.points
             ),
         )
         for line in lines

@@ -1,4 +1,4 @@
-"""What a figure is drawn from: the valid results of a run, sorted into lines."""
+"""The data of plots: samples from the valid results of a run, grouped into lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Scalar = str | int | float
 
 @dataclass(frozen=True)
 class Sample:
-    """One figure of the run: the median of its repeats (in `record`), its least and greatest."""
+    """One figure of the run: the median, the least and the greatest of its repeats.
+
+    The value of `record` is the median too.
+    """
 
     record: Record
     value: float
@@ -29,7 +32,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """One place of a line: the median over nodes at `x`, and the range over nodes and repeats."""
+    """A point of a line: the median over nodes at `x`, and the range over nodes and repeats."""
 
     x: float
     y: float
@@ -39,27 +42,28 @@ class PlotPoint:
 
 @dataclass(frozen=True)
 class Series:
-    """Spots in the order of x; `label` says only what tells the line from its fellows."""
+    """A line of a plot: its points, sorted by x; `label` distinguishes it from the other lines."""
 
     label: str
-    spots: tuple[PlotPoint, ...]
+    points: tuple[PlotPoint, ...]
 
 
 MANY = 64
-"""Nodes of which each is a point of its own; more of them are one point with their range."""
+"""The largest number of nodes with a sample each; more nodes share one sample with a range."""
 
 
 def samples_of(results: Results, wanted: Callable[[Record], bool] = lambda _: True) -> list[Sample]:
-    """Return what can be drawn: INVALID measures something else than it claims."""
-    return list(_samples(results.standing, wanted))
+    """Return a sample of each valid result whose record is `wanted`; INVALID is not drawn."""
+    return list(_samples(results.aggregates, wanted))
 
 
 def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator[Sample]:
-    """Yield the points of the figures that are wanted; many like nodes are one."""
+    """Yield the samples of `wanted` figures; more than `MANY` like nodes share one sample."""
     chosen = np.flatnonzero(standing.about(wanted) & standing.valid)
     alike: dict[int, list[int]] = {}
-    for figure, what in zip(chosen.tolist(), standing.measurand[chosen].tolist(), strict=True):
-        alike.setdefault(what, []).append(figure)
+    measurands = standing.measurand[chosen].tolist()
+    for figure, measurand in zip(chosen.tolist(), measurands, strict=True):
+        alike.setdefault(measurand, []).append(figure)
     low, high = standing.ranges
     names: dict[bytes, str] = {}
     for figures in alike.values():
@@ -72,7 +76,7 @@ def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator
             continue
         values = standing.median[figures]
         nodes = standing.node[figures]
-        if nodes.tobytes() not in names:  # hardly any two metrics are of other nodes
+        if nodes.tobytes() not in names:  # most metrics have the same nodes
             names[nodes.tobytes()] = folded(standing.records.nodes[node] for node in nodes)
         middle = float(np.median(values))
         name = names[nodes.tobytes()]
@@ -81,7 +85,7 @@ def _samples(standing: Aggregates, wanted: Callable[[Record], bool]) -> Iterator
 
 
 def parameter(record: Record, name: str) -> float | None:
-    """Return a parameter as a number; None where there is none."""
+    """Return the parameter `name` as a number; None if it is missing or a text."""
     value = record.parameters.get(name)
     return None if value is None or isinstance(value, str) else float(value)
 
@@ -89,18 +93,24 @@ def parameter(record: Record, name: str) -> float | None:
 Measure = Callable[[Record], float | None]
 
 
-def lines_of(
-    points: Sequence[Sample], x: Measure, besides: Collection[str], factor: Measure
+def lines_by_settings(
+    samples: Sequence[Sample], x: Measure, ignored: Collection[str], factor: Measure
 ) -> list[Series]:
-    """Sort points into lines over `x`, one for each setting of everything not in `besides`.
+    """Return lines over `x`, one for each combination of settings.
 
-    `factor` brings each record's printed unit to that of the axis. Nodes do not part lines: like
-    nodes are one line with its range.
+    Nodes do not separate lines: like nodes are one line with a range. Each label contains only the
+    settings in which the lines differ.
+
+    Args:
+        samples: the data of the lines.
+        x: returns the x of a record.
+        ignored: settings that do not separate lines.
+        factor: returns the factor from the unit of a record to that of the axis.
     """
     settings: dict[tuple[tuple[str, Scalar], ...], list[Sample]] = {}
-    for point in points:
-        known = {key: value for key, value in _setting(point.record).items() if key not in besides}
-        settings.setdefault(tuple(known.items()), []).append(point)
+    for sample in samples:
+        setting = [item for item in _setting(sample.record).items() if item[0] not in ignored]
+        settings.setdefault(tuple(setting), []).append(sample)
     labels = _labels([dict(setting) for setting in settings])
     return [
         Series(label, plot_points_of(members, x, factor))
@@ -122,7 +132,9 @@ def _setting(record: Record) -> dict[str, Scalar]:
 def _labels(settings: Sequence[Mapping[str, Scalar]]) -> list[str]:
     names = dict.fromkeys(name for setting in settings for name in setting)
     varying = [name for name in names if len({str(setting.get(name)) for setting in settings}) > 1]
-    return [_label({name: each[name] for name in varying if name in each}) for each in settings]
+    return [
+        _label({name: setting[name] for name in varying if name in setting}) for setting in settings
+    ]
 
 
 def _label(setting: Mapping[str, Scalar]) -> str:
@@ -133,30 +145,32 @@ def _label(setting: Mapping[str, Scalar]) -> str:
     return label if len(label) <= 60 else f"{label[:59]}…"
 
 
-def lines_by(
-    points: Sequence[Sample], label: Callable[[Record], str], x: Measure, factor: Measure
+def lines_by_label(
+    samples: Sequence[Sample], label: Callable[[Record], str], x: Measure, factor: Measure
 ) -> list[Series]:
-    """Sort points into lines over `x` by their label, in the order in which labels first come."""
+    """Return lines over `x`, one for each label, in the order in which labels first occur."""
     alike: dict[str, list[Sample]] = {}
-    for point in points:
-        alike.setdefault(label(point.record), []).append(point)
-    return [Series(visible(name), plot_points_of(each, x, factor)) for name, each in alike.items()]
+    for sample in samples:
+        alike.setdefault(label(sample.record), []).append(sample)
+    return [
+        Series(visible(name), plot_points_of(members, x, factor)) for name, members in alike.items()
+    ]
 
 
-def plot_points_of(points: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
-    """Return a spot for each place of `x`: the median over what is alike there."""
-    places: dict[float, list[tuple[float, float, float]]] = {}
-    for point in points:
-        place, scale = x(point.record), factor(point.record)
-        if place is not None and scale is not None:
-            triple = (point.value * scale, point.low * scale, point.high * scale)
-            places.setdefault(place, []).append(triple)
+def plot_points_of(samples: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
+    """Return a point for each value of `x`: the median and the range of its samples."""
+    groups: dict[float, list[tuple[float, float, float]]] = {}
+    for sample in samples:
+        position, scale = x(sample.record), factor(sample.record)
+        if position is not None and scale is not None:
+            triple = (sample.value * scale, sample.low * scale, sample.high * scale)
+            groups.setdefault(position, []).append(triple)
     return tuple(
         PlotPoint(
-            place,
-            median(value for value, _, _ in alike),
-            min(low for _, low, _ in alike),
-            max(high for _, _, high in alike),
+            position,
+            median(value for value, _, _ in triples),
+            min(low for _, low, _ in triples),
+            max(high for _, _, high in triples),
         )
-        for place, alike in sorted(places.items())
+        for position, triples in sorted(groups.items())
     )

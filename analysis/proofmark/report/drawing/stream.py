@@ -1,4 +1,4 @@
-"""Which records are bandwidths of STREAM, and on how many threads."""
+"""Number of threads of a record, and whether the record is a bandwidth of STREAM."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from proofmark.report.drawing.ticks import megabytes_per_second
 
 
 def threads_of(record: Record) -> float | None:
-    """Return the number of threads."""
+    """Return the number of threads; None if the parameters lack it."""
     return parameter(record, "threads")
 
 
 def is_stream(record: Record) -> bool:
-    """Return whether the record is a bandwidth of STREAM by itself, on known threads."""
+    """Return whether `record` is a bandwidth of the case stream on a known number of threads."""
     known = threads_of(record) is not None and megabytes_per_second(record) is not None
     return record.case == "stream" and known

@@ -1,4 +1,4 @@
-"""Figures as text: an SVG file of its own, and one that is part of a page."""
+"""Plots as SVG files, as SVG elements of an HTML page, and as PNG files."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from proofmark.report.drawing.charts import INK, PAPER, Drawing
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
 DOTS = 200
-"""Of a PNG, to the inch."""
+"""Resolution of PNG files in dots per inch."""
 _NUMBERS = {"d", "points", "transform", "x", "y", "x1", "x2", "y1", "y2"}
 
 
-def standalone(drawing: Drawing) -> str:
-    """Return the figure as an SVG file; the same figure gives the same bytes."""
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+def svg_file(drawing: Drawing) -> str:
+    """Return the plot as an SVG file; the same plot gives the same bytes."""
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     file = StringIO()
-    drawing.figure.savefig(file, format="svg", metadata=nothing)
+    drawing.figure.savefig(file, format="svg", metadata=no_metadata)
     return file.getvalue()
 
 
-def raster(drawing: Drawing) -> bytes:
-    """Return the figure as a PNG file for documents; the same figure gives the same bytes."""
+def png_file(drawing: Drawing) -> bytes:
+    """Return the plot as a PNG file; the same plot gives the same bytes."""
     file = BytesIO()
     drawing.figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
     return file.getvalue()
 
 
-def inline(drawing: Drawing, text: str) -> str:
-    """Return `text`, the figure's file, as an element of an HTML page.
+def svg_element(drawing: Drawing, text: str) -> str:
+    """Return `text`, the SVG file of the plot, as an element of an HTML page.
 
-    Its ids carry the figure's name, its ink is that of the text around it and its paper is
-    clear, so that it fits light pages, dark pages and print. Screen readers get its words.
+    Ids begin with the name of the plot. Text and axes have the colour of the surrounding text, and
+    the background is transparent, so that the plot fits light pages, dark pages and print. Screen
+    readers get title and text.
     """
     root = ElementTree.fromstring(text)
     for parent in root.iter():
@@ -49,10 +50,10 @@ def inline(drawing: Drawing, text: str) -> str:
         root.attrib.pop(name, None)
     root.set("role", "img")
     root.set("aria-labelledby", f"{drawing.name}-title {drawing.name}-text")
-    for place, (tag, words) in enumerate((("title", drawing.title), ("desc", drawing.text))):
-        element = ElementTree.Element(tag, id=f"{drawing.name}-{'text' if place else 'title'}")
+    for index, (tag, words) in enumerate((("title", drawing.title), ("desc", drawing.text))):
+        element = ElementTree.Element(tag, id=f"{drawing.name}-{'text' if index else 'title'}")
         element.text = words
-        root.insert(place, element)
+        root.insert(index, element)
     return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
 
 
@@ -63,7 +64,7 @@ def _attribute(name: str, value: str, prefix: str) -> tuple[str, str]:
         return "href", f"#{prefix}-{value.removeprefix('#')}"
     value = value.replace("url(#", f"url(#{prefix}-")
     if name in _NUMBERS:
-        # Hundredths of a point cannot be seen, and are half of the size.
+        # Digits after hundredths of a point are invisible, and half of the file size.
         return name, " ".join(re.sub(r"-?\d+\.\d{3,}", _rounded, value).split())
     if name == "style":
         value = value.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")

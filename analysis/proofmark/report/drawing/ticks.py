@@ -1,4 +1,4 @@
-"""Ticks that people can read, and the units that figures share."""
+"""Ticks of axes and their labels, and factors to the units of the plots."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from proofmark.common.units import factor
 from proofmark.records.read import Record
-from proofmark.report.text import number, size
+from proofmark.report.text import number, size_4_digits
 
 
 def megabytes_per_second(record: Record) -> float | None:
@@ -35,11 +35,11 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def byte_ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Return at most `most` powers of two in `low` … `high` bytes, evenly apart; 0 besides."""
+    """Return at most `most` evenly spaced powers of two in `low` … `high`; 0 too if `low` is 0."""
     least = max(low, 1)
     first, last = math.ceil(math.log2(least)), math.floor(math.log2(max(high, 1)))
     fitting = [step for step in range(1, 64) if (last - first) // step + 1 <= most]
-    # A stride that ends on the last tick is better, unless it leaves hardly any.
+    # A stride that ends at the last power is better, unless it gives fewer than 4 ticks.
     even = [step for step in fitting if (last - first) % step == 0 and (last - first) // step > 2]
     stride = min(even or fitting)
     powers = [2.0**power for power in range(first, last + 1, stride)]
@@ -47,10 +47,10 @@ def byte_ticks(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def byte_label(value: float, _: int = 0) -> str:
-    """Name a tick of `byte_ticks`."""
-    return "0" if value == 0 else size(round(value))
+    """Return the label of a tick of `byte_ticks`."""
+    return "0" if value == 0 else size_4_digits(round(value))
 
 
 def number_label(value: float, _: int = 0) -> str:
-    """Name a tick of a plain axis."""
+    """Return the label of a tick without a unit."""
     return number(value, 1) if value >= 1 or value == 0 else f"{value:g}"

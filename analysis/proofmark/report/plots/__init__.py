@@ -1,4 +1,1 @@
-"""The plots that the kit has: one module and one class each.
-
-The class is a subclass of `proofmark.report.plot.Plot`.
-"""
+"""The plots of the kit. Each module contains one subclass of `proofmark.report.plot.Plot`."""

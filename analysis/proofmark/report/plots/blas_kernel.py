@@ -1,14 +1,14 @@
-"""HPL beside the DGEMM that bounds it, by the kernel that the BLAS used."""
+"""HPL Rmax and the DGEMM rate, its upper bound, for each kernel that the BLAS used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Bars, Drawing, bars
-from proofmark.report.drawing.series import Sample, Series, lines_of, parameter
+from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
+from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
 from proofmark.report.drawing.ticks import gigaflops
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.text import number, sentence
 
 HPL = ("rmax", "hpl_rmax")
@@ -17,7 +17,10 @@ VARIANT = "blas_kernel"
 
 
 def whole_rate(record: Record) -> float | None:
-    """Return the factor to GFlop/s of all ranks: DGEMM is printed per rank."""
+    """Return the factor from the record's rate to GFlop/s of all ranks; None for other units.
+
+    hpcc prints the DGEMM rate of one rank, so the factor includes the number of ranks.
+    """
     factor = gigaflops(record)
     if factor is None or record.metric != DGEMM:
         return factor
@@ -25,39 +28,39 @@ def whole_rate(record: Record) -> float | None:
     return None if ranks is None else factor * ranks
 
 
-def _rates(points: Sequence[Sample]) -> dict[str, float]:
-    """Return GFlop/s by choice; of several settings of one choice the best stands."""
-    choices = dict.fromkeys(str(point.record.parameters[VARIANT]) for point in points)
+def _rates(samples: Sequence[Sample]) -> dict[str, float]:
+    """Return the best rate in GFlop/s of each choice of the kernel."""
+    choices = dict.fromkeys(str(sample.record.parameters[VARIANT]) for sample in samples)
     rates: dict[str, float] = {}
     for choice in choices:
-        chosen = [point for point in points if point.record.parameters[VARIANT] == choice]
-        lines: list[Series] = lines_of(chosen, lambda _: 0.0, (), whole_rate)
-        found = [spot.y for line in lines for spot in line.spots]
-        if found:
-            rates[choice] = max(found)
+        chosen = [sample for sample in samples if sample.record.parameters[VARIANT] == choice]
+        lines: list[Series] = lines_by_settings(chosen, lambda _: 0.0, (), whole_rate)
+        values = [point.y for line in lines for point in line.points]
+        if values:
+            rates[choice] = max(values)
     return rates
 
 
 class BlasKernels(Plot):
-    """HPL beside the DGEMM that bounds it, by the kernel that the BLAS used."""
+    """Bars of HPL Rmax and of DGEMM × ranks for each kernel that the BLAS used."""
 
     title = "HPL and DGEMM by BLAS kernel"
     position = 60
 
     def wants(self, record: Record) -> bool:
-        """Rates of HPL and of DGEMM on all ranks, where the kernel was a choice of the run."""
+        """Return whether `record` is a rate of HPL or DGEMM with the parameter ``blas_kernel``."""
         return (
             record.metric in (*HPL, DGEMM)
             and VARIANT in record.parameters
             and gigaflops(record) is not None
         )
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw two bars a kernel, and Rpeak as a line where it is known."""
-        hpl = _rates([point for point in points if point.record.metric in HPL])
-        dgemm = _rates([point for point in points if point.record.metric == DGEMM])
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw two bars for each kernel, and a line at Rpeak if it is known."""
+        hpl = _rates([sample for sample in samples if sample.record.metric in HPL])
+        dgemm = _rates([sample for sample in samples if sample.record.metric == DGEMM])
         choices = list(dict.fromkeys([*hpl, *dgemm]))
-        names = [context.chosen.get((VARIANT, choice), "") for choice in choices]
+        names = [context.choice_labels.get((VARIANT, choice), "") for choice in choices]
         groups = [
             f"{choice}\n{name}" if name else choice
             for choice, name in zip(choices, names, strict=True)
@@ -73,6 +76,6 @@ class BlasKernels(Plot):
             f"DGEMM × ranks {number(dgemm.get(choice))} GFlop/s"
             for group, choice in zip(groups, choices, strict=True)
         )
-        figure = bars(groups, series, "rate in GFlop/s", level)
+        figure = draw_bars(groups, series, "rate in GFlop/s", level)
         title = "HPL and DGEMM by the kernel of the BLAS"
-        return [Drawing("blas-kernel", title, text, figure, points)]
+        return [Drawing("blas-kernel", title, text, figure, samples)]

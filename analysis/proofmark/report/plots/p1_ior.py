@@ -1,4 +1,4 @@
-"""IOR over the size of all files (P1, figures 10 and 11): where the cache ends, it falls."""
+"""IOR bandwidth over the size of all files together (P1, figures 10 and 11)."""
 
 from __future__ import annotations
 
@@ -8,42 +8,46 @@ from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
 from proofmark.report.drawing.labels import layout_name, memory_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Sample, lines_by
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 def label(record: Record) -> str:
-    """Name the line by direction and layout."""
+    """Return the label of the line: metric (write or read) and file layout."""
     return f"{record.metric}, {layout_name(record.parameters.get('layout'))}"
 
 
 class IorOverFileSize(Plot):
-    """IOR over the size of all files (P1, figures 10 and 11): where the cache ends, it falls."""
+    """IOR bandwidth over the size of all files together (P1, figures 10 and 11)."""
 
     title = "P1, figures 10 and 11: IOR over file size"
     suite = "p1"
     position = 12
 
     def wants(self, record: Record) -> bool:
-        """IOR's bandwidths as the paper measured them, whatever the cache gives."""
+        """Return whether `record` is a bandwidth of IOR with the page cache in use, as in P1."""
         as_paper = record.parameters.get("cache") == "as-the-paper"
         known = bool(file_bytes(record)) and megabytes_per_second(record) is not None
         return record.case == "ior" and record.metric in METRICS and as_paper and known
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw a panel for each memory that the processes were bound to."""
-        knl = points[0].record.system == "knl"
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a panel for each kind of memory that the processes were bound to."""
+        knl = samples[0].record.system == "knl"
         memories = list(
-            dict.fromkeys(point.record.parameters.get("memory", "") for point in points)
+            dict.fromkeys(sample.record.parameters.get("memory", "") for sample in samples)
         )
         content = []
         for letter, memory in zip("abcdef", memories, strict=False):
-            own = [point for point in points if point.record.parameters.get("memory", "") == memory]
+            members = [
+                sample for sample in samples if sample.record.parameters.get("memory", "") == memory
+            ]
             name = f"({letter}) {memory_name(memory)}" if len(memories) > 1 else ""
-            content.append(Panel(name, lines_by(own, label, file_bytes, megabytes_per_second)))
-        system = points[0].record.system
+            content.append(
+                Panel(name, lines_by_label(members, label, file_bytes, megabytes_per_second))
+            )
+        system = samples[0].record.system
         chart = Chart(
             name="p1-ior-knl" if knl else "p1-ior",
             title=f"P1, figure {10 if knl else 11}: IOR over file size on {system}",
@@ -52,4 +56,4 @@ class IorOverFileSize(Plot):
             unit="MB/s",
             cases=("ior",),
         )
-        return panels(chart, content, points, context)
+        return draw_panels(chart, content, samples, context)

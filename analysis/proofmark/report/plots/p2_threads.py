@@ -1,4 +1,4 @@
-"""STREAM over threads, close against spread (P2, figures 1 to 5)."""
+"""STREAM over threads, close compared with spread (P2, figures 1 to 5)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels, scaled
-from proofmark.report.drawing.series import Sample, lines_by
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, scaled
+from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 KERNELS = ("copy", "scale", "add", "triad")
 PLACEMENTS = ("close", "spread")
@@ -29,56 +29,65 @@ def _chart(name: str, title: str) -> Chart:
 
 
 def _panels(
-    points: Sequence[Sample], label: Callable[[Record], str], level: tuple[str, float] | None
+    samples: Sequence[Sample], label: Callable[[Record], str], level: tuple[str, float] | None
 ) -> list[Panel]:
-    memories = list(dict.fromkeys(point.record.parameters.get("memory", "") for point in points))
+    memories = list(dict.fromkeys(sample.record.parameters.get("memory", "") for sample in samples))
     content = []
     for memory in memories:
-        own = [point for point in points if point.record.parameters.get("memory", "") == memory]
-        own.sort(key=lambda point: KERNELS.index(point.record.metric))
-        lines = scaled(lines_by(own, label, threads_of, megabytes_per_second), lambda _: 1e-3)
+        members = [
+            sample for sample in samples if sample.record.parameters.get("memory", "") == memory
+        ]
+        members.sort(key=lambda sample: KERNELS.index(sample.record.metric))
+        lines = scaled(
+            lines_by_label(members, label, threads_of, megabytes_per_second), lambda _: 1e-3
+        )
         content.append(Panel(memory_name(memory), lines, level=level))
     return content
 
 
 class PlacementOfThreads(Plot):
-    """STREAM over threads, close against spread (P2, figures 1 to 5)."""
+    """STREAM over threads, close compared with spread (P2, figures 1 to 5)."""
 
     title = "P2, figures 1 to 5: STREAM by placement of threads"
     suite = "p2"
     position = 20
 
     def wants(self, record: Record) -> bool:
-        """The four kernels by threads, in a placement that the paper compares."""
+        """Return whether `record` is a STREAM kernel with close or spread threads."""
         return is_stream(record) and record.metric in KERNELS and record.placement in PLACEMENTS
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw a plot for each kernel, and one of all over twice the cores; close is required."""
-        close = [point for point in points if point.record.placement == "close"]
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a plot for each kernel up to one thread per core, and one up to two per core.
+
+        Only modes with close threads are drawn. The second plot has close threads only.
+        """
+        close = [sample for sample in samples if sample.record.placement == "close"]
         machine = context.machine
         cores = machine.cores if machine else None
         tiles = machine.tiles if machine else 0
-        modes = {point.record.mode for point in close}
-        points = [point for point in points if point.record.mode in modes]
+        modes = {sample.record.mode for sample in close}
+        samples = [sample for sample in samples if sample.record.mode in modes]
         drawings: list[Drawing] = []
         for number, kernel in enumerate(KERNELS, start=1):
-            own = [
-                point
-                for point in points
-                if point.record.metric == kernel
-                and (cores is None or (threads_of(point.record) or 0) <= cores)
+            of_kernel = [
+                sample
+                for sample in samples
+                if sample.record.metric == kernel
+                and (cores is None or (threads_of(sample.record) or 0) <= cores)
             ]
-            if {point.record.placement for point in own} != set(PLACEMENTS):
+            if {sample.record.placement for sample in of_kernel} != set(PLACEMENTS):
                 continue
             level = (f"{tiles} tiles", tiles + 0.5) if tiles else None
-            title = f"P2, figure {number}: STREAM {kernel.title()}, close against spread"
+            title = f"P2, figure {number}: STREAM {kernel.title()}, close compared with spread"
             chart = _chart(f"p2-{kernel}", title)
-            drawings += panels(chart, _panels(own, lambda r: r.placement, level), own, context)
-        if cores and any((threads_of(point.record) or 0) > cores for point in close):
+            drawings += draw_panels(
+                chart, _panels(of_kernel, lambda r: r.placement, level), of_kernel, context
+            )
+        if cores and any((threads_of(sample.record) or 0) > cores for sample in close):
             level = (f"{cores} cores", cores + 0.5)
             chart = _chart(
-                "p2-threads", "P2, figure 5: STREAM with up to two threads a core, close"
+                "p2-threads", "P2, figure 5: STREAM with up to two threads per core, close"
             )
             content = _panels(close, lambda r: r.metric.title(), level)
-            drawings += panels(chart, content, close, context)
+            drawings += draw_panels(chart, content, close, context)
         return drawings

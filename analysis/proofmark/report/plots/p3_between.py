@@ -1,4 +1,4 @@
-"""Bandwidth between two nodes by the level of the network (P3, figure 4)."""
+"""Bandwidth between two nodes, by network distance (P3, figure 4)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.pairs import LEVELS, drawn, is_osu, pairs_of
+from proofmark.report.drawing.pairs import LEVELS, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
-def _label_level(record: Record) -> str:
-    level = str(record.parameters["apart"])
+def _distance_label(record: Record) -> str:
+    level = str(record.parameters["distance"])
     return LEVELS.get(level, level)
 
 
 class PairsBetween(Plot):
-    """Bandwidth between two nodes by the level of the network (P3, figure 4)."""
+    """Bandwidth between two nodes, by network distance (P3, figure 4)."""
 
-    title = "P3, figure 4: bandwidth between nodes by level"
+    title = "P3, figure 4: bandwidth between nodes by network distance"
     suite = "p3"
     position = 31
 
     def wants(self, record: Record) -> bool:
-        """Pairs on two nodes, with the level of the network between them."""
-        return is_osu(record) and "apart" in record.parameters and pairs_of(record) is None
+        """Return whether `record` is the bandwidth of one pair of ranks on two nodes."""
+        return is_osu(record) and "distance" in record.parameters and pairs_of(record) is None
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw a line a level of the network."""
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a line for each distance between the nodes in the network."""
         title = "P3, figure 4: bandwidth between two nodes"
-        return drawn("p3-between", title, _label_level, points, context)
+        return draw_pairs("p3-between", title, _distance_label, samples, context)

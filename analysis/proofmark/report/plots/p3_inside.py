@@ -1,4 +1,4 @@
-"""Bandwidth between two ranks inside a node (P3, figure 3)."""
+"""Bandwidth between two ranks on one node, by their distance (P3, figure 3)."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.pairs import DISTANCES, drawn, is_osu, pairs_of
+from proofmark.report.drawing.pairs import DISTANCES, draw_pairs, is_osu, pairs_of
 from proofmark.report.drawing.series import Sample
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class PairsInside(Plot):
-    """Bandwidth between two ranks inside a node (P3, figure 3)."""
+    """Bandwidth between two ranks on one node, by their distance (P3, figure 3)."""
 
     title = "P3, figure 3: bandwidth inside a node"
     suite = "p3"
     position = 30
 
     def wants(self, record: Record) -> bool:
-        """Pairs inside a node."""
+        """Return whether `record` is the bandwidth of one pair of ranks on one node."""
         return is_osu(record) and record.placement in DISTANCES and pairs_of(record) is None
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw a line a distance."""
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a line for each distance of the two ranks: same tile, same socket, other socket."""
         title = "P3, figure 3: bandwidth inside a node"
-        points = sorted(points, key=lambda point: list(DISTANCES).index(point.record.placement))
-        return drawn("p3-inside", title, lambda r: DISTANCES[r.placement], points, context)
+        samples = sorted(samples, key=lambda sample: list(DISTANCES).index(sample.record.placement))
+        return draw_pairs("p3-inside", title, lambda r: DISTANCES[r.placement], samples, context)

@@ -1,4 +1,4 @@
-"""Time of collective I/O over processes (P4, figures 1 to 3): one figure a class."""
+"""I/O time of BT-IO over processes (P4, figures 1 to 3), a plot for each problem class."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import block_name
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import Sample, lines_by, parameter
-from proofmark.report.plot import Context, Plot
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.series import Sample, lines_by_label, parameter
+from proofmark.report.plot import Plot, PlotContext
 
 CLASSES = ("A", "B", "C")
 
 
 def ranks_of(record: Record) -> float | None:
-    """Return the number of processes."""
+    """Return the number of processes; None if the parameters lack it."""
     return parameter(record, "ranks")
 
 
@@ -24,29 +24,29 @@ def _one(record: Record) -> float:
 
 
 class BtIo(Plot):
-    """Time of collective I/O over processes (P4, figures 1 to 3): one figure a class."""
+    """I/O time of BT-IO over processes (P4, figures 1 to 3), a plot for each problem class."""
 
     title = "P4, figures 1 to 3: I/O time of BT-IO"
     suite = "p4"
     position = 40
 
     def wants(self, record: Record) -> bool:
-        """The time that BT-IO spent in I/O, by class, placement and block size."""
+        """Return whether `record` is the I/O time of BT-IO in s with known ranks and block size."""
         known = ranks_of(record) is not None and "fs_block_bytes" in record.parameters
         timed = record.metric == "io_time" and record.unit == "s"
         return record.case == "npb-btio" and timed and known
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw a figure a class, a panel a block size, a line a placement."""
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a plot for each class, a panel for each block size, a line for each placement."""
         drawings: list[Drawing] = []
-        for number, name in enumerate(CLASSES, start=1):
-            own = [point for point in points if point.record.parameters.get("class") == name]
-            sizes = sorted({parameter(point.record, "fs_block_bytes") or 0 for point in own})
+        for number, problem in enumerate(CLASSES, start=1):
+            of_class = [s for s in samples if s.record.parameters.get("class") == problem]
+            sizes = sorted({parameter(s.record, "fs_block_bytes") or 0 for s in of_class})
             content = [
                 Panel(
                     block_name(round(size)),
-                    lines_by(
-                        [each for each in own if parameter(each.record, "fs_block_bytes") == size],
+                    lines_by_label(
+                        [s for s in of_class if parameter(s.record, "fs_block_bytes") == size],
                         lambda record: record.placement,
                         ranks_of,
                         _one,
@@ -55,12 +55,12 @@ class BtIo(Plot):
                 for size in sizes
             ]
             chart = Chart(
-                name=f"p4-class-{name.lower()}",
-                title=f"P4, figure {number}: BT-IO class {name}, I/O time over processes",
+                name=f"p4-class-{problem.lower()}",
+                title=f"P4, figure {number}: BT-IO class {problem}, I/O time over processes",
                 x=Axis("number of processes", "doubling"),
                 y=Axis("I/O time in s"),
                 unit="s",
                 cases=("npb-btio",),
             )
-            drawings += panels(chart, content, own, context)
+            drawings += draw_panels(chart, content, of_class, context)
         return drawings

@@ -1,4 +1,4 @@
-"""Collective operations over placements (P5, figures 1 and 2, and table 2)."""
+"""Time of collective operations by placement (P5, figures 1 and 2, and table 2)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from proofmark.judge.claims.p5 import RATIOS as RATIOS
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import message_bytes
-from proofmark.report.drawing.panels import Axis, Chart, Panel, panels
-from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by, parameter
+from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
+from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import microseconds
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.text import count
 
 TIME = "t_avg"
@@ -26,14 +26,14 @@ def _label(record: Record) -> str:
     return count(round(parameter(record, "ranks") or 0), "process", "processes")
 
 
-def _figure_1(points: Sequence[Sample], context: Context) -> list[Drawing]:
-    own = [p for p in points if p.record.benchmark == FIGURE_1 and message_bytes(p.record)]
-    own.sort(key=lambda point: parameter(point.record, "ranks") or 0)
+def _figure_1(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+    alltoall = [s for s in samples if s.record.benchmark == FIGURE_1 and message_bytes(s.record)]
+    alltoall.sort(key=lambda sample: parameter(sample.record, "ranks") or 0)
     content = [
         Panel(
             placement,
-            lines_by(
-                [point for point in own if point.record.placement == placement],
+            lines_by_label(
+                [sample for sample in alltoall if sample.record.placement == placement],
                 _label,
                 message_bytes,
                 microseconds,
@@ -50,33 +50,33 @@ def _figure_1(points: Sequence[Sample], context: Context) -> list[Drawing]:
         ordered=True,
         cases=("imb-collectives",),
     )
-    return panels(chart, content, own, context)
+    return draw_panels(chart, content, alltoall, context)
 
 
-def times_of(points: Sequence[Sample], collective: str) -> Values:
-    """Return times by placement, ranks and bytes, the median over what else there is."""
-    found: dict[tuple[str | int | float, ...], list[float]] = {}
-    for point in points:
-        record = point.record
+def times_of(samples: Sequence[Sample], collective: str) -> Values:
+    """Return the median time of `collective` by placement, ranks and message bytes."""
+    times: dict[tuple[str | int | float, ...], list[float]] = {}
+    for sample in samples:
+        record = sample.record
         if record.benchmark == collective:
-            place = (record.placement, record.parameters["ranks"], record.parameters["bytes"])
-            found.setdefault(place, []).append(point.value)
-    return {place: median(values) for place, values in found.items()}
+            key = (record.placement, record.parameters["ranks"], record.parameters["bytes"])
+            times.setdefault(key, []).append(sample.value)
+    return {key: median(values) for key, values in times.items()}
 
 
-def named(pair: tuple[str, str]) -> str:
-    """Return the title of a column of table 2."""
+def ratio_name(pair: tuple[str, str]) -> str:
+    """Return the title of a column of table 2: ``(BD−BA)/BA``."""
     return f"({pair[0]}−{pair[1]})/{pair[1]}"
 
 
-def _figure_2(points: Sequence[Sample], context: Context) -> list[Drawing]:
-    own = [point for point in points if point.record.benchmark in FIGURE_2]
-    node = context.machine.cores if context.machine else 0
+def _figure_2(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+    compared = [sample for sample in samples if sample.record.benchmark in FIGURE_2]
+    cores = context.machine.cores if context.machine else 0
     content = [
         Panel(
             name,
-            list(_ratio_lines(times_of(own, name))),
-            level=(f"{node} cores of a node", node * 2**0.5) if node else None,
+            list(_ratio_lines(times_of(compared, name))),
+            level=(f"{cores} cores of a node", cores * 2**0.5) if cores else None,
         )
         for name in FIGURE_2
     ]
@@ -89,43 +89,47 @@ def _figure_2(points: Sequence[Sample], context: Context) -> list[Drawing]:
         signed=True,
         cases=("imb-collectives",),
     )
-    return panels(chart, content, own, context)
+    return draw_panels(chart, content, compared, context)
 
 
 def _ratio_lines(times: Values) -> Iterator[Series]:
+    """Yield for each of `RATIOS` the mean relative difference over the number of ranks."""
     for pair in RATIOS:
         by_ranks: dict[int, list[float]] = {}
         for (ranks, _), difference in relative_differences(times, *pair).items():
             by_ranks.setdefault(ranks, []).append(difference)
-        means = [(ranks, fmean(each)) for ranks, each in sorted(by_ranks.items())]
-        yield Series(named(pair), tuple(PlotPoint(ranks, y, y, y) for ranks, y in means))
+        means = [(ranks, fmean(values)) for ranks, values in sorted(by_ranks.items())]
+        yield Series(ratio_name(pair), tuple(PlotPoint(ranks, y, y, y) for ranks, y in means))
 
 
-def table_2(points: Sequence[Sample]) -> list[tuple[str, str, list[float]]]:
-    """Return collective, statistic and a value for each of `RATIOS`, where all are known."""
+def table_2(samples: Sequence[Sample]) -> list[tuple[str, str, list[float]]]:
+    """Return the rows of table 2: collective, statistic, and its value for each of `RATIOS`.
+
+    A collective without times for all `RATIOS` has no row.
+    """
     rows: list[tuple[str, str, list[float]]] = []
     for name in COLLECTIVES:
-        times = times_of(points, name)
+        times = times_of(samples, name)
         columns = [list(relative_differences(times, *pair).values()) for pair in RATIOS]
         if all(columns):
-            for word, of in (("mean", fmean), ("min", min), ("max", max)):
-                rows.append((name, word, [of(column) for column in columns]))
+            for statistic, function in (("mean", fmean), ("min", min), ("max", max)):
+                rows.append((name, statistic, [function(column) for column in columns]))
     return rows
 
 
 class CollectivesByPlacement(Plot):
-    """Collective operations over placements (P5, figures 1 and 2, and table 2)."""
+    """Time of collective operations by placement (P5, figures 1 and 2, and table 2)."""
 
     title = "P5, figures 1 and 2: collectives by placement"
     suite = "p5"
     position = 50
 
     def wants(self, record: Record) -> bool:
-        """Average times of the collectives in a placement that the paper compares."""
+        """Return whether `record` is an average time of a collective and placement of P5."""
         known = message_bytes(record) is not None and parameter(record, "ranks") is not None
-        named = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
-        return named and known and record.metric == TIME and microseconds(record) is not None
+        of_p5 = record.benchmark in COLLECTIVES and record.placement in PLACEMENTS
+        return of_p5 and known and record.metric == TIME and microseconds(record) is not None
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw the time of Alltoall, and the relative differences of Bcast and Alltoall."""
-        return [*_figure_1(points, context), *_figure_2(points, context)]
+        return [*_figure_1(samples, context), *_figure_2(samples, context)]

@@ -1,42 +1,46 @@
-"""Messages between ranks over their size (P3, figures 3 and 4): time and bandwidth."""
+"""Time and bandwidth of point-to-point messages over message size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import Drawing, Words, over_bytes
+from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.labels import is_point_to_point
 from proofmark.report.drawing.messages import is_bandwidth, is_time, message_bytes
-from proofmark.report.drawing.series import Sample, lines_of
+from proofmark.report.drawing.series import Sample, lines_by_settings
 from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
-from proofmark.report.plot import Context, Plot
+from proofmark.report.plot import Plot, PlotContext
 
 
 class PointToPoint(Plot):
-    """Messages between ranks over their size (P3, figures 3 and 4): time and bandwidth."""
+    """Time and bandwidth of point-to-point messages over message size.
+
+    Records of osu cases with the parameter ``pairs`` or ``distance`` are excluded: `PairsBetween`
+    and `SimultaneousPairs` draw them (P3, figures 4 and 5).
+    """
 
     title = "Point-to-point messages: time and bandwidth over message size"
     position = 62
 
     def wants(self, record: Record) -> bool:
-        """Times and bandwidths of messages between pairs."""
-        talks = is_point_to_point(record.benchmark) and message_bytes(record) is not None
-        theirs = {"pairs", "apart"} & record.parameters.keys() and record.case.startswith("osu")
-        return talks and not theirs and (is_time(record) or is_bandwidth(record))
+        """Return whether `record` is a time or bandwidth of point-to-point messages."""
+        sized = is_point_to_point(record.benchmark) and message_bytes(record) is not None
+        of_p3 = {"pairs", "distance"} & record.parameters.keys() and record.case.startswith("osu")
+        return sized and not of_p3 and (is_time(record) or is_bandwidth(record))
 
-    def draw(self, points: Sequence[Sample], context: Context) -> list[Drawing]:
-        """Draw the time and the bandwidth, a line a benchmark and placement."""
-        parts = (
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a plot of time and one of bandwidth, a line for each benchmark and setting."""
+        quantities = (
             ("time", "time in µs", is_time, microseconds),
             ("bandwidth", "bandwidth in MB/s", is_bandwidth, megabytes_per_second),
         )
         drawings: list[Drawing] = []
-        for name, y_label, chosen_by, factor in parts:
-            chosen = [point for point in points if chosen_by(point.record)]
-            lines = lines_of(chosen, message_bytes, {"bytes"}, factor)
-            words = Words(
+        for name, y_label, is_quantity, factor in quantities:
+            chosen = [sample for sample in samples if is_quantity(sample.record)]
+            lines = lines_by_settings(chosen, message_bytes, {"bytes"}, factor)
+            labels = Labels(
                 f"Point-to-point messages: {name} over message size", "message size", y_label
             )
-            drawings += over_bytes(f"point-to-point-{name}", words, lines, chosen)
+            drawings += draw_over_bytes(f"point-to-point-{name}", labels, lines, chosen)
         return drawings

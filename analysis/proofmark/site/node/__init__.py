@@ -1,1 +1,1 @@
-"""What a node is: its hardware, settings, error counters, and the programs it runs."""
+"""The report of a node: hardware, settings, error counters and busy processes."""

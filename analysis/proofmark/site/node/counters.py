@@ -13,13 +13,13 @@ from proofmark.common.errors import bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import Stream, read_stream
 
-UNKNOWN = "a counter that the kit has no meaning for"
-RESET = "the counter was set back: what happened in between cannot be told"
-GONE = "the counter was there before and is not there any more"
+UNKNOWN = "a counter that the kit does not know"
+RESET = "the counter was reset: the number of events is unknown"
+GONE = "the counter existed before the job and does not exist any more"
 
 
 class BusyProcess(StrictModel):
-    """A process that used more than 20 % of a processor while nothing should run."""
+    """A process that used more than 20 % of a processor on a node that should be idle."""
 
     pid: int
     percent: int
@@ -27,13 +27,16 @@ class BusyProcess(StrictModel):
 
 
 class Counters(StrictModel):
-    """One reading of a node.
+    """The counters of a node at one time.
 
     Attributes:
-        values: by name (``edac/mc0/ue_count``); numbers, and the state of PCIe links.
-        places: what is printed on the board, by the name's directory (``edac/mc0/dimm3``).
+        date: UTC, ISO 8601.
+        values: by name (``edac/mc0/ue_count``): numbers, and the state of PCIe links.
+        places: the labels printed on the board, by the directory of the counter
+            (``edac/mc0/dimm3``).
+        load: load averages of 1, 5 and 15 minutes.
         busy: processes that used a processor while the probe ran.
-        absent: what is not watched on this node, with the reason.
+        absent: the reason for each counter that the node does not have.
     """
 
     hostname: str
@@ -47,12 +50,12 @@ class Counters(StrictModel):
 
 
 class CounterChange(StrictModel):
-    """One counter that is not what it was.
+    """One counter whose value after the job differs from the value before it.
 
     Attributes:
-        difference: None where the values are no numbers or the counter was set back.
-        place: the label of the DIMM or slot, where the firmware names it.
-        invalid: no figure measured meanwhile can be trusted.
+        difference: None if the values are not numbers or the counter was reset.
+        place: the label of the DIMM or slot, if the firmware names it.
+        invalid: whether the change makes all results of the job INVALID.
     """
 
     name: str
@@ -81,9 +84,9 @@ def _meanings() -> _Meanings:
 
 
 def _meaning(name: str) -> tuple[bool, str]:
-    """Return whether a rise of the counter spoils what was measured, and what it means."""
-    known = _meanings()
-    for invalid, patterns in ((True, known.invalid), (False, known.information)):
+    """Return whether a rise of the counter makes results INVALID, and the meaning of a rise."""
+    meanings = _meanings()
+    for invalid, patterns in ((True, meanings.invalid), (False, meanings.information)):
         for pattern, meaning in patterns.items():
             if fnmatchcase(name, pattern):
                 return invalid, meaning
@@ -91,46 +94,47 @@ def _meaning(name: str) -> tuple[bool, str]:
 
 
 def parse_counters(text: str, source: str) -> Counters:
-    """Read the counters of a probe; every kind of ``probe.sh`` has them.
+    """Return the counters in the output of a probe; each kind of ``probe.sh`` prints them.
 
     Raises:
-        BadInput: `text` is not one whole probe of a node.
+        BadInput: `text` is not one complete probe of a node.
     """
     stream = read_stream(text, source, "facts", "before", "after")
-    host, found = stream.pairs("host"), stream.pairs("counters")
+    host, counters = stream.pairs("host"), stream.pairs("counters")
     for key in ("hostname", "date"):
         if key not in host:
-            raise stream.wrong(f"host.{key}", "nothing", "what probe.sh prints")
-    labels = {name: value for name, value in found.items() if name.endswith("_label")}
+            raise stream.wrong(f"host.{key}", "nothing", "the output of probe.sh")
+    labels = {name: value for name, value in counters.items() if name.endswith("_label")}
     return Counters(
         hostname=host["hostname"],
         boot_id=host.get("boot_id"),
         date=host["date"],
-        values={name: value for name, value in found.items() if name not in labels},
+        values={name: value for name, value in counters.items() if name not in labels},
         places={name.rpartition("/")[0]: value for name, value in labels.items()},
         load=tuple(map(float, re.findall(r"\d+\.\d+", stream.text("load")))),
         busy=_busy(stream),
         absent={
-            thing: why
-            for thing, why in stream.absent.items()
-            if thing.partition(".")[0] in ("counters", "busy", "load")
+            name: reason
+            for name, reason in stream.absent.items()
+            if name.partition(".")[0] in ("counters", "busy", "load")
         },
     )
 
 
 def _busy(stream: Stream) -> tuple[BusyProcess, ...]:
-    found = [re.fullmatch(r"(\d+): (\d+) (.*)", line) for line in stream.lines("busy")]
+    matches = [re.fullmatch(r"(\d+): (\d+) (.*)", line) for line in stream.lines("busy")]
     return tuple(
         BusyProcess(pid=int(match[1]), percent=int(match[2]), command=match[3])
-        for match in found
+        for match in matches
         if match
     )
 
 
 def counter_differences(before: Counters, after: Counters) -> list[CounterChange]:
-    """Return every counter that changed, those that make a measurement invalid first.
+    """Return each counter that changed; those that make results INVALID are first.
 
-    A restart in between is itself such a change: counters start anew, and whatever ran was cut off.
+    A restart of the node between the two readings is such a change: it resets the counters, and it
+    ended the job's processes.
 
     Raises:
         BadInput: the two readings are of different nodes.
@@ -170,7 +174,7 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
         name=name,
         before=before,
         after="absent" if after is None else after,
-        # Only a number of events has a difference: not a link's width, nor the time of an eviction.
+        # Only numbers of events have a difference; a link's width and an eviction's time do not.
         difference=None if backwards or "current_link" in name or "newest" in name else rise,
         place=places.get(name.rpartition("/")[0]),
         invalid=invalid and rise is not None and not backwards,
@@ -179,10 +183,10 @@ def _change(name: str, before: str, after: str | None, places: dict[str, str]) -
 
 
 def disturbance(reading: Counters) -> str | None:
-    """Say what ran on a node that should be idle, None when nothing did."""
+    """Return which processes ran on a node that should be idle, None if there were none."""
     if not reading.busy:
         return None
     worst = sorted(reading.busy, key=lambda process: -process.percent)
-    named = ", ".join(f"{each.command} ({each.percent} %)" for each in worst[:3])
+    commands = ", ".join(f"{process.command} ({process.percent} %)" for process in worst[:3])
     more = f" and {len(worst) - 3} more" if len(worst) > 3 else ""
-    return f"{reading.hostname} was busy at {reading.date}: {named}{more}"
+    return f"{reading.hostname} was busy at {reading.date}: {commands}{more}"

@@ -1,4 +1,4 @@
-"""Processors of any node, also foreign ones, from the text of their ``/proc/cpuinfo``."""
+"""The processor of any node, of any architecture, from its ``/proc/cpuinfo``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 POWER = ("ppc64le", "ppc64")
 
-# Strongest first: (flags that must all be there, name, vector width in bits; None where it varies).
+# Strongest first: (required flags, name, vector width in bits or None if it varies).
 VECTOR_SETS: tuple[tuple[frozenset[str], str, int | None], ...] = (
     (frozenset({"avx512f"}), "AVX-512", 512),
     (frozenset({"avx2"}), "AVX2", 256),
@@ -34,11 +34,14 @@ VECTOR_SETS: tuple[tuple[frozenset[str], str, int | None], ...] = (
 
 @dataclass(frozen=True)
 class Processor:
-    """What ``/proc/cpuinfo`` tells of one processor.
+    """One processor as ``/proc/cpuinfo`` describes it.
 
     Attributes:
-        features: its flags; for POWER ``altivec`` and every generation up to its own (``power8``).
+        machine: the output of ``uname -m``.
+        features: the flags. For POWER: ``altivec``, and each generation up to that of the processor
+            (``power8``).
         generation: of POWER, else 0.
+        part: the part number of an Arm processor, else empty.
     """
 
     machine: str
@@ -54,7 +57,7 @@ class Processor:
 
 
 def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
-    """Read the first processor's lines; `machine` is what ``uname -m`` says there."""
+    """Return the first processor in `lines`; `machine` is the output of ``uname -m``."""
     fields: dict[str, str] = {}
     for line in lines:
         key, _, value = line.partition(":")
@@ -86,8 +89,8 @@ def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
 
 def _power(fields: Mapping[str, str], machine: str) -> Processor:
     name = fields.get("cpu", "unknown")
-    found = re.search(r"POWER(\d+)", name)
-    generation = int(found[1]) if found else 0
+    match = re.search(r"POWER(\d+)", name)
+    generation = int(match[1]) if match else 0
     features = {f"power{number}" for number in range(6, generation + 1)}
     if "altivec supported" in name:
         features.add("altivec")
@@ -110,9 +113,9 @@ def _number(fields: Mapping[str, str], key: str) -> int | None:
 
 
 def architecture(processor: Processor) -> str:
-    """Name the processor's microarchitecture as archspec does on the node itself.
+    """Return the name of the microarchitecture that archspec would detect on the node.
 
-    archspec's own detection reads the local ``/proc``; its compatibility checks take any processor.
+    archspec's detection reads the local ``/proc``; its compatibility checks take any processor.
     """
     root = TARGETS.get(processor.machine, generic_microarchitecture(processor.machine))
     info = partial_uarch(
@@ -126,13 +129,13 @@ def architecture(processor: Processor) -> str:
         (target for target in fitting if target.vendor == "generic"), key=_depth, default=root
     )
     same_part = [target for target in fitting if info.cpu_part and target.cpu_part == info.cpu_part]
-    # A niche feature that a hypervisor hides must not drop a processor below the plain one.
+    # If a hypervisor hides a rare feature, the generic target must not win.
     better = [target for target in same_part or fitting if target > plain]
     return str(max(better, key=_depth, default=plain).name)
 
 
 def _fits(info: Microarchitecture, target: Microarchitecture, root: Microarchitecture) -> bool:
-    if root.name in POWER:  # archspec's check compares with the machine it runs on
+    if root.name in POWER:  # archspec's check compares with the local machine
         descends = target == root or root in target.ancestors
         return descends and int(target.generation) <= int(info.generation)
     check = COMPATIBILITY_CHECKS.get(root.name)
@@ -144,7 +147,7 @@ def _depth(target: Microarchitecture) -> tuple[int, int]:
 
 
 def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
-    """Return the strongest vector instructions and their bits; None where they vary (SVE)."""
+    """Return the strongest vector instructions and their width in bits, None if it varies (SVE)."""
     flags = frozenset(features)
     for needed, name, bits in VECTOR_SETS:
         if needed <= flags:
@@ -154,10 +157,10 @@ def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
 
 @lru_cache(maxsize=4096)
 def cpu_list(text: str) -> frozenset[int]:
-    """Expand a kernel's list of processors (``0-3,8``).
+    """Return the processors in a kernel's list (``0-3,8``).
 
     Raises:
-        ValueError: the text is not such a list.
+        ValueError: the text is not a list of processors.
     """
     ranges = text.strip().strip(",")
     if not ranges:
@@ -165,14 +168,19 @@ def cpu_list(text: str) -> frozenset[int]:
     try:
         cpus = frozenset(RangeSet(ranges).intiter())
     except RangeSetException as error:
-        raise ValueError(f"{text[:80]!r} is no list of processors: {error}") from None
+        raise ValueError(f"{text[:80]!r} is not a list of processors: {error}") from None
     if min(cpus) < 0:
-        raise ValueError(f"{text[:80]!r} is no list of processors: a negative number")
+        raise ValueError(f"{text[:80]!r} is not a list of processors: a negative number")
     return cpus
 
 
+def cpu_list_text(cpus: Iterable[int]) -> str:
+    """Return `cpus` as a kernel's list of processors (``0-3,8``)."""
+    return str(RangeSet.fromlist(map(str, cpus)))
+
+
 def cpu_mask(text: str) -> frozenset[int]:
-    """Expand a kernel's mask of processors (``00000000,0000ffff``), as old kernels print it.
+    """Return the processors in a mask that old kernels print (``00000000,0000ffff``).
 
     Raises:
         ValueError: the text is not hexadecimal.

@@ -1,4 +1,4 @@
-"""Facts of a node, from what ``probe.sh facts`` printed on it."""
+"""The facts of a node, from the output of ``probe.sh facts``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from proofmark.site.node.probe_text import Stream, read_stream
 
 
 class NodeFacts(StrictModel):
-    """One node as it was when it was probed.
+    """The state of one node when it was probed.
 
-    `cores`, `sockets`, `threads_per_core`, `caches` and `memory_bytes` count what this run may use:
-    the processors that are online and in the probe's cpuset, no more cores than its quota of
-    processor time, no more memory than its control groups allow. Sizes are in bytes, frequencies in
-    Hz. What could not be told is None or empty, and `absent` says why.
+    `cores`, `sockets`, `threads_per_core`, `caches` and `memory_bytes` count what a run may use:
+    processors that are online and in the probe's cpuset, at most as many cores as the quota of
+    processor time, and at most the memory that the control groups allow. Sizes are in bytes,
+    frequencies in Hz. An unknown fact is None or empty, and `absent` has the reason.
 
     Attributes:
-        architecture: archspec's name of the microarchitecture.
-        vector_isa: strongest vector instructions; `vector_bits` their width, None where it varies.
-        differing: of ``/proc/cpuinfo``, what differs between processors, and on how many.
+        date: UTC, ISO 8601.
+        root: whether the probe ran as root.
         virtual: the hypervisor, None on bare metal.
-        topology_xml: hwloc's, empty where ``lstopo`` is missing.
-        firmware: BIOS, board and serial numbers by SMBIOS' names, or the device tree's.
+        architecture: archspec's name of the microarchitecture.
+        vector_isa: the strongest vector instructions.
+        vector_bits: their width, None if it varies.
+        differing: the fields of ``/proc/cpuinfo`` that differ between processors, each with its
+            values and the number of processors.
+        cpus: the processors that a run may use.
+        topology_xml: the XML of hwloc, empty if ``lstopo`` is not installed.
+        firmware: BIOS, board and serial numbers, by the names of SMBIOS or of the device tree.
+        absent: the reason for each fact that is unknown.
     """
 
     hostname: str
@@ -89,35 +95,17 @@ class NodeFacts(StrictModel):
 
 
 def parse_probe(text: str, source: str) -> NodeFacts:
-    """Read the facts of a node.
+    """Return the facts of a node from the output of a probe; `source` is its name in messages.
 
     Raises:
-        BadInput: `text` is not one whole probe of kind ``facts``, or tells no processor or memory.
+        BadInput: `text` is not one complete probe of kind ``facts``, or has no processor or memory.
     """
     stream = read_stream(text, source, "facts")
     try:
         return _facts(stream)
     except (ValueError, IndexError, KeyError) as error:
         found = f"a value that cannot be read ({error})"
-        raise stream.wrong("", found, "what probe.sh prints") from error
-
-
-def symbols(facts: NodeFacts, nodes: int) -> dict[str, int | float]:
-    """Return what a symbolic sweep may name; `numa` counts the domains that hold usable cores.
-
-    A fact that the node does not tell (``llc_bytes`` in some virtual machines) is left out.
-    """
-    usable = set(facts.cpus)
-    known = {
-        "cores": facts.cores,
-        "sockets": facts.sockets,
-        "numa": sum(not usable.isdisjoint(domain.cpus) for domain in facts.numa),
-        "threads_per_core": facts.threads_per_core,
-        "memory_bytes": facts.memory_bytes,
-        "llc_bytes": facts.last_level_bytes,
-        "nodes": nodes,
-    }
-    return {name: value for name, value in known.items() if value is not None}
+        raise stream.wrong("", found, "the output of probe.sh") from error
 
 
 def _facts(stream: Stream) -> NodeFacts:
@@ -199,7 +187,7 @@ def _facts(stream: Stream) -> NodeFacts:
 
 
 def _threads(stream: Stream) -> dict[int, tuple[int, object]]:
-    """Return the package, and what tells its core from others, by processor number."""
+    """Return the package and an identifier of the core, by processor number."""
     threads: dict[int, tuple[int, object]] = {}
     for line in stream.lines("cpus"):
         cpu, package, core, siblings = line.split()

@@ -1,4 +1,4 @@
-"""The XML of hwloc 2 as plain objects, and the lstopo command that writes it."""
+"""A parser of the XML of hwloc 2, and the lstopo command that writes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofmark.common.errors import bad_input
 
 WRITTEN_BY = "the XML of hwloc 2, as 'lstopo --of xml' writes it"
 LSTOPO = ("lstopo-no-graphics", "--no-io", "--of", "xml")
-MEANS_LATENCY = 4  # a bit of a distance matrix's kind (hwloc/distances.h)
+MEANS_LATENCY = 4  # a bit in the kind of a distance matrix (hwloc/distances.h)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,12 +21,12 @@ class Item:
 
     Attributes:
         type: hwloc's name: Package, NUMANode, L2Cache, Core, PU, …
-        index: logical index among those of its type (of a Group: among those of its depth).
+        index: logical index among the objects of its type (of a Group: of its depth).
         os_index: the operating system's number, or -1.
-        cpus: the hardware threads in it, bit n standing for os index n.
+        cpus: the hardware threads in it, as a mask: bit n is os index n.
         size: bytes of a cache or a memory, else 0.
-        subtype: what it is more closely (a NUMANode may be DRAM, MCDRAM, …), or empty.
-        above: what it is in, the nearest first.
+        subtype: for example DRAM or MCDRAM of a NUMANode; may be empty.
+        above: the objects that contain it, the nearest first.
     """
 
     type: str
@@ -38,18 +38,18 @@ class Item:
     above: tuple[Item, ...]
 
     def over(self, type_: str) -> Item | None:
-        """The nearest object of this type that it is in, if any."""
+        """Return the nearest object of this type that contains it, or None."""
         return next((item for item in self.above if item.type == type_), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What one XML file says.
+    """The content of one XML file.
 
     Attributes:
-        items: every object in document order, which is hwloc's logical order within a type.
-        allowed_cpus: hardware threads that may be used, as bits.
-        allowed_nodes: NUMA nodes that may be used, as bits.
+        items: all objects in document order, which is hwloc's logical order within a type.
+        allowed_cpus: the hardware threads that may be used, as a mask.
+        allowed_nodes: the NUMA nodes that may be used, as a mask.
         latencies: relative latency between two NUMA nodes, by their os indexes.
     """
 
@@ -59,33 +59,35 @@ class Document:
     latencies: dict[tuple[int, int], int]
 
     def of(self, *types: str) -> list[Item]:
-        """The objects of these types."""
+        """Return the objects of these types."""
         return [item for item in self.items if item.type in types]
 
 
 def lstopo(synthetic: str | None = None) -> str:
-    """Let lstopo describe this machine, or one made up by hwloc's synthetic notation, as XML.
+    """Return the XML of this machine, or of a machine in hwloc's synthetic notation.
 
     Raises:
-        BadInput: lstopo is missing or refuses the description.
+        BadInput: lstopo is not installed, or it refuses the notation.
     """
-    made_up = () if synthetic is None else ("--input-format", "synthetic", "--input", synthetic)
+    input_options = (
+        () if synthetic is None else ("--input-format", "synthetic", "--input", synthetic)
+    )
     command = " ".join(LSTOPO)
     try:
-        done = run_command([*LSTOPO, *made_up])
+        done = run_command([*LSTOPO, *input_options])
     except FileNotFoundError:
         raise bad_input(command, "", "no such program", "hwloc 2, package hwloc") from None
     if done.returncode:
-        complaint = done.stderr.strip() or f"exit code {done.returncode}"
-        raise bad_input(command, synthetic or "this machine", complaint, "a topology of hwloc 2")
+        problem = done.stderr.strip() or f"exit code {done.returncode}"
+        raise bad_input(command, synthetic or "this machine", problem, "a topology of hwloc 2")
     return done.stdout
 
 
 def parse(text: str, file: str) -> Document:
-    """Read the XML of hwloc 2; `file` is its name in messages.
+    """Return the content of hwloc's XML; `file` is its name in messages.
 
     Raises:
-        BadInput: it is not XML, not hwloc's, of hwloc 1, or has a broken number in it.
+        BadInput: it is not XML, not of hwloc, of hwloc 1, or a number in it cannot be read.
     """
     try:
         root = ElementTree.fromstring(text)
@@ -107,7 +109,7 @@ def parse(text: str, file: str) -> Document:
             latencies=_latencies(root),
         )
     except (KeyError, ValueError) as error:
-        raise bad_input(file, "", f"a topology with a bad number: {error}", WRITTEN_BY) from None
+        raise bad_input(file, "", f"a number that cannot be read: {error}", WRITTEN_BY) from None
 
 
 def _walk(
@@ -134,7 +136,7 @@ def _walk(
 
 
 def _bits(mask: str) -> int:
-    """Read a mask of 32-bit words, the highest first: ``0x00000001,0x80000000`` is 2^32 + 2^31."""
+    """Return a mask of 32-bit words, highest first: ``0x00000001,0x80000000`` is 2^32 + 2^31."""
     number = 0
     for word in mask.split(","):
         number = number << 32 | int(word or "0", 16)
@@ -142,8 +144,8 @@ def _bits(mask: str) -> int:
 
 
 def _latencies(root: ElementTree.Element) -> dict[tuple[int, int], int]:
-    """Read the NUMA latencies; of several matrices the last stands: a site's own is added last."""
-    found: dict[tuple[int, int], int] = {}
+    """Return the NUMA latencies. A later matrix replaces an earlier one: a site's is added last."""
+    latencies: dict[tuple[int, int], int] = {}
     for matrix in root.findall("distances2"):
         if matrix.get("type") != "NUMANode" or not int(matrix.attrib["kind"]) & MEANS_LATENCY:
             continue
@@ -151,5 +153,5 @@ def _latencies(root: ElementTree.Element) -> dict[tuple[int, int], int]:
             [int(word) for part in matrix.findall(tag) for word in (part.text or "").split()]
             for tag in ("indexes", "u64values")
         )
-        found |= dict(zip(product(nodes, nodes), values, strict=True))
-    return found
+        latencies |= dict(zip(product(nodes, nodes), values, strict=True))
+    return latencies

@@ -13,7 +13,7 @@ EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}
 
 
 class Cache(StrictModel):
-    """Caches of one level and kind among the processors that may be used."""
+    """The caches of one level and kind that serve processors which may be used."""
 
     level: int
     kind: str
@@ -22,7 +22,7 @@ class Cache(StrictModel):
 
 
 class NumaDomain(StrictModel):
-    """A memory domain; one without processors is memory of its own kind (MCDRAM in Flat mode)."""
+    """A NUMA domain. A domain without processors is a separate memory (MCDRAM in Flat mode)."""
 
     index: int
     cpus: tuple[int, ...]
@@ -31,7 +31,7 @@ class NumaDomain(StrictModel):
 
 
 class Dimm(StrictModel):
-    """A memory module; speeds in MT/s, `rated` as made and `configured` as it runs."""
+    """A memory module. `rated` is its nominal and `configured` its current speed, in MT/s."""
 
     locator: str
     bytes: int
@@ -44,7 +44,7 @@ class Dimm(StrictModel):
 
 
 class Nic(StrictModel):
-    """A network interface; the link's width and speed are those of PCIe."""
+    """A network interface. `link` and `link_best` are the width and speed of its PCIe link."""
 
     name: str
     driver: str | None
@@ -82,16 +82,16 @@ def size(text: str) -> int:
     """Return the bytes of ``512K``, ``16384 kB``, ``32 GB``, all powers of two.
 
     Raises:
-        ValueError: the text is no size.
+        ValueError: the text is not a size.
     """
-    found = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
-    if found is None or found[2].lower() not in UNITS:
+    match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
+    if match is None or match[2].lower() not in UNITS:
         raise ValueError(f"not a size: {text!r}")
-    return int(found[1]) * UNITS[found[2].lower()]
+    return int(match[1]) * UNITS[match[2].lower()]
 
 
 def read_caches(lines: Iterable[str], usable: Collection[int]) -> tuple[Cache, ...]:
-    """Count the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
+    """Return the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
     count: dict[tuple[int, str, int], int] = {}
     for line in lines:
         words = line.split()
@@ -99,13 +99,13 @@ def read_caches(lines: Iterable[str], usable: Collection[int]) -> tuple[Cache, .
             key = int(words[0].removeprefix("L")), words[1], size(words[2])
             count[key] = count.get(key, 0) + 1
     return tuple(
-        Cache(level=level, kind=kind, bytes=each, instances=number)
-        for (level, kind, each), number in sorted(count.items())
+        Cache(level=level, kind=kind, bytes=bytes_, instances=number)
+        for (level, kind, bytes_), number in sorted(count.items())
     )
 
 
 def read_numa(nodes: Mapping[str, Mapping[str, str]]) -> tuple[NumaDomain, ...]:
-    """Read the memory domains, in the order of their numbers."""
+    """Return the NUMA domains, in the order of their numbers."""
     domains = [
         NumaDomain(
             index=int(name.removeprefix("node")),
@@ -119,15 +119,15 @@ def read_numa(nodes: Mapping[str, Mapping[str, str]]) -> tuple[NumaDomain, ...]:
 
 
 def read_dimms(lines: Iterable[str]) -> tuple[tuple[Dimm, ...], int]:
-    """Read ``dmidecode -t memory``: the modules, and the number of empty slots."""
+    """Return the modules and the number of empty slots, from ``dmidecode -t memory``."""
     devices: list[dict[str, str]] = []
-    inside = False
+    in_device = False
     for line in lines:
         if not line.startswith(("\t", " ")):
-            inside = line.strip() == "Memory Device"
-            if inside:
+            in_device = line.strip() == "Memory Device"
+            if in_device:
                 devices.append({})
-        elif inside:
+        elif in_device:
             key, _, value = line.strip().partition(":")
             devices[-1].setdefault(key, value.strip())
     filled = [device for device in devices if device.get("Size", "")[:1].isdigit()]
@@ -140,8 +140,8 @@ def _dimm(device: Mapping[str, str]) -> Dimm:
         return None if value.lower() in EMPTY else value
 
     def speed(*keys: str) -> int | None:
-        found = next((value for key in keys if (value := known(key))), "")
-        return int(found.split()[0]) if found[:1].isdigit() else None
+        text = next((value for key in keys if (value := known(key))), "")
+        return int(text.split()[0]) if text[:1].isdigit() else None
 
     return Dimm(
         locator=device.get("Locator", "unknown"),
@@ -156,7 +156,7 @@ def _dimm(device: Mapping[str, str]) -> Dimm:
 
 
 def read_nics(nics: Mapping[str, Mapping[str, str]]) -> tuple[Nic, ...]:
-    """Read the network interfaces; a speed of -1 is one that the driver does not tell."""
+    """Return the network interfaces. A driver that does not report the speed has -1."""
 
     def link(values: Mapping[str, str], which: str) -> str | None:
         speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
@@ -181,19 +181,19 @@ def read_nics(nics: Mapping[str, Mapping[str, str]]) -> tuple[Nic, ...]:
 
 
 def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
-    """Read the fabric's ports, each with its adapter's firmware."""
+    """Return the ports of the fabric, each with the firmware of its adapter."""
     ports = []
     for name, values in sorted(fabric.items()):
         adapter, slash, port = name.partition("/")
         if slash:
-            whole = fabric.get(adapter, {})
+            of_adapter = fabric.get(adapter, {})
             ports.append(
                 Port(
                     adapter=adapter,
                     port=port,
-                    firmware=whole.get("fw_ver"),
-                    kind=whole.get("hca_type"),
-                    board=whole.get("board_id"),
+                    firmware=of_adapter.get("fw_ver"),
+                    kind=of_adapter.get("hca_type"),
+                    board=of_adapter.get("board_id"),
                     state=values.get("state"),
                     rate=values.get("rate"),
                     layer=values.get("link_layer"),
@@ -203,13 +203,15 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
 
 
 def read_mounts(lines: Iterable[str]) -> tuple[Mount, ...]:
-    """Read lines of ``/proc/mounts``; white space in names is written there in octal."""
+    """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal."""
 
-    def plain(word: str) -> str:
+    def unescaped(word: str) -> str:
         return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
     return tuple(
-        Mount(source=plain(words[0]), target=plain(words[1]), kind=words[2], options=words[3])
+        Mount(
+            source=unescaped(words[0]), target=unescaped(words[1]), kind=words[2], options=words[3]
+        )
         for words in (line.split() for line in lines)
         if len(words) >= 4
     )

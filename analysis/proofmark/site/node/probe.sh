@@ -1,16 +1,16 @@
 #!/bin/sh
-# What this node is, and what has gone wrong on it so far: one stream of named sections on stdout.
+# Prints the facts and the error counters of this node as named sections on stdout.
 #
 #   sh probe.sh facts     everything (the default)
-#   sh probe.sh before    identity, error counters and load only, for the difference
-#   sh probe.sh after     the same, after the job
+#   sh probe.sh before    identity, error counters and load only
+#   sh probe.sh after     the same after the job, for the difference
 #
-# Every line of content starts with "| " and every absent thing says why ("! thing: why"), so that no
-# content can be taken for a marker and nothing is silently empty. Works without root, with any POSIX
-# shell and busybox. Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and
+# Every line of content starts with "| ", so that no content is read as a marker. Every absent fact
+# has a line with its reason ("! name: reason"). The probe works without root, with any POSIX shell
+# and with busybox. Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and
 # DIR/sys, and uses the tools of POSIX and those in DIR/bin. A tool that the plan or the verdict
-# needs has PROBE_LIMIT_S seconds to answer, also on a loaded machine. An optional tool has
-# PROBE_SKIP_S seconds, because it runs before and after every job.
+# needs has a time limit of PROBE_LIMIT_S seconds, which is enough on a loaded machine. An optional
+# tool has a limit of PROBE_SKIP_S seconds, because it runs before and after every job.
 set -u
 LC_ALL=C
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -19,60 +19,61 @@ root=${PROBE_ROOT:-}
 sys=$root/sys
 proc=$root/proc
 cpus=$sys/devices/system/cpu
-what=${1:-facts}
+kind=${1:-facts}
 limit_s=${PROBE_LIMIT_S:-30}
 skip_s=${PROBE_SKIP_S:-10}
 
-# --- how things are said --------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 section() { current=$1; printf '=== %s\n' "$1"; }
 fact() { printf '| %s: %s\n' "$1" "$2"; }
 absent() { printf '! %s: %s\n' "$1" "$2"; }
 quote() { sed 's/^/| /'; }
 
-# The reason why a file gives nothing.
-why() {
+# Prints the reason why FILE has no value.
+reason_of() { # FILE
     if [ ! -e "$1" ]; then echo "no such file: ${1#"$root"}"
     elif [ ! -r "$1" ] && [ "$user" != 0 ]; then echo "needs root: ${1#"$root"}"
     else echo "empty or unreadable: ${1#"$root"}"; fi
 }
 
-# The first line of FILE as KEY; no process is started, because there are thousands of such files.
+# Prints the first line of FILE as KEY. It starts no process: there are thousands of such files.
 first_line() { # KEY FILE
     line=
     { IFS= read -r line <"$2"; } 2>/dev/null
-    if [ -n "$line" ]; then fact "$1" "$line"; else absent "$current.$1" "$(why "$2")"; fi
+    if [ -n "$line" ]; then fact "$1" "$line"; else absent "$current.$1" "$(reason_of "$2")"; fi
 }
 
-# A section that is one whole file, or what is left of it after a filter.
+# Prints a section with the whole of FILE, or with the output of FILTER.
 whole_file() { # SECTION FILE [FILTER...]
     section "$1"
     file=$2
     shift 2
     [ $# -gt 0 ] || set -- cat
-    if [ ! -r "$file" ]; then absent "$current" "$(why "$file")"; return; fi
+    if [ ! -r "$file" ]; then absent "$current" "$(reason_of "$file")"; return; fi
     lines=$("$@" <"$file" 2>/dev/null)
     if [ -n "$lines" ]; then printf '%s\n' "$lines" | quote
-    else absent "$current" "nothing of interest in ${file#"$root"}"; fi
+    else absent "$current" "no relevant line in ${file#"$root"}"; fi
 }
 
-tool() { # NAME: the program that may be asked about this machine
+# Prints the path of a tool: of PROBE_ROOT if that is set.
+tool() { # NAME
     if [ -z "$root" ]; then command -v "$1"; else [ -x "$root/bin/$1" ] && echo "$root/bin/$1"; fi
 }
 
-# Runs a command for at most SECONDS and returns its exit code, or 124 where the time was over:
-# `timeout` is not everywhere.
+# Runs a command for at most SECONDS. Returns its exit code, or 124 after the time limit. Not every
+# node has `timeout`.
 bounded() { # SECONDS COMMAND...
     seconds=$1
     shift
     "$@" </dev/null &
     child=$!
     (
-        # After a quick command sleep has hardly begun: a variable would not be set yet, and a new
-        # process may lose any signal but KILL.
+        # After a quick command, sleep may not have started: a variable may not be set yet, and a
+        # new process may lose any signal but KILL.
         trap '[ "$!" = "$child" ] || kill -9 "$!"; exit 0' TERM
         sleep "$seconds" &
         wait "$!"
-        trap '' TERM # or the end of the command would hide why it ended
+        trap '' TERM # the TERM below must not replace exit code 124
         kill -9 "$child" && exit 124
     ) >/dev/null 2>&1 &
     watcher=$!
@@ -84,8 +85,8 @@ bounded() { # SECONDS COMMAND...
     return "$status"
 }
 
-# Asks a tool. Its output is then in $lines; where there is none, the reason is in $reason.
-asked() { # SECONDS NAME ARGUMENTS...
+# Runs a tool. Sets $lines to its output; if there is none, returns 1 and sets $reason.
+run_tool() { # SECONDS NAME ARGUMENTS...
     seconds=$1
     name=$2
     shift 2
@@ -101,24 +102,24 @@ asked() { # SECONDS NAME ARGUMENTS...
         return ;;
     124) reason="$name did not answer within $seconds s" ;;
     *)
-        # Its message is asked for only now: a variable cannot take both of its outputs.
-        said=$(bounded "$seconds" "$program" "$@" 2>&1 >/dev/null | sed -n '/./{p;q;}' | cut -c 1-200)
-        [ -z "$said" ] || said=": '$said'"
-        reason="$name: exit code $code$said" ;;
+        # A second run for stderr: a command substitution cannot separate both outputs.
+        message=$(bounded "$seconds" "$program" "$@" 2>&1 >/dev/null | sed -n '/./{p;q;}' | cut -c 1-200)
+        [ -z "$message" ] || message=": '$message'"
+        reason="$name: exit code $code$message" ;;
     esac
     lines=
     return 1
 }
 
-# A section that is the output of a tool.
+# Prints a section with the output of a tool.
 output() { # SECTION SECONDS NAME ARGUMENTS...
     section "$1"
     shift
-    if asked "$@"; then printf '%s\n' "$lines" | quote
+    if run_tool "$@"; then printf '%s\n' "$lines" | quote
     else absent "$current" "$reason"; fi
 }
 
-# --- who uses the processors: two samples, with the rest of the probe between them ----------------
+# --- busy processes: two samples, with the rest of the probe between them -------------------------
 sample() {
     cat "$proc"/[0-9]*/stat 2>/dev/null | awk -v self=$$ '
         !/\) [A-Za-z] / || $1 == self { next }
@@ -130,7 +131,7 @@ uptime_now() { read -r now _ <"$proc/uptime" && echo "${now:-0}"; } 2>/dev/null
 
 busy() {
     section busy
-    if [ -z "$began" ]; then absent busy "$(why "$proc/uptime")"; return; fi
+    if [ -z "$began" ]; then absent busy "$(reason_of "$proc/uptime")"; return; fi
     sleep 0.2 2>/dev/null || sleep 1
     second=$(sample)
     # USER_HZ is 100 on every Linux: ticks over seconds are percent of one processor.
@@ -152,32 +153,34 @@ identity() {
     fact user "$user"
 }
 
-# Sums the files of one kind over all processors: siblings share some of them, but only a rise counts.
-summed() { # PREFIX FILES...
+# Prints the sums of counters over all processors. A counter that several hardware threads share is
+# added several times; only a rise of the sum is used.
+counter_sums() { # PREFIX FILES...
     prefix=$1
     shift
-    if [ ! -e "$1" ]; then absent "counters.$prefix" 'this kernel or processor counts none'; return; fi
+    if [ ! -e "$1" ]; then absent "counters.$prefix" 'this processor has no such counter'; return; fi
     grep -H '' "$@" 2>/dev/null | awk -v prefix="$prefix" '
         { value = $0; sub(/^.*:/, "", value); name = $0; sub(/:[^:]*$/, "", name); sub(/^.*\//, "", name)
           sum[name] += value }
         END { for (name in sum) printf "| %s/%s: %.0f\n", prefix, name, sum[name] }' | sort
 }
 
-# Files of which every one is a counter of its own, named by its path below DIRECTORY.
-each() { # PREFIX DIRECTORY FILES...
+# Prints one counter for each file. Its name is the path below DIRECTORY.
+counter_files() { # PREFIX DIRECTORY FILES...
     prefix=$1
     directory=$2
     shift 2
-    found=
+    exists=
     for file; do
         [ -f "$file" ] || continue
-        found=yes
+        exists=yes
         first_line "$prefix/${file#"$directory"/}" "$file"
     done
-    [ -n "$found" ] || absent "counters.$prefix" "no such file: ${directory#"$root"}"
+    [ -n "$exists" ] || absent "counters.$prefix" "no such file: ${directory#"$root"}"
 }
 
-network_ports() { # the interfaces that are hardware or bonds of it
+# Prints the folders of the network interfaces that are hardware or a bond.
+network_ports() {
     for nic in "$sys"/class/net/*; do
         if [ -e "$nic/device" ] || [ -d "$nic/bonding" ]; then echo "$nic"; fi
     done
@@ -187,26 +190,26 @@ counters() {
     section counters
     edac=$sys/devices/system/edac/mc
     if [ -d "$edac/mc0" ]; then
-        each edac "$edac" "$edac"/mc*/[cu]e_count "$edac"/mc*/[cu]e_noinfo_count \
+        counter_files edac "$edac" "$edac"/mc*/[cu]e_count "$edac"/mc*/[cu]e_noinfo_count \
             "$edac"/mc*/dimm*/dimm_label "$edac"/mc*/dimm*/dimm_[cu]e_count \
             "$edac"/mc*/csrow*/[cu]e_count
     else
-        absent counters.edac 'no memory controller is watched: no EDAC driver is loaded'
+        absent counters.edac 'no EDAC driver is loaded'
     fi
-    summed thermal "$cpus"/cpu[0-9]*/thermal_throttle/*_count
+    counter_sums thermal "$cpus"/cpu[0-9]*/thermal_throttle/*_count
     if [ -r "$proc/interrupts" ]; then
         awk '$1 ~ /^(MCE|THR|DFR|TRM):$/ { sum = 0
             for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) sum += $i
             printf "| interrupts/%s %.0f\n", $1, sum }' "$proc/interrupts"
     else
-        absent counters.interrupts "$(why "$proc/interrupts")"
+        absent counters.interrupts "$(reason_of "$proc/interrupts")"
     fi
     awk '$1 ~ /^(oom_kill|pswpin|pswpout)$/ { print "| vmstat/" $1 ": " $2; found = 1 }
-        END { exit !found }' "$proc/vmstat" 2>/dev/null || absent counters.vmstat "$(why "$proc/vmstat")"
+        END { exit !found }' "$proc/vmstat" 2>/dev/null || absent counters.vmstat "$(reason_of "$proc/vmstat")"
     awk '$1 == "cpu" { print "| cpu/steal: " $9 + 0; exit }' "$proc/stat" 2>/dev/null ||
-        absent counters.cpu "$(why "$proc/stat")"
+        absent counters.cpu "$(reason_of "$proc/stat")"
     for nic in $(network_ports); do
-        each net "$sys/class/net" "$nic"/statistics/*errors
+        counter_files net "$sys/class/net" "$nic"/statistics/*errors
         for file in "$nic"/device/aer_dev_*; do
             [ -r "$file" ] && awk -v name="pcie/${nic##*/}/${file##*/}" \
                 '/^TOTAL/ { print "| " name ": " $2 }' "$file"
@@ -217,7 +220,7 @@ counters() {
     done
     fabric=$sys/class/infiniband
     if [ -d "$fabric" ]; then
-        each infiniband "$fabric" "$fabric"/*/ports/*/counters/*err* \
+        counter_files infiniband "$fabric" "$fabric"/*/ports/*/counters/*err* \
             "$fabric"/*/ports/*/counters/link_downed "$fabric"/*/ports/*/counters/*discards \
             "$fabric"/*/ports/*/counters/VL15_dropped "$fabric"/*/ports/*/counters/port_xmit_wait \
             "$fabric"/*/ports/*/counters/*link_integrity* \
@@ -230,7 +233,7 @@ counters() {
 }
 
 lustre() {
-    asked "$skip_s" lctl get_param -n '*.*.state' || { absent counters.lustre "$reason"; return; }
+    run_tool "$skip_s" lctl get_param -n '*.*.state' || { absent counters.lustre "$reason"; return; }
     printf '%s\n' "$lines" | awk -F'[][, ]+' '
         /EVICTED/ { listed++; for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+$/ && $i > newest) newest = $i }
         END { printf "| lustre/evictions_listed: %d\n| lustre/newest_eviction: %d\n", listed, newest }'
@@ -242,7 +245,7 @@ event_log() {
         absent counters.ipmi 'no such file: /dev/ipmi0'
     elif [ "$user" != 0 ]; then
         absent counters.ipmi 'needs root'
-    elif asked "$skip_s" ipmitool sel info; then
+    elif run_tool "$skip_s" ipmitool sel info; then
         entries=$(printf '%s\n' "$lines" | awk -F': *' '/^Entries/ { print $2 }')
         if [ -n "$entries" ]; then fact ipmi/sel_entries "$entries"
         else absent counters.ipmi 'ipmitool printed no number of entries'; fi
@@ -254,10 +257,10 @@ event_log() {
 # --- sections of `facts` --------------------------------------------------------------------------
 processors() {
     section cpuinfo
-    # The first processor, and what stands once for all of them (POWER, old ARM).
+    # The first processor, and lines that are common to all processors (POWER, old ARM).
     awk 'BEGIN { RS = ""; FS = "\n" }
         NR == 1 || !/(^|\n)processor[ \t]*:/ { for (i = 1; i <= NF; i++) print "| " $i }' \
-        "$proc/cpuinfo" 2>/dev/null || absent cpuinfo "$(why "$proc/cpuinfo")"
+        "$proc/cpuinfo" 2>/dev/null || absent cpuinfo "$(reason_of "$proc/cpuinfo")"
     section cpuinfo_counts
     awk -F'[ \t]*: ?' '$1 ~ /^(processor|model name|cpu|stepping|microcode|revision)$/ {
             if ($1 == "processor") { $2 = "online" }
@@ -265,7 +268,7 @@ processors() {
         END { for (pair in count) printf "| %s x %d\n", pair, count[pair] }' "$proc/cpuinfo" \
         2>/dev/null | sort
     section cpus
-    # One line a processor: its number, package, core and hardware threads of the same core.
+    # One line for each processor: number, package, core, and hardware threads of the same core.
     if [ -d "$cpus/cpu0/topology" ]; then
         (cd "$cpus" && grep -H '' cpu[0-9]*/topology/physical_package_id \
             cpu[0-9]*/topology/core_id cpu[0-9]*/topology/thread_siblings_list) 2>/dev/null |
@@ -274,21 +277,21 @@ processors() {
                     print "| " cpu, value[cpu, "physical_package_id"], value[cpu, "core_id"],
                         siblings == "" ? "-" : siblings } }' | sort -n -k 2
     else
-        # Kernels before 2.6.16 tell it in /proc/cpuinfo only.
+        # Kernels before 2.6.16 have it in /proc/cpuinfo only.
         awk -F'[ \t]*: ?' '
             function flush() { if (cpu != "") print "| " cpu, package + 0, core == "" ? cpu : core, "-" }
             $1 == "processor" { flush(); cpu = $2; package = 0; core = "" }
             $1 == "physical id" { package = $2 }
             $1 == "core id" { core = $2 }
-            END { flush() }' "$proc/cpuinfo" 2>/dev/null || absent cpus "$(why "$proc/cpuinfo")"
+            END { flush() }' "$proc/cpuinfo" 2>/dev/null || absent cpus "$(reason_of "$proc/cpuinfo")"
     fi
     section allowed
     first_line online "$cpus/online"
     awk '/^Cpus_allowed/ { sub(/:[ \t]*/, ": "); print "| " $0; found = 1 }
         END { exit !found }' "$proc/self/status" 2>/dev/null ||
-        absent allowed.Cpus_allowed_list "$(why "$proc/self/status")"
+        absent allowed.Cpus_allowed_list "$(reason_of "$proc/self/status")"
     section caches
-    # The same cache is seen by every processor that shares it: once is enough.
+    # Every processor that shares a cache lists it; sort -u prints it once.
     if [ -d "$cpus/cpu0/cache/index0" ]; then
         (cd "$cpus" && grep -H '' cpu[0-9]*/cache/index*/level cpu[0-9]*/cache/index*/type \
             cpu[0-9]*/cache/index*/size cpu[0-9]*/cache/index*/shared_cpu_list) 2>/dev/null |
@@ -296,7 +299,7 @@ processors() {
                 END { for (key in seen) print "| L" value[key, "level"], value[key, "type"],
                     value[key, "size"], value[key, "shared_cpu_list"] }' | sort -u
     else
-        absent caches "$(why "$cpus/cpu0/cache/index0")"
+        absent caches "$(reason_of "$cpus/cpu0/cache/index0")"
     fi
     output lscpu "$limit_s" lscpu -J
     if tool lstopo-no-graphics >/dev/null; then
@@ -313,7 +316,7 @@ frequencies() {
     section frequency
     governors=$(cat "$cpus"/cpu[0-9]*/cpufreq/scaling_governor 2>/dev/null | sort -u | tr '\n' ' ')
     if [ -n "$governors" ]; then fact governor "${governors% }"
-    else absent frequency.governor "$(why "$cpus/cpu0/cpufreq/scaling_governor")"; fi
+    else absent frequency.governor "$(reason_of "$cpus/cpu0/cpufreq/scaling_governor")"; fi
     first_line driver "$cpus/cpu0/cpufreq/scaling_driver"
     first_line base_khz "$cpus/cpu0/cpufreq/base_frequency"
     first_line min_khz "$cpus/cpu0/cpufreq/scaling_min_freq"
@@ -332,7 +335,7 @@ memory() {
             grep -H MemTotal node[0-9]*/meminfo) 2>/dev/null |
             sed 's|^\(node[0-9]*\)/\([a-z]*\):\(Node [0-9]* MemTotal: *\)\{0,1\}|\| \1 \2: |'
     else
-        absent numa "$(why "$nodes/node0")"
+        absent numa "$(reason_of "$nodes/node0")"
     fi
     section settings
     first_line thp "$sys/kernel/mm/transparent_hugepage/enabled"
@@ -343,10 +346,10 @@ memory() {
     done
 }
 
-# What the control groups of this shell allow; a limit may stand on any level above it.
+# Prints the limits of the control groups of this shell. Each group above it may have a limit, too.
 control_groups() {
     section cgroup
-    if [ ! -r "$proc/self/cgroup" ]; then absent cgroup "$(why "$proc/self/cgroup")"; return; fi
+    if [ ! -r "$proc/self/cgroup" ]; then absent cgroup "$(reason_of "$proc/self/cgroup")"; return; fi
     groups=$sys/fs/cgroup
     while IFS=: read -r _ kinds path; do
         case ",$kinds," in
@@ -377,7 +380,7 @@ firmware() {
         for name in model system-id openprom/ibm,fw-vernum_encoded; do
             value=$(tr -d '\000' <"$proc/device-tree/$name" 2>/dev/null) 2>/dev/null
             if [ -n "$value" ]; then fact "$name" "$value"
-            else absent "devicetree.$name" "$(why "$proc/device-tree/$name")"; fi
+            else absent "devicetree.$name" "$(reason_of "$proc/device-tree/$name")"; fi
         done
     else
         absent devicetree "no such file: /proc/device-tree"
@@ -385,10 +388,10 @@ firmware() {
     section dimms
     if ! tool dmidecode >/dev/null; then absent dimms 'dmidecode is not installed'
     elif [ "$user" != 0 ]; then absent dimms 'needs root'
-    elif asked "$limit_s" dmidecode -t memory; then
+    elif run_tool "$limit_s" dmidecode -t memory; then
         case $lines in
         *'Memory Device'*) printf '%s\n' "$lines" | quote ;;
-        *) absent dimms 'the firmware tells dmidecode of no memory device' ;;
+        *) absent dimms 'dmidecode reports no memory device' ;;
         esac
     else
         absent dimms "$reason"
@@ -411,9 +414,9 @@ network() {
         [ -n "$ethtool" ] || continue
         version=$("$ethtool" -i "$name" 2>/dev/null | sed -n 's/^firmware-version: *//p')
         if [ -n "$version" ]; then fact "$name firmware" "$version"
-        else absent "nics.$name firmware" 'the driver tells none'; fi
+        else absent "nics.$name firmware" 'the driver reports none'; fi
     done
-    [ -n "$(network_ports)" ] || absent nics 'no interface has hardware below it'
+    [ -n "$(network_ports)" ] || absent nics 'no interface is hardware'
     section fabric
     for hca in "$sys"/class/infiniband/*; do
         if [ ! -d "$hca" ]; then absent fabric "no such file: ${hca%/*}"; break; fi
@@ -442,34 +445,34 @@ system() {
         absent virtual 'systemd-detect-virt is not installed'
     fi
     first_line hypervisor "$sys/hypervisor/type"
-    # Pseudo file systems say nothing of where data goes.
+    # Pseudo file systems store no data.
     # shellcheck disable=SC2016 # $3 is awk's
     whole_file mounts "$proc/mounts" awk '$3 !~ /^(proc|sysfs|devpts|devtmpfs|cgroup2?|securityfs|debugfs|tracefs|configfs|pstore|bpf|autofs|mqueue|rpc_pipefs|fusectl|binfmt_misc|nsfs|efivarfs|selinuxfs)$/'
     section limits
     for limit in 'memlock -l' 'open_files -n' 'stack -s'; do
         value=$(ulimit "${limit#* }" 2>/dev/null)
         if [ -n "$value" ]; then fact "${limit% *}" "$value"
-        else absent "limits.${limit% *}" 'this shell cannot tell'; fi
+        else absent "limits.${limit% *}" 'this shell has no such limit'; fi
     done
     whole_file modules "$proc/modules" grep -E '^(lustre|lnet|ko2iblnd|mlx[45]_|ib_|rdma|hfi1|knem|xpmem|gdrdrv|nvidia|amdgpu|edac|[a-z0-9]*_edac|intel_rapl|acpi_cpufreq|ipmi_|mmfs|beegfs|nfs)'
     section vulnerabilities
     for file in "$cpus"/vulnerabilities/*; do
         if [ -f "$file" ]; then first_line "${file##*/}" "$file"
-        else absent vulnerabilities "$(why "$cpus/vulnerabilities")"; fi
+        else absent vulnerabilities "$(reason_of "$cpus/vulnerabilities")"; fi
     done
     output clock "$skip_s" chronyc -n tracking
 }
 
 user=$(id -u)
-case $what in
+case $kind in
 facts | before | after) ;;
-*) echo "probe.sh: unknown kind '$what'; accepted: facts, before, after" >&2; exit 3 ;;
+*) echo "probe.sh: unknown kind '$kind'; accepted: facts, before, after" >&2; exit 3 ;;
 esac
 began=$(uptime_now)
 first=$(sample)
-printf 'proofmark-probe 1 %s\n' "$what"
+printf 'proofmark-probe 1 %s\n' "$kind"
 identity
-if [ "$what" = facts ]; then
+if [ "$kind" = facts ]; then
     system
     processors
     frequencies

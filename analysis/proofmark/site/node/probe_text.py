@@ -1,4 +1,4 @@
-"""The text that ``probe.sh`` and ``probe-program.sh`` print: sections, and why what is absent."""
+"""A parser of the output of ``probe.sh`` and ``probe-program.sh``: sections and absent facts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ VERSION = "1"
 
 @dataclass(frozen=True)
 class Stream:
-    """One probe: the lines of each section, and the reason for each thing that is absent.
+    """The output of one probe: the lines of each section, and the reason for each absent fact.
 
     Attributes:
-        source: the file the text came from, for messages.
+        source: the file of the text, for messages.
         kind: ``facts``, ``before``, ``after`` or ``program``.
-        sections: lines by section, without their mark.
-        absent: reason by thing; a thing is a section or ``section.key``.
+        sections: lines by section, without the mark ``| ``.
+        absent: reason by ``section`` or ``section.key``.
     """
 
     source: str
@@ -29,7 +29,7 @@ class Stream:
     absent: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self, section: str) -> tuple[str, ...]:
-        """Return the lines of a section; none where it is absent."""
+        """Return the lines of a section; empty if it is absent."""
         return self.sections.get(section, ())
 
     def text(self, section: str) -> str:
@@ -37,35 +37,36 @@ class Stream:
         return "\n".join(self.lines(section))
 
     def pairs(self, section: str) -> dict[str, str]:
-        """Return a section's ``key: value`` lines; of equal keys the first stands."""
-        found: dict[str, str] = {}
+        """Return the ``key: value`` lines of a section; the first value of a repeated key."""
+        pairs: dict[str, str] = {}
         for line in self.lines(section):
             key, separator, value = line.partition(": ")
             if separator:
-                found.setdefault(key.strip(), value.strip())
-        return found
+                pairs.setdefault(key.strip(), value.strip())
+        return pairs
 
     def tables(self, section: str) -> dict[str, dict[str, str]]:
-        """Return lines ``thing key: value`` as values by key by thing."""
-        found: dict[str, dict[str, str]] = {}
+        """Return lines ``device key: value`` as values by key by device."""
+        tables: dict[str, dict[str, str]] = {}
         for name, value in self.pairs(section).items():
-            thing, separator, key = name.rpartition(" ")
+            device, separator, key = name.rpartition(" ")
             if separator:
-                found.setdefault(thing, {})[key] = value
-        return found
+                tables.setdefault(device, {})[key] = value
+        return tables
 
     def wrong(self, key: str, found: str, accepted: str) -> BadInput:
-        """Build the error for something in this stream."""
+        """Return the error for the key `key` of this stream."""
         return bad_input(self.source, key, found, accepted)
 
 
 def read_streams(text: str, source: str) -> tuple[Stream, ...]:
-    """Read every probe in `text`, each from its header to its end mark.
+    """Return each probe in `text`, from its header to its end mark.
 
     Lines that start with ``#`` before a header are comments.
 
     Raises:
-        BadInput: no header, another version, a line without mark, a section twice, no end mark.
+        BadInput: no header, another version, a line without mark, a repeated section, or no end
+            mark.
     """
     streams = tuple(_streams(text, source))
     if not streams:
@@ -74,10 +75,10 @@ def read_streams(text: str, source: str) -> tuple[Stream, ...]:
 
 
 def read_stream(text: str, source: str, *kinds: str) -> Stream:
-    """Read the one probe in `text`, which must be of one of `kinds`.
+    """Return the one probe in `text`, which must be of one of `kinds`.
 
     Raises:
-        BadInput: as `read_streams`, or there are several, or it is of another kind.
+        BadInput: as `read_streams`; or there are several probes, or it is of another kind.
     """
     streams = read_streams(text, source)
     if len(streams) != 1:
@@ -91,7 +92,7 @@ def _streams(text: str, source: str) -> Iterator[Stream]:
     kind = section = None
     sections: dict[str, list[str]] = {}
     absent: dict[str, str] = {}
-    # Not splitlines(): it also breaks at characters that may stand in a mount point's name.
+    # Not splitlines(): it also splits at characters that a mount point's name may contain.
     for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
         line, where = raw.removesuffix("\r"), f"{source}:{number}"
         if kind is None:
@@ -111,12 +112,12 @@ def _streams(text: str, source: str) -> Iterator[Stream]:
                 raise bad_input(where, section, "the section a second time", "each section once")
             sections[section] = []
         elif line.startswith("! ") and ": " in line:
-            thing, _, why = line[2:].partition(": ")
-            absent[thing] = why
+            name, _, reason = line[2:].partition(": ")
+            absent[name] = reason
         elif line[:2] in ("| ", "|") and section is not None:
             sections[section].append(line[2:])
         else:
-            accepted = "'=== section', '| …' or '! thing: why'"
+            accepted = "'=== section', '| …' or '! name: reason'"
             raise bad_input(where, section or "", repr(line), accepted)
     if kind is not None:
         raise bad_input(source, section or "", "the end of the text", "'=== end' before it")

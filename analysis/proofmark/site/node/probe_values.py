@@ -1,4 +1,4 @@
-"""Single facts out of the sections that ``probe.sh`` printed."""
+"""Single facts from the sections that ``probe.sh`` printed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofmark.site.node.probe_text import Stream
 
 
 def quota(limits: Mapping[str, str]) -> float | None:
-    """Return how many processors' time the control groups grant, None where it is not limited."""
+    """Return the processors' time that the control groups grant, None if it is not limited."""
     quotas = []
     for name, value in limits.items():
         group, _, kind = name.rpartition(" ")
@@ -23,81 +23,87 @@ def quota(limits: Mapping[str, str]) -> float | None:
 
 
 def memory_limits(limits: Mapping[str, str]) -> list[int]:
-    """Return the bytes that the control groups allow; version 1 tells a huge one for none."""
+    """Return the memory limits of the control groups in bytes.
+
+    Version 1 reports a huge number if there is no limit.
+    """
     kinds = ("memory.max", "memory.limit_in_bytes")
     values = [value for name, value in limits.items() if name.endswith(kinds) and value != "max"]
     return [int(value) for value in values]
 
 
 def differing(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return what is not the same on all processors, from lines ``microcode: 0x1 x 32``."""
+    """Return the fields that differ between processors, from lines ``microcode: 0x1 x 32``."""
     values: dict[str, list[str]] = {}
     for line in lines:
         key, _, value = line.partition(": ")
         values.setdefault(key, []).append(value)
-    return {key: tuple(found) for key, found in values.items() if len(found) > 1}
+    return {key: tuple(counts) for key, counts in values.items() if len(counts) > 1}
 
 
 def last_level(caches: Iterable[Cache]) -> int | None:
-    """Return the bytes of all caches of the last level together, None where no cache is told."""
+    """Return the bytes of all caches of the last level together, None if no cache is reported."""
     data = [cache for cache in caches if cache.kind != "Instruction"]
     last = max((cache.level for cache in data), default=0)
     return sum(cache.bytes * cache.instances for cache in data if cache.level == last) or None
 
 
 def hypervisor(stream: Stream, features: frozenset[str]) -> str | None:
-    """Return the hypervisor by the first that knows: systemd, Xen, lscpu, POWER."""
-    told = stream.pairs("virtual")
-    if "machine" in told:
-        return unless_none(told["machine"])
+    """Return the hypervisor from the first source that has it: systemd, Xen, lscpu, POWER."""
+    virtual = stream.pairs("virtual")
+    if "machine" in virtual:
+        return unless_none(virtual["machine"])
     by_lscpu = re.search(r'"Hypervisor vendor:",\s*"data":\s*"([^"]+)"', stream.text("lscpu"))
-    if "hypervisor" in told or by_lscpu:
-        return told.get("hypervisor") or (by_lscpu[1].lower() if by_lscpu else None)
+    if "hypervisor" in virtual or by_lscpu:
+        return virtual.get("hypervisor") or (by_lscpu[1].lower() if by_lscpu else None)
     if re.search(r"^platform\s*: pSeries", stream.text("cpuinfo"), re.MULTILINE):
         return "kvm" if "qemu" in stream.text("cpuinfo") else "powervm"
     return "unknown" if "hypervisor" in features else None
 
 
 def unless_none(text: str | None) -> str | None:
-    """Return `text` unless it says that there is nothing."""
+    """Return `text`, or None if it is empty or ``none``."""
     return None if text in (None, "", "none") else text
 
 
 def os_name(stream: Stream) -> str:
-    """Return the operating system as it names itself."""
-    named = re.search(r'^PRETTY_NAME="?([^"\n]*)', stream.text("os"), re.MULTILINE)
-    return named[1] if named else stream.text("os").partition("\n")[0]
+    """Return the name of the operating system, from its release file."""
+    pretty = re.search(r'^PRETTY_NAME="?([^"\n]*)', stream.text("os"), re.MULTILINE)
+    return pretty[1] if pretty else stream.text("os").partition("\n")[0]
 
 
 def bracketed(text: str | None) -> str | None:
-    """Return the choice in brackets of ``always [madvise] never``; a text without any as it is."""
-    found = re.search(r"\[(\S+)\]", text or "")
-    return found[1] if found else text
+    """Return the choice in brackets of ``always [madvise] never``, or a text without brackets."""
+    choice = re.search(r"\[(\S+)\]", text or "")
+    return choice[1] if choice else text
 
 
 def khz(text: str | None) -> int | None:
-    """Return kHz as Hz."""
+    """Return a number of kHz in Hz, None if it is not reported."""
     return int(text) * 1000 if text else None
 
 
 def base_hz(frequency: Mapping[str, str], model_name: str) -> int | None:
-    """Return the base frequency by the driver, else as the model's name states it."""
-    named = re.search(r"@ ([\d.]+)GHz", model_name)
-    by_name = round(float(named[1]) * 1e9) if named else None
+    """Return the base frequency in Hz that the driver reports, else that in the model's name."""
+    stated = re.search(r"@ ([\d.]+)GHz", model_name)
+    by_name = round(float(stated[1]) * 1e9) if stated else None
     return khz(frequency.get("base_khz")) or by_name
 
 
 def turbo(frequency: Mapping[str, str]) -> bool | None:
-    """Return whether the processor may exceed its base frequency, None where nobody tells."""
+    """Return whether the processor may exceed its base frequency, None if it is not reported."""
     if "no_turbo" in frequency:
         return frequency["no_turbo"] == "0"
     return frequency["boost"] == "1" if "boost" in frequency else None
 
 
 def clock_offset(lines: Iterable[str]) -> float | None:
-    """Return the clock's lead over NTP time in seconds, from ``chronyc tracking``."""
+    """Return the clock's offset from NTP time in seconds, from ``chronyc tracking``.
+
+    It is positive if the clock is fast.
+    """
     for line in lines:
-        found = re.match(r"System time\s*: ([\d.]+) seconds (slow|fast)", line)
-        if found:
-            return float(found[1]) * (1 if found[2] == "fast" else -1)
+        match = re.match(r"System time\s*: ([\d.]+) seconds (slow|fast)", line)
+        if match:
+            return float(match[1]) * (1 if match[2] == "fast" else -1)
     return None

@@ -1,4 +1,4 @@
-"""What one node was during a job: ``runs/<id>/nodes/<host>.json``."""
+"""The facts and counters of one node for a job: ``runs/<id>/nodes/<host>.json``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from proofmark.site.node.facts import NodeFacts, parse_probe
 
 
 class NodeProvenance(StrictModel):
-    """Facts of a node, its counters before and after a job, and what their difference means.
+    """The facts of a node, and its counters before and after a job.
 
     Attributes:
-        after: None when the job ended without the second probe.
-        disturbances: what ran on the node that should have been idle.
+        after: None if the second probe did not run.
+        changes: the counters that changed during the job.
+        disturbances: the processes that ran on the node when it should have been idle.
     """
 
     facts: NodeFacts
@@ -30,15 +31,20 @@ class NodeProvenance(StrictModel):
 
     @property
     def invalid(self) -> str:
-        """Return why no figure of the job can be trusted, or an empty string."""
+        """Return why all results of the job are INVALID, or an empty string."""
         return "; ".join(str(change) for change in self.changes if change.invalid)
 
 
 def node_provenance(before: str, after: str | None, source: str) -> NodeProvenance:
-    """Combine the two probes of a job on one node: ``facts`` before it, ``after`` behind it.
+    """Return the provenance of one node from its two probes of a job.
+
+    Args:
+        before: the output of ``probe.sh facts`` before the job.
+        after: the output of ``probe.sh after`` after the job, or None.
+        source: the name of the probes in messages.
 
     Raises:
-        BadInput: a probe is not whole, or the two are of different nodes.
+        BadInput: a probe is not complete, or the two are of different nodes.
     """
     facts = parse_probe(before, f"{source}.before")
     first = parse_counters(before, f"{source}.before")

@@ -1,9 +1,9 @@
-"""A reader of SMBIOS tables, as far as they tell the modes of a Xeon Phi.
+"""A parser of SMBIOS tables for the modes of a Xeon Phi.
 
 Structures: DMTF DSP0134, section 6.1 (header, formatted area, strings). Xeon Phi of both
-generations name structures of the maker's own in a group (type 14); the general one holds one bit
-for the cluster mode, one for the memory mode, and for Hybrid the share of MCDRAM that is cache.
-Nothing but these tables tells All2All, Hemisphere and Quadrant apart: NUMA shows one domain in all.
+generations list vendor-specific structures in a group (type 14). The general one has one bit for
+the cluster mode, one for the memory mode, and for Hybrid the share of MCDRAM that is cache. Only
+these tables distinguish All2All, Hemisphere and Quadrant: NUMA shows one domain in all three.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proofmark.common.errors import bad_input
 
 GROUP, END = 14, 127
 GROUPS = ("Group: Knights Landing Information", "Group: Knights Mill Information")
-GENERAL = 1  # the member's id
+GENERAL = 1  # the id of the group member
 CLUSTER = {1: "Quadrant", 2: "Hemisphere", 4: "SNC-4", 8: "SNC-2", 16: "All2All"}
 MEMORY = {1: "Cache", 2: "Flat", 4: "Hybrid"}
 HYBRID = {1: "25", 2: "50", 4: "100"}
@@ -25,7 +25,7 @@ ACCEPTED = "a table of SMBIOS structures (DSP0134)"
 
 @dataclass(frozen=True)
 class Structure:
-    """One structure: its type, its handle, what follows the header, and its strings."""
+    """One structure: its type, its handle, the bytes after the header, and its strings."""
 
     kind: int
     handle: int
@@ -34,7 +34,7 @@ class Structure:
 
 
 def structures(table: bytes, source: str) -> Iterator[Structure]:
-    """Yield the structures of `table`, up to the one that ends it.
+    """Yield the structures of `table` up to the one of type `END`.
 
     Raises:
         BadInput: a structure is longer than the table, or shorter than its header.
@@ -42,14 +42,14 @@ def structures(table: bytes, source: str) -> Iterator[Structure]:
     at = 0
     while at < len(table):
         if at + 4 > len(table):
-            raise bad_input(source, f"byte {at}", "half a header", ACCEPTED)
+            raise bad_input(source, f"byte {at}", "an incomplete header", ACCEPTED)
         kind, length, handle = struct.unpack_from("<BBH", table, at)
         texts = at + length
-        # Two zero bytes end the strings; there are at least these two.
+        # Two zero bytes end the strings. They are also there if a structure has no strings.
         end = table.find(b"\0\0", texts)
         if length < 4 or texts > len(table) or end < 0:
-            found = f"a structure of type {kind} with a length of {length}"
-            raise bad_input(source, f"byte {at}", found, ACCEPTED)
+            problem = f"a structure of type {kind} with a length of {length}"
+            raise bad_input(source, f"byte {at}", problem, ACCEPTED)
         strings = table[texts:end].split(b"\0") if end > texts else []
         decoded = tuple(text.decode("latin-1") for text in strings)
         yield Structure(kind, handle, table[at + 4 : texts], decoded)
@@ -59,26 +59,28 @@ def structures(table: bytes, source: str) -> Iterator[Structure]:
 
 
 def knl_mode(table: bytes, source: str) -> dict[str, str]:
-    """Return the settings ``cluster`` and ``memory`` of a Xeon Phi; empty where no table has them.
+    """Return the settings ``cluster`` and ``memory`` of a Xeon Phi; empty if no table has them.
 
-    Hybrid carries its share of cache: ``Hybrid-25``.
+    ``memory`` of a Hybrid mode has the percentage of MCDRAM that is cache: ``Hybrid-25``.
 
     Raises:
-        BadInput: the table is damaged, or holds a mode that nobody has defined.
+        BadInput: the table is damaged, or has a mode that is not defined.
     """
-    found = {each.handle: each for each in structures(table, source)}
-    for group in found.values():
+    by_handle = {structure.handle: structure for structure in structures(table, source)}
+    for group in by_handle.values():
         if group.kind != GROUP or not set(group.strings) & set(GROUPS):
             continue
-        # Of each member its type (one byte) and its handle; before them the name's number.
-        for kind, handle in struct.iter_unpack("<BH", group.body[1 : 1 + _whole(group.body)]):
-            member = found.get(handle)
+        # The number of the name, then the type (one byte) and the handle of each member.
+        for kind, handle in struct.iter_unpack(
+            "<BH", group.body[1 : 1 + _member_bytes(group.body)]
+        ):
+            member = by_handle.get(handle)
             if member is not None and member.kind == kind and _is_general(member):
                 return _modes(member.body, source)
     return {}
 
 
-def _whole(body: bytes) -> int:
+def _member_bytes(body: bytes) -> int:
     return (len(body) - 1) // 3 * 3
 
 
@@ -87,11 +89,11 @@ def _is_general(member: Structure) -> bool:
 
 
 def _modes(body: bytes, source: str) -> dict[str, str]:
-    # After the member's id and name: supported cluster modes, that in use, the same of memory.
+    # After id and name: supported cluster modes, the one in use, then the same for memory.
     _, cluster, _, memory, cache = body[3:8]
     try:
         hybrid = f"-{HYBRID[cache]}" if MEMORY[memory] == "Hybrid" else ""
         return {"cluster": CLUSTER[cluster], "memory": MEMORY[memory] + hybrid}
     except KeyError:
-        told = f"cluster {cluster}, memory {memory}, cache {cache}"
-        raise bad_input(source, "Xeon Phi's modes", told, "modes that are defined") from None
+        modes = f"cluster {cluster}, memory {memory}, cache {cache}"
+        raise bad_input(source, "modes of Xeon Phi", modes, "modes that are defined") from None

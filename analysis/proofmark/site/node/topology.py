@@ -1,7 +1,7 @@
-"""What a node is made of: cores, hardware threads, caches, memory, and how far these are apart.
+"""The topology of a node: cores, hardware threads, caches, memory, and NUMA distances.
 
-A *logical* index counts the objects of one kind from 0 in hwloc's order; an *os* index is the
-operating system's number, in which there may be gaps.
+A *logical* index counts the objects of one type from 0 in hwloc's order. An *os* index is the
+operating system's number; os indexes may have gaps.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Core:
     """One core that may be used.
 
     Attributes:
-        index: its place in `Topology.cores`: logical index among the cores that may be used.
-        pus: os indexes of its hardware threads that may be used, the first one first.
-        socket: logical index of its package; 0 where the topology names none.
-        book: logical index of the group of packages that it is in (a processor book), or None.
-        numa: os index of the domain of main memory next to it.
-        tile: logical index of its level 2 cache, or None where the topology has none over cores.
+        index: its index in `Topology.cores`: the logical index among the cores that may be used.
+        pus: os indexes of its hardware threads that may be used, in hwloc's order.
+        socket: logical index of its package; 0 if the topology has no packages.
+        book: logical index of the group of packages that contains it (a processor book), or None.
+        numa: os index of the nearest domain of main memory.
+        tile: logical index of its level 2 cache, or None if no such cache contains cores.
         l3: logical index of its level 3 cache, or None.
     """
 
@@ -52,10 +52,10 @@ class NumaDomain:
 
     Attributes:
         os_index: the number that numactl takes.
-        bytes: its memory; 0 where the topology does not say.
+        bytes: its memory; 0 if the topology has no size.
         kind: ``ddr`` main memory, ``mcdram`` high-bandwidth memory (MCDRAM, HBM), or ``other``.
         cores: indexes of the cores whose main memory it is; empty for memory without cores.
-        near: indexes of the cores that it is local to, be they another domain's.
+        near: indexes of the cores that it is local to, also if their main memory is another domain.
     """
 
     os_index: int
@@ -67,7 +67,7 @@ class NumaDomain:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """The like caches of one level: `count` of them, of `bytes` each, shared by `cores` cores."""
+    """`count` caches of one level, of `bytes` each, each shared by `cores` cores."""
 
     level: int
     bytes: int
@@ -77,15 +77,15 @@ class Cache:
 
 @dataclass(frozen=True)
 class Topology:
-    """One node, without what may not be used (offline, or outside the process's allowance).
+    """One node, without parts that are offline or not allowed for the process.
 
     Attributes:
-        cores: in hwloc's order: neighbours share as much as they can.
-        numa_domains: by os index.
-        caches: data and unified caches, by level.
-        distances: relative latency between two NUMA domains, by their os indexes, where 10 is
-            local (ACPI's SLIT); empty where unknown.
-        source: where it came from, for messages.
+        cores: in hwloc's order, in which neighbours share as many caches as possible.
+        numa_domains: in the order of their os indexes.
+        caches: data and unified caches, in the order of their levels.
+        distances: relative latency between two NUMA domains, by their os indexes. 10 is local
+            (ACPI's SLIT). Empty if unknown.
+        source: the name of the topology in messages.
     """
 
     cores: tuple[Core, ...]
@@ -96,10 +96,10 @@ class Topology:
 
     @classmethod
     def from_xml(cls, text: str, file: str = "<xml>") -> Topology:
-        """Read the XML of hwloc 2.
+        """Return the topology in the XML of hwloc 2; `file` is its name in messages.
 
         Raises:
-            BadInput: it is not that, or holds no hardware thread that may be used.
+            BadInput: it is not the XML of hwloc 2, or has no hardware thread that may be used.
         """
         document = hwloc.parse(text, file)
         cores = _cores(document, file)
@@ -113,12 +113,12 @@ class Topology:
 
     @classmethod
     def from_file(cls, path: Path) -> Topology:
-        """Read a file of hwloc's XML."""
+        """Return the topology in a file of hwloc's XML."""
         return cls.from_xml(path.read_text(encoding="utf-8"), str(path))
 
     @classmethod
     def from_lstopo(cls, synthetic: str | None = None) -> Topology:
-        """Read this machine's, or that of hwloc's synthetic notation (``pack:2 core:4 pu:1``)."""
+        """Return that of this machine, or of a synthetic notation (``pack:2 core:4 pu:1``)."""
         return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
 
     @property
@@ -128,25 +128,30 @@ class Topology:
 
     @property
     def threads_per_core(self) -> int:
-        """Hardware threads that every core has: the fewest, where cores differ."""
+        """The number of hardware threads of a core: the smallest, if cores differ."""
         return min(len(core.pus) for core in self.cores)
+
+    @cached_property
+    def core_of(self) -> Mapping[int, Core]:
+        """The core of each hardware thread, by os index."""
+        return {pu: core for core in self.cores for pu in core.pus}
 
     @property
     def memory_bytes(self) -> int:
-        """All the memory of the node, whatever its kind."""
+        """The memory of the node, of all kinds together."""
         return sum(domain.bytes for domain in self.numa_domains)
 
     @property
     def llc_bytes(self) -> int:
-        """The caches of the last level, all of them together; 0 where the topology has none."""
+        """The bytes of all caches of the last level together; 0 if the topology has no caches."""
         last = max((cache.level for cache in self.caches), default=0)
         return sum(cache.bytes * cache.count for cache in self.caches if cache.level == last)
 
     @cached_property
     def socket_hops(self) -> Mapping[tuple[int, int], int]:
-        """Hops between two sockets: 1 for the shortest latency between any two, 2 for the next.
+        """The hops between two sockets: 1 for the shortest latency, 2 for the next longer one.
 
-        Sockets that share a NUMA domain, and those of unknown latency, are not in it.
+        Sockets that share a NUMA domain, and sockets of unknown latency, are left out.
         """
         domains: dict[int, set[int]] = {}
         for core in self.cores:
@@ -165,12 +170,12 @@ def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
     threads: dict[hwloc.Item, list[int]] = {}
     for pu in document.of("PU"):
         if document.allowed_cpus >> pu.os_index & 1:
-            # Some virtual machines show hardware threads and no cores: each is a core then.
+            # Some virtual machines have hardware threads without cores: each counts as a core.
             threads.setdefault(pu.over("Core") or pu, []).append(pu.os_index)
     memories = _usable_memories(document)
     if not threads or not memories:
-        lacking = "NUMA node" if threads else "hardware thread"
-        raise bad_input(file, "", f"no {lacking} that may be used", hwloc.WRITTEN_BY)
+        missing = "NUMA node" if threads else "hardware thread"
+        raise bad_input(file, "", f"no {missing} that may be used", hwloc.WRITTEN_BY)
     cores = []
     for index, (item, pus) in enumerate(threads.items()):
         package, tile, l3 = item.over("Package"), item.over("L2Cache"), item.over("L3Cache")
@@ -181,7 +186,7 @@ def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
                 pus=tuple(pus),
                 socket=package.index if package else 0,
                 book=book.index if book else None,
-                numa=_home(item, memories),
+                numa=_nearest_memory(item, memories),
                 tile=tile.index if tile else None,
                 l3=l3.index if l3 else None,
             )
@@ -194,18 +199,19 @@ def _usable_memories(document: hwloc.Document) -> list[hwloc.Item]:
     return [node for node in nodes if document.allowed_nodes >> node.os_index & 1]
 
 
-def _home(core: hwloc.Item, memories: list[hwloc.Item]) -> int:
-    """The domain of main memory next to a core: main before special, nearest, then largest.
+def _nearest_memory(core: hwloc.Item, memories: list[hwloc.Item]) -> int:
+    """Return the os index of a core's main memory.
 
-    A node's number says nothing: firmware may count MCDRAM before, between or after the DDR.
+    Main memory comes before other kinds, then the nearest, then the largest. The order of os
+    indexes is not used: firmware may count MCDRAM before, between or after the DDR.
     """
 
-    def distance(node: hwloc.Item) -> tuple[bool, int, bool, int]:
+    def rank(node: hwloc.Item) -> tuple[bool, int, bool, int]:
         named = node.subtype == "DRAM"
         return node.subtype not in MAIN_MEMORY, node.cpus.bit_count(), not named, -node.size
 
     near = [node for node in memories if node.cpus & core.cpus]
-    return min(near or memories, key=distance).os_index
+    return min(near or memories, key=rank).os_index
 
 
 def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDomain, ...]:
@@ -215,22 +221,22 @@ def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDom
     for node in nodes:
         near = [core for core in cores if node.cpus >> core.pus[0] & 1]
         smaller = bool(near) and all(node.size < size[core.numa] for core in near)
-        own = tuple(core.index for core in cores if core.numa == node.os_index)
-        kind = _kind(node.subtype, has_cores=bool(own), smaller=smaller)
+        indexes = tuple(core.index for core in cores if core.numa == node.os_index)
+        kind = _kind(node.subtype, has_cores=bool(indexes), smaller=smaller)
         near_indexes = tuple(core.index for core in near)
-        domains.append(NumaDomain(node.os_index, node.size, kind, own, near_indexes))
+        domains.append(NumaDomain(node.os_index, node.size, kind, indexes, near_indexes))
     return tuple(domains)
 
 
 def _kind(subtype: str, *, has_cores: bool, smaller: bool) -> MemoryKind:
-    """Name a memory: as the topology does, or else by the cores and the main memory beside it."""
+    """Return the kind that the topology names; else derive it from cores and main memory."""
     if subtype in HIGH_BANDWIDTH:
         return "mcdram"
     if subtype not in MAIN_MEMORY:
         return "other"
     if subtype == "DRAM" or has_cores:
         return "ddr"
-    # hwloc's synthetic topologies leave MCDRAM unnamed.
+    # hwloc's synthetic topologies do not name MCDRAM.
     return "mcdram" if smaller else "other"
 
 

@@ -1,4 +1,1 @@
-"""The providers that the kit has: one module and one class each.
-
-The class is a subclass of `proofmark.software.provider.Provider`.
-"""
+"""The providers: one module with one subclass of `proofmark.software.provider.Provider` each."""

@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from proofmark.software.easybuild import EasyBuild as Builder
-from proofmark.software.easybuild import Module, answer
+from proofmark.software.build_process import Say
+from proofmark.software.easybuild import EasyBuildInstallation, Module, installed_packages
 from proofmark.software.installed import Installed
-from proofmark.software.provider import Provider, Say
+from proofmark.software.provider import Provider
 
 
 class EasyBuild(Provider):
     """Programs that EasyBuild builds from the easystack of an environment."""
 
     def missing(self) -> list[str]:
-        """Return the modules that are not installed."""
-        return [module.module for module in self._planned if not module.installed]
+        """Return the modules of the easystack that are not installed."""
+        return [module.module for module in self._modules if not module.installed]
 
     def install(self, say: Say) -> Installed:
-        """Build the modules that are missing."""
-        modules = self._planned
+        """Build the missing modules and return the packages of the request.
+
+        Raises:
+            BadInput: the easystack cannot be resolved, a build failed, or a program is missing.
+            Stopped: this process received SIGINT or SIGTERM.
+        """
+        modules = self._modules
         if self.missing():
-            self._builder.install(say)
-            modules = self._builder.plan()
-        facts = self.request.site.partition.facts
-        return answer(self._builder, modules, self.request.programs, facts)
-
-    @cached_property
-    def _builder(self) -> Builder:
+            self._easybuild.install(say)
+            modules = self._easybuild.modules()
         request = self.request
-        arch = request.site.partition.environment
-        return Builder(request.kit, arch, request.prefixes / "easybuild")
+        return installed_packages(self._easybuild, modules, request.programs, request.facts)
 
     @cached_property
-    def _planned(self) -> Sequence[Module]:
-        return self._builder.plan()  # EasyBuild resolves the easystack for seconds
+    def _easybuild(self) -> EasyBuildInstallation:
+        request = self.request
+        return EasyBuildInstallation(request.kit, request.arch, request.prefixes / "easybuild")
+
+    @cached_property
+    def _modules(self) -> Sequence[Module]:
+        return self._easybuild.modules()  # cached: EasyBuild needs seconds for it

@@ -1,27 +1,34 @@
-"""Programs that the site has already, as its inventory names them."""
+"""Programs that the site has installed; its inventory names them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.preinstalled import preinstalled
-from proofmark.software.provider import Provider, Say
+from proofmark.software.provider import Provider
 
 
-class OfTheSite(Provider):
-    """Programs that the site has already."""
+class PreinstalledPrograms(Provider):
+    """Programs that the site has installed."""
 
     def missing(self) -> list[str]:
-        """Return nothing: the kit installs none of them."""
+        """Return an empty list: the kit installs none of these programs."""
         return []
 
     def install(self, say: Say) -> Installed:
-        """Return what the site names."""
+        """Return the packages that the inventory names; install nothing.
+
+        Raises:
+            BadInput: the inventory does not name a package of the request.
+        """
         request = self.request
-        return preinstalled(request.site.partition.preinstalled, request.programs, request.loaded)
+        return preinstalled(request.preinstalled, request.programs, request.module_output)
 
     def modules(self) -> dict[str, Sequence[str]]:
-        """Return the modules that the site names for the packages of the run."""
-        named = self.request.site.partition.preinstalled
-        return {name: list(named[name].modules) for name in self.request.programs if name in named}
+        """Return the modules that the inventory names, by package of the request."""
+        entries = self.request.preinstalled
+        return {
+            name: list(entries[name].modules) for name in self.request.programs if name in entries
+        }

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
-from proofmark.software.provider import Provider, Say
-from proofmark.software.spack.install import Order, install, this_system, to_do
+from proofmark.software.provider import Provider
+from proofmark.software.spack.install import install, missing_specs, this_system
 
 
 class Spack(Provider):
     """Programs that Spack builds from the lock of an environment."""
 
     def missing(self) -> list[str]:
-        """Return the specs that are not installed."""
-        return [spec.label for spec in to_do(self._order(), this_system())]
+        """Return the specs of the lock that are not installed, as name and version."""
+        return [spec.label for spec in missing_specs(self.request, this_system())]
 
     def install(self, say: Say) -> Installed:
-        """Install the specs of the lock."""
-        return install(self._order(), this_system(), say)
+        """Install the missing specs of the lock and return the packages of the request.
 
-    def _order(self) -> Order:
-        request = self.request
-        return Order(
-            kit=request.kit,
-            arch=request.site.partition.environment,
-            programs=request.programs,
-            prefixes=request.prefixes,
-            sources=request.sources,
-            site_locks=request.site.inventory / "locks",
-            bundle=request.bundle,
-            jobs=request.jobs,
-        )
+        Raises:
+            BadInput: the lock is stale, a source or signature is missing, or a build failed.
+            Stopped: this process received SIGINT or SIGTERM.
+        """
+        return install(self.request, this_system(), say)

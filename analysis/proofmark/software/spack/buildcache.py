@@ -1,4 +1,4 @@
-"""A signed build cache: pushing to one, and refusing what the site's key did not sign."""
+"""Signed build caches of Spack: checks their signatures and pushes to them."""
 
 from __future__ import annotations
 
@@ -13,66 +13,65 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.software.spack.installation import SpackInstallation
 
 MANIFESTS = "v3/manifests/spec"
-"""Of Spack's build caches since 1.0: ``<name>/<name>-<version>-<hash>.spec.manifest.json``."""
+"""Layout since Spack 1.0: ``<name>/<name>-<version>-<hash>.spec.manifest.json``."""
 SUFFIX = ".spec.manifest.json"
 
 
-def cached(cache: Path | None) -> dict[str, Path]:
-    """Return the manifests of a build cache, by hash."""
+def cached_manifests(cache: Path | None) -> dict[str, Path]:
+    """Return the manifests of a build cache by the hash of the spec; empty without a cache."""
     if cache is None:
         return {}
-    found = (cache / MANIFESTS).glob(f"*/*{SUFFIX}")
-    return {path.name.removesuffix(SUFFIX).rpartition("-")[2]: path for path in found}
+    paths = (cache / MANIFESTS).glob(f"*/*{SUFFIX}")
+    return {path.name.removesuffix(SUFFIX).rpartition("-")[2]: path for path in paths}
 
 
-def trust(home: SpackInstallation, key: Path | None) -> None:
-    """Make a keyring of the site's key alone.
+def import_key(installation: SpackInstallation, key: Path | None) -> None:
+    """Make a new keyring that contains only the site's key.
 
     Raises:
-        BadInput: there is no key, or the file is none.
+        BadInput: `key` is None, or the file is not a public key.
     """
     if key is None:
         raise bad_input(
             "provision_cache_key", "", "nothing", "the public key that signed the cache"
         )
-    shutil.rmtree(home.keyring, ignore_errors=True)
-    home.keyring.mkdir(parents=True, mode=0o700)
-    done = _gpg(home, "--import", str(key))
+    shutil.rmtree(installation.keyring, ignore_errors=True)
+    installation.keyring.mkdir(parents=True, mode=0o700)
+    done = _gpg(installation, "--import", str(key))
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise bad_input(key, "", last, "a public key of GnuPG")
 
 
-def release(home: SpackInstallation) -> None:
-    """End the agent that GnuPG, ours or Spack's, has left for the keyring."""
-    run_command(["gpgconf", "--homedir", str(home.keyring), "--kill", "all"])
+def kill_agents(installation: SpackInstallation) -> None:
+    """End the agents that gpg started for the keyring."""
+    run_command(["gpgconf", "--homedir", str(installation.keyring), "--kill", "all"])
 
 
-def verify(home: SpackInstallation, cache: Path, wanted: Collection[str]) -> None:
-    """Check the signatures of the specs `wanted`, as far as the cache has them.
+def verify(installation: SpackInstallation, cache: Path, hashes: Collection[str]) -> None:
+    """Check the signatures of those specs of `hashes` that are in the cache.
 
-    Spack would build from source what is not signed well. That hides an attack or a mix-up, and
-    gives other programs than the cache's: it is refused here.
+    Spack builds a spec from source if its signature is wrong. That would hide an attack or a
+    mistake, and the programs would not be those of the cache. So it is an error.
 
     Raises:
-        BadInput: a manifest is not signed, or by another key than the site's; all are named.
+        BadInput: manifests without a signature by the site's key; names all of them.
     """
     mistakes = []
-    for spec_hash, path in sorted(cached(cache).items()):
-        if spec_hash in wanted:
-            done = _gpg(home, "--status-fd=1", "--verify", str(path))
+    for spec_hash, path in sorted(cached_manifests(cache).items()):
+        if spec_hash in hashes:
+            done = _gpg(installation, "--status-fd=1", "--verify", str(path))
             if done.returncode != 0 or "[GNUPG:] VALIDSIG " not in done.stdout:
-                mistakes.append(
-                    InputError(str(path), "", _why(done), "a signature of the site's key")
-                )
+                accepted = "a signature by the site's key"
+                mistakes.append(InputError(str(path), "", _signature_error(done), accepted))
     if mistakes:
         raise BadInput(*mistakes)
 
 
-def _why(done: subprocess.CompletedProcess[str]) -> str:
+def _signature_error(done: subprocess.CompletedProcess[str]) -> str:
     for word, meaning in (
         ("NO_PUBKEY", "signed by another key"),
-        ("BADSIG", "a signature that does not fit"),
+        ("BADSIG", "a signature that does not match the file"),
         ("EXPKEYSIG", "signed by a key that has expired"),
     ):
         if f"[GNUPG:] {word}" in done.stdout:
@@ -80,8 +79,8 @@ def _why(done: subprocess.CompletedProcess[str]) -> str:
     return "no signature"
 
 
-def _gpg(home: SpackInstallation, *words: str) -> subprocess.CompletedProcess[str]:
-    command = ["gpg", "--homedir", str(home.keyring), "--batch", "--no-tty", *words]
+def _gpg(installation: SpackInstallation, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["gpg", "--homedir", str(installation.keyring), "--batch", "--no-tty", *words]
     try:
         return run_command(command)
     except FileNotFoundError:
@@ -89,19 +88,27 @@ def _gpg(home: SpackInstallation, *words: str) -> subprocess.CompletedProcess[st
 
 
 def push(
-    home: SpackInstallation, environment: Path, hashes: Collection[str], cache: Path, key: str
+    installation: SpackInstallation,
+    environment: Path,
+    hashes: Collection[str],
+    cache: Path,
+    key: str,
 ) -> None:
-    """Push what is installed into a build cache, signed by `key` of the caller's own GnuPG.
+    """Push installed specs into a build cache, signed with `key` of the caller's GnuPG home.
 
     Raises:
-        BadInput: Spack could not.
+        BadInput: Spack failed.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    own = os.environ.get("GNUPGHOME", str(Path.home() / ".gnupg"))
-    command = home.command("-e", str(environment), "buildcache", "push", "--key", key)
-    command += ["--update-index", str(cache.resolve()), *(f"/{each}" for each in sorted(hashes))]
-    variables = {**home.environment(), "SPACK_GNUPGHOME": own}
+    gnupg_home = os.environ.get("GNUPGHOME", str(Path.home() / ".gnupg"))
+    command = installation.command("-e", str(environment), "buildcache", "push", "--key", key)
+    command += [
+        "--update-index",
+        str(cache.resolve()),
+        *(f"/{spec_hash}" for spec_hash in sorted(hashes)),
+    ]
+    variables = {**installation.environment(), "SPACK_GNUPGHOME": gnupg_home}
     done = run_command(command, environment=variables)
     if done.returncode != 0:
-        told = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-        raise bad_input("spack buildcache push", "", told, "a signed push")
+        last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+        raise bad_input("spack buildcache push", "", last, "a signed push with exit code 0")

@@ -1,7 +1,7 @@
-"""One archive with all that an install without a network needs, each file by its SHA-256.
+"""Bundles: an archive with all files for an installation without a network, and their SHA-256.
 
-The archive is a plain tar: what is in it is compressed already, and a damaged byte then spoils
-one file, which can be named, and not the stream.
+The archive is an uncompressed tar, because its files are compressed already. A damaged byte then
+damages one file, which a message can name, and not all files after it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from proofmark.software.build_process import Say
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
 FAILED = "failed to fetch."
-"""After it, Spack names the specs whose sources it could not get."""
+"""The words in Spack's output before the specs whose sources are missing."""
 
 
 class Manifest(StrictModel):
-    """What a bundle holds.
+    """The content of a bundle.
 
     Attributes:
-        commits: of Spack and its recipes, by name.
-        lock: SHA-256 of the lock that it was made for.
-        python: the Python for which it has wheels, ``3.11``.
-        packages: the roots of the lock whose sources are in it.
+        arch: the environment.
+        os: the name that Spack uses for the operating system.
+        commits: the commits of Spack and of its recipes, by name.
+        lock: SHA-256 of the lock that the bundle was made for.
+        python: the version of Python that the wheels are for, ``3.11``.
+        packages: the roots of the lock whose sources are in the bundle.
         files: SHA-256 by path.
     """
 
@@ -50,30 +52,31 @@ class Manifest(StrictModel):
 
 
 def python_version() -> str:
-    """Return the Python that runs this, as wheels count: major and minor."""
+    """Return major and minor version of the running Python, ``3.11``."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def pack(folder: Path, target: Path, **facts: Any) -> Manifest:
-    """Write the bundle `target` of all regular files in `folder`; return its manifest.
+    """Write all regular files of `folder` into the bundle `target`; return its manifest.
 
-    Links are left out: Spack's mirror has them for people, and reads the files that they name.
+    Links are left out, because Spack reads the files and not the links of a mirror. `facts` are
+    the other values of the manifest.
     """
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     sums = {path.relative_to(folder).as_posix(): digest(path) for path in files}
     manifest = Manifest(files=sums, python=python_version(), **facts)
-    noted = folder / MANIFEST
-    noted.write_text(manifest.model_dump_json(indent=1) + "\n")
+    manifest_file = folder / MANIFEST
+    manifest_file.write_text(manifest.model_dump_json(indent=1) + "\n")
     fresh = target.with_name(f"{target.name}.new")
     with tarfile.open(fresh, "w") as tar:
-        for path in (noted, *files):
-            tar.add(path, path.relative_to(folder).as_posix(), filter=_anybody)
+        for path in (manifest_file, *files):
+            tar.add(path, path.relative_to(folder).as_posix(), filter=_without_owner_and_time)
     fresh.rename(target)
     return manifest
 
 
-def _anybody(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Take owner and time out of a member: equal content gives an equal bundle."""
+def _without_owner_and_time(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Remove owner and time from a member, so that equal content gives an equal bundle."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     return member
@@ -86,18 +89,18 @@ def digest(path: Path) -> str:
 
 
 def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
-    """Unpack `bundle` into `folder`, every file checked, and return where it now is.
+    """Unpack `bundle` below `folder`, check each file, and return the new folder.
 
-    What was unpacked from a bundle with the same manifest is taken as it is.
+    If a bundle with an equal manifest was unpacked before, its folder is returned.
 
     Raises:
-        BadInput: it is no bundle, was made for another lock or Python, or is damaged; each file
-            that is damaged, missing or not in the manifest is named.
+        BadInput: the file is not a bundle, was made for another lock or Python, or is damaged;
+            names each file that is damaged, missing or not in the manifest.
     """
     try:
         with tarfile.open(bundle, "r:") as tar:
             manifest = _read_manifest(tar, bundle)
-            _refuse_other(manifest, bundle, lock)
+            _check_lock_and_python(manifest, bundle, lock)
             name = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()[:16]
             target = folder / name
             if target.is_dir():
@@ -107,7 +110,9 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
             mistakes = list(_extract(tar, manifest, fresh, bundle))
     except (tarfile.TarError, OSError) as error:
-        raise bad_input(bundle, "", str(error), "a whole bundle of `make bundle`") from None
+        raise bad_input(
+            bundle, "", str(error), "a complete bundle that `make bundle` wrote"
+        ) from None
     if mistakes:
         shutil.rmtree(fresh)
         raise BadInput(*mistakes)
@@ -119,57 +124,59 @@ def _read_manifest(tar: tarfile.TarFile, bundle: Path) -> Manifest:
     first = tar.next()
     file = tar.extractfile(first) if first and first.name == MANIFEST else None
     if file is None:
-        found = first.name if first else "nothing"
-        raise bad_input(bundle, "", f"{found} at its beginning", f"{MANIFEST}")
+        name = first.name if first else "nothing"
+        raise bad_input(bundle, "", f"{name} as the first file", MANIFEST)
     try:
         return Manifest.model_validate_json(file.read())
     except ValidationError as error:
         raise bad_input(bundle, MANIFEST, str(error.errors()[0]["msg"]), "a manifest") from None
 
 
-def _refuse_other(manifest: Manifest, bundle: Path, lock: Path) -> None:
+def _check_lock_and_python(manifest: Manifest, bundle: Path, lock: Path) -> None:
     if manifest.lock != digest(lock):
-        made = f"made for another lock of {manifest.arch} {manifest.os} ({manifest.lock[:12]})"
-        raise bad_input(bundle, "lock", made, f"{lock} ({digest(lock)[:12]})")
+        system = f"{manifest.arch} {manifest.os}"
+        found = f"a bundle made for another lock of {system} ({manifest.lock[:12]})"
+        raise bad_input(bundle, "lock", found, f"{lock} ({digest(lock)[:12]})")
     if manifest.python != python_version():
-        raise bad_input(bundle, "python", manifest.python, f"wheels for {python_version()}")
+        found = f"wheels for {manifest.python}"
+        raise bad_input(bundle, "python", found, f"wheels for {python_version()}")
 
 
 def _extract(
     tar: tarfile.TarFile, manifest: Manifest, folder: Path, bundle: Path
 ) -> Iterable[InputError]:
-    """Write each member whose digest fits; yield what does not."""
-    left = dict(manifest.files)
+    """Write each member; yield an error for each one that differs from the manifest."""
+    not_read = dict(manifest.files)
     for member in tar:
         if member.name == MANIFEST:
             continue
-        expected = left.pop(member.name, None)
+        expected = not_read.pop(member.name, None)
         content = tar.extractfile(member) if member.isfile() else None
         if expected is None or content is None:
-            yield InputError(str(bundle), member.name, "not in the manifest", "what it lists")
+            found = "a file that is not in the manifest"
+            yield InputError(str(bundle), member.name, found, "the files of the manifest")
             continue
         path = folder / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        seen = hashlib.sha256()
+        actual = hashlib.sha256()
         with path.open("wb") as file:
             while chunk := content.read(CHUNK):
-                seen.update(chunk)
+                actual.update(chunk)
                 file.write(chunk)
         path.chmod(0o755 if member.mode & 0o100 else 0o644)
-        if seen.hexdigest() != expected:
-            found = f"damaged, SHA-256 {seen.hexdigest()[:12]}"
-            yield InputError(
-                str(bundle), member.name, found, f"{expected[:12]}, as the manifest says"
-            )
-    for name in left:
-        yield InputError(str(bundle), name, "missing", "what the manifest lists")
+        if actual.hexdigest() != expected:
+            found = f"a damaged file, SHA-256 {actual.hexdigest()[:12]}"
+            accepted = f"SHA-256 {expected[:12]} of the manifest"
+            yield InputError(str(bundle), member.name, found, accepted)
+    for name in not_read:
+        yield InputError(str(bundle), name, "no such file", "the files of the manifest")
 
 
-def bare(checkout: Path, tag: str, target: Path) -> None:
-    """Copy the commit that is checked out, without its history, into a bare repository.
+def copy_repository(checkout: Path, tag: str, target: Path) -> None:
+    """Copy the commit that is checked out, without its history, into a new bare repository.
 
     Raises:
-        BadInput: git could not.
+        BadInput: git failed.
     """
     target.mkdir(parents=True)
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
@@ -180,15 +187,15 @@ def bare(checkout: Path, tag: str, target: Path) -> None:
         if done.returncode != 0:
             raise bad_input(checkout, "", done.stderr.strip(), "a git checkout")
     shutil.rmtree(target / "hooks", ignore_errors=True)
-    # git makes empty folders that an archive of files does not carry, and wants this one.
+    # A bundle has no empty folders, and git requires this one.
     (target / "refs/.keep").touch()
 
 
-def wheels(locks: Iterable[Path], target: Path) -> None:
-    """Download what the locks of hashes name, as wheels for this Python.
+def download_wheels(locks: Iterable[Path], target: Path) -> None:
+    """Download the distributions of the locks of hashes, as wheels for this Python.
 
     Raises:
-        BadInput: pip could not.
+        BadInput: pip failed.
     """
     for lock in locks:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
@@ -200,17 +207,25 @@ def wheels(locks: Iterable[Path], target: Path) -> None:
             raise bad_input(lock, "", last, "wheels for this Python")
 
 
-def sources(
-    command: Iterable[str], environment: Mapping[str, str], target: Path, specs: Iterable[str]
+def download_sources(
+    command: Iterable[str], environment: Mapping[str, str], target: Path, hashes: Iterable[str]
 ) -> None:
-    """Let Spack put the sources of `specs` (hashes) into a mirror; Spack checks their checksums.
+    """Download the sources of specs into the mirror `target`; Spack checks their checksums.
+
+    Args:
+        command: the command line of Spack.
+        environment: its variables.
+        target: the folder of the mirror.
+        hashes: the hashes of the specs.
 
     Raises:
-        BadInput: a source cannot be had; Spack's words name it.
+        BadInput: a source is missing; repeats the message of Spack, which names it.
     """
-    words = [*command, "mirror", "create", "-d", str(target), *(f"/{each}" for each in specs)]
+    specs = [f"/{spec_hash}" for spec_hash in hashes]
+    words = [*command, "mirror", "create", "-d", str(target), *specs]
     done = run_command(words, environment=environment)
     if done.returncode != 0:
-        _, _, named = done.stdout.partition(FAILED)
-        told = " ".join(named.split()) or " / ".join(done.stderr.strip().splitlines()[-3:])
-        raise bad_input("sources that cannot be had", "", told, "each, with its checksum")
+        _, _, names = done.stdout.partition(FAILED)
+        missing = " ".join(names.split()) or " / ".join(done.stderr.strip().splitlines()[-3:])
+        accepted = "every source, with its checksum"
+        raise bad_input("spack mirror create", "", f"missing sources: {missing}", accepted)

@@ -1,7 +1,7 @@
-"""Spack at its pinned commits, with a configuration that is nobody else's.
+"""An installation of Spack at its pinned commits, with a separate configuration.
 
-Everything lies under one folder: Spack, its recipes, the virtual environment with the solver, the
-installed programs, the configuration. Nothing is read from the user's Spack or the system's.
+One folder contains Spack, its recipes, the virtual environment with the solver, the installed
+programs and the configuration. No configuration of the user's or the system's Spack is read.
 """
 
 from __future__ import annotations
@@ -21,35 +21,18 @@ import yaml
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.software.build_process import Say
+from proofmark.software.request import Sources
 
 PADDED = 128
-"""Prefixes are made this long, so that a build cache can be written into any shorter one."""
+"""Length of an install prefix in characters.
 
-
-@dataclass(frozen=True)
-class Sources:
-    """Where Spack and the rest come from; what is None comes from its public address.
-
-    Attributes:
-        spack: the site's own checkout of Spack, at the pinned commit.
-        packages: likewise of spack-packages.
-        bundle: an unpacked bundle; then nothing at all comes from elsewhere.
-        mirror: a folder of sources.
-        cache: a folder with a build cache, whose signatures `key` must verify.
-        key: file with the public key of the site.
-    """
-
-    spack: Path | None = None
-    packages: Path | None = None
-    bundle: Path | None = None
-    mirror: Path | None = None
-    cache: Path | None = None
-    key: Path | None = None
+Spack relocates binaries of a build cache only into a prefix that is not longer.
+"""
 
 
 @dataclass(frozen=True)
 class SpackInstallation:
-    """One folder with all that Spack is and makes."""
+    """The folder of Spack with all files that it writes, and the checkouts that it uses."""
 
     root: Path
     spack: Path
@@ -57,20 +40,20 @@ class SpackInstallation:
 
     @property
     def python(self) -> Path:
-        """The Python that runs Spack and has the solver."""
+        """The Python that runs Spack and that has the solver."""
         return self.root / "venv/bin/python"
 
     @property
     def keyring(self) -> Path:
-        """GnuPG's home with the site's key and no other."""
+        """The home of GnuPG, which contains only the site's key."""
         return self.root / "gnupg"
 
     def command(self, *words: str) -> list[str]:
-        """Return the call of Spack."""
+        """Return the command line of Spack with the arguments `words`."""
         return [str(self.spack / "bin/spack"), "--color=never", *words]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables under which Spack sees its own configuration alone."""
+        """Return the variables with which Spack reads only the configuration of this folder."""
         return {
             **os.environ,
             "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
@@ -83,8 +66,8 @@ class SpackInstallation:
     def configure(self, sources: Sources, jobs: int) -> None:
         """Write Spack's configuration.
 
-        The builtin recipes are named in the user's scope, which is below the environment's:
-        above it they would win over those of this repository.
+        The builtin recipes are in the user's scope. Its priority is lower than the environment's,
+        so that the recipes of this repository replace builtin ones.
         """
         mirrors: dict[str, Any] = {}
         for name, folder, is_source in (
@@ -109,7 +92,7 @@ class SpackInstallation:
         scopes: Mapping[str, Any] = {
             "repos": {"builtin": str(builtin)},
             "config": config,
-            # Without it Spack refuses to look for gpg; without sources it downloads nothing.
+            # Spack searches gpg only if this is enabled. With no sources it downloads nothing.
             "bootstrap": {"enable": True, "root": str(self.root / "bootstrap"), "sources:": []},
             "mirrors": mirrors,
         }
@@ -120,18 +103,18 @@ class SpackInstallation:
             (self.root / f"user/{name}.yaml").write_text(text)
 
     def installed(self) -> dict[str, Path]:
-        """Return the prefixes of what is installed, by hash, from Spack's own database."""
-        found: dict[str, Path] = {}
+        """Return the prefixes of the installed specs, by hash, from the database of Spack."""
+        prefixes: dict[str, Path] = {}
         for index in (self.root / "store").glob("**/.spack-db/index.json"):
             records = json.loads(index.read_text())["database"]["installs"]
             for spec_hash, record in records.items():
                 if record["installed"] and record["path"] and Path(record["path"]).is_dir():
-                    found[spec_hash] = Path(record["path"])
-        return found
+                    prefixes[spec_hash] = Path(record["path"])
+        return prefixes
 
 
-def home_of(prefixes: Path, sources: Sources) -> SpackInstallation:
-    """Return the home under `prefixes`; nothing is made."""
+def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
+    """Return the installation under `prefixes`; create no file."""
     root = prefixes / "spack"
     return SpackInstallation(
         root, sources.spack or root / "spack", sources.packages or root / "packages"
@@ -139,29 +122,33 @@ def home_of(prefixes: Path, sources: Sources) -> SpackInstallation:
 
 
 def bootstrap(
-    home: SpackInstallation, kit: Path, pins: Mapping[str, Any], sources: Sources, say: Say
+    installation: SpackInstallation,
+    kit: Path,
+    pins: Mapping[str, Any],
+    sources: Sources,
+    say: Say,
 ) -> None:
-    """Bring Spack, its recipes and the solver to their pins; nothing is done where they are.
+    """Install Spack, its recipes and the solver at their pins, unless they are installed.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, or cannot be had.
+        BadInput: a checkout is not at its pinned commit, or cannot be cloned.
     """
-    for own, folder, pin, name in (
-        (sources.spack, home.spack, pins["spack"], "spack.git"),
-        (sources.packages, home.packages, pins["spack_packages"], "packages.git"),
+    for site_checkout, folder, pin, name in (
+        (sources.spack, installation.spack, pins["spack"], "spack.git"),
+        (sources.packages, installation.packages, pins["spack_packages"], "packages.git"),
     ):
         if head(folder) == pin["commit"]:
             continue
-        if own:
+        if site_checkout:
             raise bad_input(folder, "HEAD", head(folder), f"{pin['commit']} ({pin['tag']})")
         address = f"file://{sources.bundle / name}" if sources.bundle else str(pin["git"])
-        say(f"getting {pin['tag']} from {address}")
+        say(f"cloning {pin['tag']} from {address}")
         _clone(address, pin["tag"], pin["commit"], folder)
-    make_venv(home.root / "venv", kit / "requirements/spack.txt", sources.bundle, say)
+    make_venv(installation.root / "venv", kit / "requirements/spack.txt", sources.bundle, say)
 
 
 def head(checkout: Path) -> str:
-    """Return the commit that is checked out in a directory, in words where there is none."""
+    """Return the commit that is checked out in a folder, or ``"no git checkout"``."""
     if not (checkout / ".git").exists():
         return "no git checkout"
     done = _git("-C", str(checkout), "rev-parse", "HEAD")
@@ -173,16 +160,16 @@ def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.parent.mkdir(parents=True, exist_ok=True)
     _git("init", "--quiet", str(fresh))
-    there = ("-C", str(fresh))
-    done = _git(*there, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
+    in_fresh = ("-C", str(fresh))
+    done = _git(*in_fresh, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
     if done.returncode != 0:
         raise bad_input(address, tag, done.stderr.strip(), "a repository with this tag")
-    found = _git(*there, "rev-parse", "FETCH_HEAD^{commit}").stdout.strip()
-    if found != commit:
-        raise bad_input(address, tag, found, f"{commit}, the pinned commit")
-    done = _git(*there, "checkout", "--quiet", "--detach", commit)
+    fetched = _git(*in_fresh, "rev-parse", "FETCH_HEAD^{commit}").stdout.strip()
+    if fetched != commit:
+        raise bad_input(address, tag, fetched, f"{commit}, the pinned commit")
+    done = _git(*in_fresh, "checkout", "--quiet", "--detach", commit)
     if done.returncode != 0:
-        raise bad_input(address, tag, done.stderr.strip(), "a whole repository")
+        raise bad_input(address, tag, done.stderr.strip(), "a complete repository")
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
 
@@ -193,13 +180,15 @@ def _git(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
-    """Install the solver from a lock of hashes; the copy of the lock says that it is complete.
+    """Install the solver from a lock of hashes, unless it is installed.
+
+    A copy of the lock is written last. It marks a complete installation.
 
     Raises:
-        BadInput: pip could not.
+        BadInput: pip failed.
     """
-    noted = folder / "lock.txt"
-    if noted.is_file() and noted.read_bytes() == lock.read_bytes():
+    lock_copy = folder / "lock.txt"
+    if lock_copy.is_file() and lock_copy.read_bytes() == lock.read_bytes():
         return
     say("installing the solver of Spack")
     shutil.rmtree(folder, ignore_errors=True)
@@ -210,5 +199,5 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
         done = run_command(command)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise bad_input(lock, "", last, "wheels that pip can install here")
-    shutil.copy(lock, noted)
+            raise bad_input(lock, "", last, "wheels that pip can install on this system")
+    shutil.copy(lock, lock_copy)

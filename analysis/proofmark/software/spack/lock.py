@@ -1,4 +1,4 @@
-"""A lock as an installer reads it: which specs, in which order, and which of them are missing."""
+"""Reads locks of Spack: the specs, their order, and the missing ones."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class Spec:
 
     Attributes:
         target: archspec's name of the processor that it is built for.
-        asked: the words of the environment for a root, else name and version.
-        run: hashes that it needs to run (dependency types `link` and `run`).
-        build: hashes that only its build needs.
+        requested: the spec that the environment requests for a root, else name and version.
+        run: hashes of the dependencies of types `link` and `run`.
+        build: hashes of the dependencies that only the build needs.
     """
 
     name: str
     version: str
     hash: str
     target: str
-    asked: str
+    requested: str
     external: bool
     run: tuple[str, ...]
     build: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """Name and version."""
+        """Name and version, ``ior@4.0.0``."""
         return f"{self.name}@{self.version}"
 
 
 @dataclass(frozen=True)
 class Lock:
-    """The specs of a lock by hash, and the hashes of its roots by package."""
+    """The specs of a lock by hash, and the hashes of its roots by package; `source` is the file."""
 
     source: Path
     specs: dict[str, Spec]
@@ -50,10 +50,10 @@ class Lock:
         """Return the root of a package.
 
         Raises:
-            BadInput: the lock has none.
+            BadInput: the lock has no such root.
         """
         if package not in self.roots:
-            found = f"nothing on {package!r}{nearest(package, self.roots)}"
+            found = f"no package {package!r}{nearest(package, self.roots)}"
             raise bad_input(self.source, "roots", found, ", ".join(sorted(self.roots)))
         return self.specs[self.roots[package]]
 
@@ -63,10 +63,9 @@ class Lock:
         installed: Collection[str],
         cached: Collection[str] = frozenset(),
     ) -> list[Spec]:
-        """Return what has to be installed for `packages`, dependencies first.
+        """Return the specs to install for `packages`, dependencies first.
 
-        What is `installed`, or comes whole from a build cache (`cached`), needs no build
-        dependencies.
+        A spec in `installed` or `cached` (in a build cache) needs no build dependencies.
 
         Raises:
             BadInput: a package is no root of the lock.
@@ -78,40 +77,40 @@ class Lock:
                 return
             seen[spec_hash] = None
             spec = self.specs[spec_hash]
-            ready = spec_hash in installed or spec_hash in cached
-            for other in spec.run if ready else (*spec.build, *spec.run):
+            built = spec_hash in installed or spec_hash in cached
+            for other in spec.run if built else (*spec.build, *spec.run):
                 yield from visit(other)
             if spec_hash not in installed:
                 yield spec_hash
 
         roots = [self.root(package).hash for package in packages]
-        return [self.specs[found] for root in roots for found in visit(root)]
+        return [self.specs[spec_hash] for root in roots for spec_hash in visit(root)]
 
 
 def read_lock(path: Path) -> Lock:
     """Read a ``spack.lock``.
 
     Raises:
-        BadInput: it is not there, is no lock, or has two roots of one package.
+        BadInput: the file is missing or is not a lock, or two roots are of one package.
     """
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        asked = {root["hash"]: root["spec"] for root in raw["roots"]}
-        specs = {key: _spec(key, spec, asked) for key, spec in raw["concrete_specs"].items()}
+        requested = {root["hash"]: root["spec"] for root in raw["roots"]}
+        specs = {key: _spec(key, spec, requested) for key, spec in raw["concrete_specs"].items()}
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a lock of Spack") from None
     except (ValueError, KeyError, TypeError) as error:
         raise bad_input(path, "", f"no lock ({error!r})", "a lock of Spack") from None
     roots: dict[str, str] = {}
-    for root in asked:
+    for root in requested:
         name = specs[root].name
         if name in roots:
-            raise bad_input(path, "roots", f"{name} twice", "one root a package")
+            raise bad_input(path, "roots", f"{name} twice", "one root per package")
         roots[name] = root
     return Lock(path, specs, roots)
 
 
-def _spec(key: str, raw: dict[str, Any], asked: dict[str, str]) -> Spec:
+def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
     edges = [
         (edge["hash"], set(edge["parameters"]["deptypes"])) for edge in raw.get("dependencies", [])
     ]
@@ -122,7 +121,7 @@ def _spec(key: str, raw: dict[str, Any], asked: dict[str, str]) -> Spec:
         version=version,
         hash=key,
         target=target if isinstance(target, str) else str(target["name"]),
-        asked=asked.get(key, f"{name}@{version}"),
+        requested=requested.get(key, f"{name}@{version}"),
         external=bool(raw.get("external")),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
@@ -130,29 +129,34 @@ def _spec(key: str, raw: dict[str, Any], asked: dict[str, str]) -> Spec:
 
 
 def spack_system(os_release: str) -> str:
-    """Return how Spack spells an operating system, from the text of ``/etc/os-release``.
+    """Return the name that Spack uses for the operating system of an ``/etc/os-release``.
 
     Raises:
         BadInput: the text names no system, or no version.
     """
-    told: dict[str, str] = dict(re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
-    if not told.get("ID") or not told.get("VERSION_ID"):
-        raise bad_input("/etc/os-release", "ID, VERSION_ID", str(told), "a system with a version")
-    version = told["VERSION_ID"]
-    return told["ID"] + (version if told["ID"] == "ubuntu" else version.partition(".")[0])
+    release: dict[str, str] = dict(
+        re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', os_release, re.MULTILINE)
+    )
+    system, version = release.get("ID"), release.get("VERSION_ID")
+    if not system or not version:
+        raise bad_input("/etc/os-release", "ID, VERSION_ID", str(release), "both keys")
+    return system + (version if system == "ubuntu" else version.partition(".")[0])
 
 
-def differences(ours: Lock, theirs: Lock) -> list[str]:
-    """Return what a site's own lock has other than ours, a package a line; last, what follows."""
-    mine = {spec.name: spec for spec in ours.specs.values()}
-    site = {spec.name: spec for spec in theirs.specs.values()}
+def differences(kit_lock: Lock, site_lock: Lock) -> list[str]:
+    """Return how a site's lock differs from the kit's, one package per line.
 
-    def told(spec: Spec | None) -> str:
+    The last line names the packages of equal version that are built differently.
+    """
+    kit = {spec.name: spec for spec in kit_lock.specs.values()}
+    site = {spec.name: spec for spec in site_lock.specs.values()}
+
+    def version(spec: Spec | None) -> str:
         return f"{spec.version}{' of the site' if spec.external else ''}" if spec else "none"
 
-    names = sorted(mine.keys() | site.keys())
-    other = [name for name in names if told(mine.get(name)) != told(site.get(name))]
-    same = [name for name in names if name not in other]
-    rebuilt = [name for name in same if mine[name].hash != site[name].hash]
-    lines = [f"{name}: {told(mine.get(name))} → {told(site.get(name))}" for name in other]
+    names = sorted(kit.keys() | site.keys())
+    changed = [name for name in names if version(kit.get(name)) != version(site.get(name))]
+    same = [name for name in names if name not in changed]
+    rebuilt = [name for name in same if kit[name].hash != site[name].hash]
+    lines = [f"{name}: {version(kit.get(name))} → {version(site.get(name))}" for name in changed]
     return [*lines, *([f"other builds of {', '.join(rebuilt)}"] if rebuilt else [])]

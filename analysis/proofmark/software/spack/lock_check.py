@@ -1,4 +1,4 @@
-"""Makes and checks the locks of ``environments/``; guards programs against wrong instructions."""
+"""Makes and checks the locks of ``environments/``; checks the instructions of programs."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ PINS = Path("environments/common/spack-pins.yaml")
 
 @dataclass(frozen=True)
 class Environment:
-    """What an environment directory says: its root packages and its one target."""
+    """The root packages of an environment's folder, and its target."""
 
     roots: set[str]
     target: str
 
 
 def read_environment(directory: Path, operating_system: str) -> Environment:
-    """Read ``spack.yaml`` and what it includes for one operating system.
+    """Read ``spack.yaml`` and the files that it includes for one operating system.
 
     Raises:
-        BadInput: no such environment, no file for that operating system, or not exactly one target.
+        BadInput: there is no such environment or operating system, or not exactly one target.
     """
     source, environment = _spack_yaml(directory)
     definitions = _definitions([environment, *_included(source, environment, operating_system)])
@@ -51,7 +51,7 @@ def read_target(directory: Path) -> str:
     """Return archspec's name of the processor that an environment builds for.
 
     Raises:
-        BadInput: no such environment, or not exactly one target in its ``spack.yaml``.
+        BadInput: there is no such environment, or not exactly one target in its ``spack.yaml``.
     """
     source, environment = _spack_yaml(directory)
     words = _definitions([environment]).get("arch", [])
@@ -65,8 +65,8 @@ def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
     source = directory / "spack.yaml"
     if not source.is_file():
         known = sorted(path.parent.name for path in directory.parent.glob("*/spack.yaml"))
-        guess = nearest(directory.name, known)
-        raise bad_input(directory, "", "no spack.yaml", ", ".join(known) + guess)
+        hint = nearest(directory.name, known)
+        raise bad_input(directory, "", f"no spack.yaml{hint}", ", ".join(known))
     return source, _load(source)["spack"]
 
 
@@ -80,12 +80,12 @@ def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _included(source: Path, environment: dict[str, Any], system: str) -> list[dict[str, Any]]:
-    """Return the scopes that an environment includes."""
+    """Return the content of the files that an environment includes."""
     scopes = []
     for name in environment.get("include", []):
         path = source.parent / name.replace("$operating_system", system)
         if not path.is_file():
-            raise bad_input(source, "include", name, f"an operating system with {path.name}")
+            raise bad_input(source, "include", name, f"an operating system that has {path.name}")
         scopes.append(_load(path))
     return scopes
 
@@ -98,16 +98,19 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def check(root: Path, arch: str, operating_system: str) -> list[InputError]:
-    """Return what is wrong with one committed lock; a missing one is bad input."""
+    """Return all errors of one committed lock.
+
+    Raises:
+        BadInput: the lock, or the digest of its recipes, is missing.
+    """
     directory = root / "environments" / arch
     environment = read_environment(directory, operating_system)
     lock = directory / operating_system / "spack.lock"
     digest = lock.with_name("overlay.sha256")
     for path in (lock, digest):
         if not path.is_file():
-            raise bad_input(
-                path, "", "no such file", f"make lock ARCH={arch} OS={operating_system}"
-            )
+            accepted = f"the file that `make lock ARCH={arch} OS={operating_system}` writes"
+            raise bad_input(path, "", "no such file", accepted)
     return check_lock(
         str(lock.relative_to(root)),
         lock.read_text(),
@@ -130,9 +133,16 @@ def make(
 ) -> None:
     """Concretize one environment at the pinned commits and write its canonical lock.
 
-    Spack works on a copy in a scratch directory with a configuration of its own, so that neither
-    the user's configuration nor the place of the checkout can reach the lock. `python` runs Spack
-    and has the solver.
+    Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
+    on neither the user's configuration nor the path of the checkout.
+
+    Args:
+        root: the checkout of Proofmark.
+        arch: the environment.
+        operating_system: the name that Spack uses for it.
+        spack: a checkout of Spack, at the pinned commit.
+        packages: a checkout of spack-packages, at the pinned commit.
+        python: the Python that runs Spack and that has the solver.
 
     Raises:
         BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
@@ -154,7 +164,7 @@ def make(
 def _concretize(
     root: Path, arch: str, system: str, spack: Path, packages: Path, python: Path, scratch: Path
 ) -> str:
-    """Run the solver in `scratch` and return the canonical text of its lock."""
+    """Run the solver in the folder `scratch` and return the canonical text of its lock."""
     for part in ("environments", "spack-repo"):
         shutil.copytree(root / part, scratch / part)
     for name in ("user", "system"):
@@ -168,9 +178,10 @@ def _concretize(
         "SPACK_PYTHON": str(python),
     }
     command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
-    here = _output(*command, "arch", "-o", env=variables)
-    if here != system:
-        raise bad_input("OS", "", system, f"{here}: a lock is made on its own operating system")
+    this_system = _output(*command, "arch", "-o", env=variables)
+    if this_system != system:
+        accepted = f"{this_system}, because Spack runs on it"
+        raise bad_input("OS", "", system, accepted)
     environment = scratch / "environments" / arch
     concretize = [*command, "-e", str(environment), "concretize", "--force"]
     subprocess.run(concretize, env=variables, check=True, stdout=sys.stderr)
@@ -179,22 +190,26 @@ def _concretize(
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:
-    """Return the programs that hold Xeon-Phi-only instructions their target lacks."""
+    """Return an error for each program with Xeon Phi instructions that its target lacks.
+
+    Raises:
+        BadInput: archspec has no such target.
+    """
     if target not in archspec.cpu.TARGETS:
-        raise bad_input(
-            "--target", "", target, "an archspec name" + nearest(target, archspec.cpu.TARGETS)
-        )
+        hint = nearest(target, archspec.cpu.TARGETS)
+        raise bad_input("--target", "", f"{target}{hint}", "an archspec name")
     features = frozenset(archspec.cpu.TARGETS[target].features)
     mistakes = []
     for program in programs:
         listing = _output("objdump", "-d", "--no-show-raw-insn", str(program))
-        if found := forbidden_instructions(listing, features):
-            mistakes.append(InputError(str(program), "", ", ".join(found), f"what a {target} runs"))
+        if instructions := forbidden_instructions(listing, features):
+            accepted = f"instructions of {target}"
+            mistakes.append(InputError(str(program), "", ", ".join(instructions), accepted))
     return mistakes
 
 
 def _head(checkout: Path) -> str:
-    """Return the commit that is checked out in a directory."""
+    """Return the commit that is checked out in a folder, or ``"no git checkout"``."""
     try:
         return _output("git", "-C", str(checkout), "rev-parse", "HEAD")
     except subprocess.CalledProcessError:

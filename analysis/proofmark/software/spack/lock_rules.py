@@ -1,9 +1,9 @@
-"""Spack locks as the distribution ships them: canonical, complete, and tied to their recipes.
+"""The rules for shipped locks of Spack: canonical, complete, and made from the current recipes.
 
-A lock is the answer of Spack's solver for one architecture and one operating system. Spack writes
-the same answer in a different order each time, so a shipped lock is put into one canonical form:
-then two sites can compare bytes. An edited recipe does not invalidate a lock by itself, so the
-digest of the overlay recipes stands beside it. Nothing here needs Spack.
+A lock is the result of Spack's solver for one architecture and one operating system. Spack writes
+an equal result in a different order each time. A shipped lock therefore has a canonical form, so
+that two sites can compare bytes. Spack does not notice an edited recipe, so that a digest of the
+overlay recipes is beside each lock. These functions do not need Spack.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ Json = Any
 """A value read from JSON or YAML."""
 
 SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
-"""The only place of a machine that a shipped lock may name."""
+"""Paths that a shipped lock may contain."""
 
 PHI_ONLY = {
     "avx512er": re.compile(r"\bv(?:exp2|rcp28|rsqrt28)[ps][sd]\b"),
     "avx512pf": re.compile(r"\bv(?:gather|scatter)pf[01][dq]p[sd]\b"),
 }
-"""Instructions that only a Xeon Phi has, by CPU feature (Intel SDM, AVX-512 ER and PF)."""
+"""Instructions of the Xeon Phi alone, by CPU feature (Intel SDM, AVX-512 ER and PF)."""
 
 
 def canonicalise(lock: Mapping[str, Json]) -> str:
-    """Return the one text of a lock: keys sorted, lists that have no order sorted too.
+    """Return the canonical text of a lock: sorted keys, and sorted lists if order has no meaning.
 
-    Spack's own format stays: `spack install` reads the result. Lists whose order carries meaning
-    (compiler flags) are left alone.
+    The format stays Spack's, so that `spack install` reads the result. The order of compiler flags
+    has a meaning and is kept.
     """
     shipped: dict[str, Json] = {key: value for key, value in lock.items() if key != "roots"}
     shipped["concrete_specs"] = {
@@ -45,7 +45,7 @@ def canonicalise(lock: Mapping[str, Json]) -> str:
 
 
 def _canonical_spec(spec: Mapping[str, Json]) -> dict[str, Json]:
-    """Sort what is a set in one concrete spec: dependencies, their types, variant values."""
+    """Sort the lists of a concrete spec that are sets: dependencies, types, variant values."""
     shipped = dict(spec)
     if "dependencies" in spec:
         shipped["dependencies"] = sorted(
@@ -71,33 +71,33 @@ def _canonical_edge(edge: Mapping[str, Json]) -> dict[str, Json]:
 def overlay_digest(overlay: Path) -> str:
     """Return the SHA-256 over names and contents of every file of the overlay recipes.
 
-    What tools leave behind (byte code, hidden directories) is no part of a recipe.
+    Byte code and hidden folders, which tools write, are not part of a recipe.
 
     Args:
-        overlay: the directory of the package repository (it holds ``repo.yaml``).
+        overlay: the folder of the package repository, which contains ``repo.yaml``.
     """
     digest = hashlib.sha256()
     for path in sorted(overlay.rglob("*")):
         name = path.relative_to(overlay)
-        left_behind = any(part == "__pycache__" or part.startswith(".") for part in name.parts)
-        if path.is_file() and not left_behind:
+        of_a_tool = any(part == "__pycache__" or part.startswith(".") for part in name.parts)
+        if path.is_file() and not of_a_tool:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{content}  {name.as_posix()}\n".encode())
     return digest.hexdigest()
 
 
 def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[Json]]) -> set[str]:
-    """Return the package names that an environment's ``specs`` ask for.
+    """Return the package names that an environment's ``specs`` request.
 
     Args:
         environment: the ``spack`` mapping of a ``spack.yaml``.
-        definitions: every named list that is in reach, the included ones too.
+        definitions: all named lists, also those of included files.
     """
     return {_name(spec) for entry in environment["specs"] for spec in _expand(entry, definitions)}
 
 
 def _expand(entry: Json, definitions: Mapping[str, list[Json]]) -> Iterator[str]:
-    """Yield the specs of one entry; of a matrix, the rows that name packages."""
+    """Yield the specs of one entry; for a matrix, those of the rows that name packages."""
     if isinstance(entry, dict):
         for row in entry["matrix"]:
             for item in row:
@@ -124,16 +124,16 @@ def check_lock(
     overlay: Path,
     pins: Mapping[str, Json],
 ) -> list[InputError]:
-    """Return everything that keeps a lock from being shipped; empty when it may be.
+    """Return all errors of a lock that is to be shipped.
 
     Args:
-        source: the lock's name for messages.
-        lock_text: the file as it stands.
-        recorded_digest: content of ``overlay.sha256`` beside it.
-        roots: package names that the environment asks for.
+        source: the name of the lock for messages.
+        lock_text: the content of the file.
+        recorded_digest: the content of ``overlay.sha256`` beside it.
+        roots: the package names that the environment requests.
         target: archspec name of the environment's target.
-        os: operating system as Spack spells it (``debian12``).
-        overlay: directory of the overlay recipes.
+        os: the name that Spack uses for the operating system (``debian12``).
+        overlay: the folder of the overlay recipes.
         pins: content of ``environments/common/spack-pins.yaml``.
     """
     lock = json.loads(lock_text)
@@ -154,17 +154,19 @@ def check_lock(
     locked = {specs[root["hash"]]["name"] for root in lock["roots"]}
     if locked != roots:
         wrong("roots", ", ".join(sorted(locked)), ", ".join(sorted(roots)))
-    ours = {path.parent.name.replace("_", "-") for path in overlay.glob("packages/*/package.py")}
+    overlay_names = {
+        path.parent.name.replace("_", "-") for path in overlay.glob("packages/*/package.py")
+    }
     for spec in specs.values():
-        for key, found, accepted in _spec_mistakes(spec, target, os, ours):
+        for key, found, accepted in _spec_mistakes(spec, target, os, overlay_names):
             wrong(f"{spec['name']}.{key}", found, accepted)
     return mistakes
 
 
 def _spec_mistakes(
-    spec: Mapping[str, Json], target: str, os: str, ours: set[str]
+    spec: Mapping[str, Json], target: str, os: str, overlay_names: set[str]
 ) -> Iterator[tuple[str, object, str]]:
-    """Yield (key, found, accepted) for what is wrong with one concrete spec."""
+    """Yield key, found and accepted for each error of one concrete spec."""
     arch = spec["arch"]
     found_target = arch["target"] if isinstance(arch["target"], str) else arch["target"]["name"]
     for key, found, accepted in (
@@ -177,8 +179,8 @@ def _spec_mistakes(
     if not re.fullmatch(r"[\w.+-]+", str(spec.get("version", ""))):
         yield "version", spec.get("version"), "one version"
     if not (spec.get("external") or spec.get("package_hash")):
-        yield "package_hash", None, "the hash of the recipe that was used"
-    namespace = "proofmark" if spec["name"] in ours else "builtin"
+        yield "package_hash", None, "the hash of the recipe"
+    namespace = "proofmark" if spec["name"] in overlay_names else "builtin"
     if spec.get("namespace") != namespace:
         yield "namespace", spec.get("namespace"), namespace
     if "dev_path" in spec.get("parameters", {}):
@@ -187,10 +189,10 @@ def _spec_mistakes(
         yield "external", spec["external"].get("path"), "gcc and glibc only"
     edges = {edge["name"] for edge in spec.get("dependencies", [])}
     if "compiler-wrapper" in edges and "gcc" not in edges:
-        yield "dependencies", "a wrapped build without a pinned compiler", "gcc"
+        yield "dependencies", "compiler-wrapper without gcc", "both"
     for key, path in _paths(spec):
         if not SYSTEM_PREFIX.match(path):
-            yield key, path, "no path of a machine but /usr"
+            yield key, path, "only paths below /usr"
 
 
 def _paths(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
@@ -209,14 +211,14 @@ def forbidden_instructions(disassembly: str, features: frozenset[str]) -> list[s
     """Return the Xeon-Phi-only instructions in a disassembly that a CPU cannot run.
 
     Args:
-        disassembly: what ``objdump -d`` prints.
-        features: CPU features of the target, in archspec's spelling (``avx512er``).
+        disassembly: the output of ``objdump -d``.
+        features: the CPU features of the target, as archspec names them (``avx512er``).
     """
     return sorted(
         {
-            found.group()
+            match.group()
             for feature, mnemonics in PHI_ONLY.items()
             if feature not in features
-            for found in mnemonics.finditer(disassembly)
+            for match in mnemonics.finditer(disassembly)
         }
     )

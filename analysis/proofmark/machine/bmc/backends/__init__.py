@@ -1,5 +1,5 @@
-"""The BMC back ends that the kit has: one module and one class each.
+"""The BMC back ends of the kit: one module with one class each.
 
 The class is a subclass of `proofmark.machine.bmc.back_end.BackEnd`. The name of the module is the
-value of ``back_end`` in the firmware facts of a partition.
+value of ``firmware.back_end`` of a partition.
 """

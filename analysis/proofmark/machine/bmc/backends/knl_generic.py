@@ -1,8 +1,8 @@
-"""Slurm's node_features/knl_generic: a job's constraint makes Slurm set the mode and restart.
+"""Back end for Slurm's node_features/knl_generic: the constraint of a job makes Slurm set the mode.
 
-The features of a node (``quad,flat``) are its attributes here, one each: ``{quad: true}``. Slurm
-restarts nodes for jobs, not for drained ones, so a short job of ours with the constraint is what
-resets, and the node is not drained.
+The features of a node (``quad,flat``) are its attributes here: ``{quad: true, flat: true}``. Slurm
+restarts a node for a job, but not a drained node. Therefore the reset is a short job with the
+constraint, and the node is not drained.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proofmark.site.firmware import Settings
 
 
 class KnlGeneric(BackEnd):
-    """The verbs by scontrol and sbatch on the controller."""
+    """Changes modes by scontrol and sbatch on the controller."""
 
     sets = True
     drains = False
@@ -24,26 +24,26 @@ class KnlGeneric(BackEnd):
         self._timeout_s = context.firmware.timeout_s
 
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
-        """Read the active and the available features."""
+        """Return the active and the available features."""
         words = self._run("scontrol", "--oneliner", "show", "node", host.node).split()
-        told = dict(word.partition("=")[::2] for word in words)
-        available = _features(told.get("AvailableFeatures", ""))
-        active = _features(told.get("ActiveFeatures", ""))
+        fields = dict(word.partition("=")[::2] for word in words)
+        available = _features(fields.get("AvailableFeatures", ""))
+        active = _features(fields.get("ActiveFeatures", ""))
         offers = {name: AttributeSpec(values=(True,)) for name in available}
         return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
 
-    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Do nothing: Slurm stages when the job starts."""
+    def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Do nothing: Slurm sets the mode when the job starts."""
 
-    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Submit a job that needs the features; it does nothing but be there."""
+    def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Submit an empty job whose constraint is the features of `wanted`."""
         constraint = "&".join(wanted)
-        submitted = ["sbatch", "--parsable", "--exclusive", "--time=5", "--output=/dev/null"]
+        submission = ["sbatch", "--parsable", "--exclusive", "--time=5", "--output=/dev/null"]
         name = ["--job-name=proofmark-mode", f"--nodelist={host.node}"]
-        self._run(*submitted, *name, f"--constraint={constraint}", "--wrap=:")
+        self._run(*submission, *name, f"--constraint={constraint}", "--wrap=:")
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
-        """Read the active features."""
+        """Return the active features."""
         return self.read(host, wanted).current
 
     def _run(self, *command: str) -> str:

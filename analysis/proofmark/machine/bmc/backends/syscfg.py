@@ -1,7 +1,8 @@
-"""Intel's ``syscfg`` on the node itself (S7200AP and its like), over the site's own way to a node.
+"""Back end for Intel's ``syscfg`` (S7200AP and similar boards), which runs on the node itself.
 
-It shows and sets what the *next* boot will be, so it cannot prove a mode: `verify` tells nothing.
-Values go by number; the numbers are read from the node, because BIOS versions number differently.
+syscfg shows and sets the values of the next boot, not the current ones. Therefore `verify` returns
+None, and only the operating system proves a mode. A value is set by its number. The numbers are
+read from the node, because BIOS versions number the values differently.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 """
-# In the background, so that the connection ends before the node does.
+# In the background, so that the connection ends before the restart.
 RESTART = "(sleep 1; systemctl reboot || reboot) </dev/null >/dev/null 2>&1 &\n"
 CURRENT = re.compile(r"Current Value\s*:\s*(\S.*?)\s*")
 POSSIBLE = re.compile(r"(\S.*?)\s*:\s*([0-9A-Fa-f]{1,2})")
@@ -30,15 +31,15 @@ RULE = re.compile(r"[=-]{3,}")
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What syscfg says of one setting: the value of the next boot, and each value's number."""
+class ShownSetting:
+    """One setting as syscfg shows it: the value of the next boot, and the number of each value."""
 
-    current: str
+    value: str
     numbers: Mapping[str, str]
 
 
 class Syscfg(BackEnd):
-    """The verbs by `shell`."""
+    """Changes settings by ``syscfg`` over the remote shell."""
 
     sets = True
     drains = True
@@ -48,43 +49,46 @@ class Syscfg(BackEnd):
         self._shell = context.shell
 
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
-        """Ask for the wanted settings; what acts now is known only if nothing waits."""
-        shown = read_shown(self._shell(host.node, SHOW, tuple(wanted)))
-        offers = {name: AttributeSpec(values=tuple(each.numbers)) for name, each in shown.items()}
-        current = {name: each.current for name, each in shown.items()}
+        """Return the settings of `wanted`, with the values of the next boot."""
+        settings = read_settings(self._shell(host.node, SHOW, tuple(wanted)))
+        offers = {
+            name: AttributeSpec(values=tuple(shown.numbers)) for name, shown in settings.items()
+        }
+        next_boot = {name: shown.value for name, shown in settings.items()}
         numbers = {
             f"{name}={value}": number
-            for name, each in shown.items()
-            for value, number in each.numbers.items()
+            for name, shown in settings.items()
+            for value, number in shown.numbers.items()
         }
-        return FirmwareState(current, offers=offers, handle=numbers)
+        return FirmwareState(next_boot, offers=offers, handle=numbers)
 
-    def stage(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Set each value by its number, and look whether it stands."""
-        numbers = {name: reading.handle[f"{name}={value}"] for name, value in wanted.items()}
+    def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Set each value by its number, and read it again."""
+        numbers = {name: state.handle[f"{name}={value}"] for name, value in wanted.items()}
         pairs = [word for pair in numbers.items() for word in pair]
         self._shell(host.node, SET, tuple(pairs))
-        there = read_shown(self._shell(host.node, SHOW, tuple(wanted)))
+        settings = read_settings(self._shell(host.node, SHOW, tuple(wanted)))
         for name, value in wanted.items():
-            if there[name].current != value:
-                found = f"{name} is {there[name].current}, not {value}"
-                raise NodeError(Outcome.NOT_APPLIED, f"accepted and not set: {found}")
+            if settings[name].value != value:
+                problem = f"{name} is {settings[name].value}, not {value}"
+                raise NodeError(Outcome.NOT_APPLIED, f"accepted and not set: {problem}")
 
-    def reset(self, host: Host, reading: FirmwareState, wanted: Settings) -> None:
-        """Restart from within."""
+    def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
+        """Restart the node by a command on the node."""
         self._shell(host.node, RESTART)
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
-        """Tell nothing: what it shows is the next boot's."""
+        """Return None: syscfg shows only the values of the next boot."""
         return None
 
 
-def read_shown(text: str) -> dict[str, Shown]:
-    """Read what ``syscfg /d BIOSSETTINGS`` printed for one setting or several.
+def read_settings(text: str) -> dict[str, ShownSetting]:
+    """Read the output of ``syscfg /d BIOSSETTINGS`` for one or more settings.
 
-    A setting is its name over a line of signs, ``Current Value : NAME`` and ``NAME : NN`` lines.
+    A setting is its name with a line of ``=`` below, then ``Current Value : NAME``, then a line
+    ``NAME : NN`` for each value.
     """
-    found: dict[str, Shown] = {}
+    settings: dict[str, ShownSetting] = {}
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     title = ""
     numbers: dict[str, str] = {}
@@ -92,7 +96,7 @@ def read_shown(text: str) -> dict[str, Shown]:
         if after.startswith("===") and RULE.fullmatch(after):
             title, numbers = line, {}
         elif match := CURRENT.fullmatch(line):
-            found[title] = Shown(match[1], numbers)
-        elif title in found and (match := POSSIBLE.fullmatch(line)):
+            settings[title] = ShownSetting(match[1], numbers)
+        elif title in settings and (match := POSSIBLE.fullmatch(line)):
             numbers[match[1]] = match[2]
-    return found
+    return settings

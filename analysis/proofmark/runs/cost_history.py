@@ -1,7 +1,7 @@
-"""What the steps of a plan took when they ran here before: the better guess of its cost.
+"""The cost of a plan from the measured durations of its steps in earlier runs.
 
-It is told beside the plan and is no part of it: the digest of a plan must not change because the
-plan was carried out.
+The measured cost is printed with the plan and is not part of it. The digest of a plan must not
+change with earlier runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proofmark.runs.run import open_run
 
 @dataclass(frozen=True)
 class MeasuredCost:
-    """Cost of a plan, where `steps` of its steps are by the medians of `runs` earlier runs."""
+    """The cost of a plan. `steps` of its steps have a median duration from `runs` earlier runs."""
 
     steps: int
     runs: int
@@ -30,10 +30,10 @@ class MeasuredCost:
 
 
 def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
-    """Return what `plan` would take by the earlier runs below `runs`, of its site and partition.
+    """Return the cost of `plan` from the runs in `runs` on the same site and partition.
 
-    A step is the same if everything is but its number, its repeat, its nodes (not how many they
-    are) and what was expected of it. Failed executions do not count.
+    Two steps are the same if they differ only in number, repeat, names of nodes, CPUs and expected
+    cost. Failed executions do not count.
     """
     took: dict[str, list[float]] = {}
     used: set[str] = set()
@@ -43,12 +43,8 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
             continue
         try:
             earlier = open_run(folder).plan
-        except (
-            BadInput,
-            OSError,
-            ValueError,
-        ):  # a run of an older version, or a damaged one, tells nothing
-            continue
+        except (BadInput, OSError, ValueError):
+            continue  # a damaged run, or one of a later version
         if (earlier.site, earlier.partition) != (plan.site, plan.partition):
             continue
         for mode, step, _ in _steps(earlier):
@@ -77,6 +73,6 @@ def _steps(plan: Plan) -> Iterator[tuple[str, Step, int]]:
 
 
 def _identity(mode: str, step: Step) -> str:
-    left_out = {"id", "repeat", "nodes", "seconds", "timeout", "cpus", "pairing"}
-    told = step.model_dump(mode="json", exclude=left_out)
-    return json.dumps([mode, len(step.nodes), told], sort_keys=True)
+    excluded = {"id", "repeat", "nodes", "seconds", "timeout", "cpus", "pairing"}
+    facts = step.model_dump(mode="json", exclude=excluded)
+    return json.dumps([mode, len(step.nodes), facts], sort_keys=True)

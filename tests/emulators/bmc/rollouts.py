@@ -1,10 +1,9 @@
-"""A crew over emulated BMCs and a Slurm that is a shell script: what tests of modes work with."""
+"""Mode rollouts over emulated BMCs, with a Slurm that is a shell script."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,10 @@ MODES: dict[str, tuple[str, str, NumaShape]] = {
     "snc4-flat": ("SNC-4", "Flat", NumaShape(FOUR, (4 * GIB,) * 4)),
     "snc4-cache": ("SNC-4", "Cache", NumaShape(FOUR, ())),
 }
-"""Cluster mode, memory mode and domains of a Xeon Phi 7250 with 96 GB."""
-SHAPES = {
-    name: ExpectedState({"cluster": cluster, "memory": memory}, layout)
-    for name, (cluster, memory, layout) in MODES.items()
+"""Cluster mode, memory mode and NUMA domains of a Xeon Phi 7250 with 96 GB."""
+EXPECTED_STATES = {
+    name: ExpectedState({"cluster": cluster, "memory": memory}, numa_shape)
+    for name, (cluster, memory, numa_shape) in MODES.items()
 }
 ATTRIBUTES: dict[str, Any] = {
     "cluster": "ClusterMode",
@@ -52,7 +51,7 @@ ATTRIBUTES: dict[str, Any] = {
     },
 }
 SCONTROL = r"""#!/bin/sh
-# A Slurm of files: FOLDER/<node> holds the reason of a drained node, and is absent of any other.
+# Keeps its state in files: slurm/NODE contains the reason of a drained node.
 folder=${0%/*}/slurm
 echo "$*" >>"$folder.calls"
 case $1 in
@@ -77,8 +76,8 @@ esac
 
 
 @dataclass
-class Slurm:
-    """The scheduler of files."""
+class FileSlurm:
+    """An scontrol that keeps the drained nodes in files, one per node."""
 
     folder: Path
 
@@ -90,28 +89,32 @@ class Slurm:
 
     @property
     def drained(self) -> dict[str, str]:
-        """Return the reason of each node that is out of service."""
+        """Return the reason of each drained node."""
         return {path.name: path.read_text() for path in (self.folder / "slurm").iterdir()}
 
     def drain(self, node: str, reason: str) -> None:
-        """Drain a node as an administrator does."""
+        """Drain a node as an administrator would."""
         (self.folder / "slurm" / node).write_text(reason)
 
     @property
     def calls(self) -> list[str]:
-        """Return every call so far."""
+        """Return the arguments of every call of scontrol."""
         path = self.folder / "slurm.calls"
         return path.read_text().splitlines() if path.exists() else []
 
 
 @dataclass
-class World:
-    """Emulated machines, their scheduler, and the run that moves them."""
+class EmulatedSite:
+    """Emulated machines, their scheduler, and the folder of a run.
+
+    Attributes:
+        lines: the progress of all rollouts.
+    """
 
     emulator: Emulator
-    slurm: Slurm
+    slurm: FileSlurm
     run: Path
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     @property
     def nodes(self) -> list[str]:
@@ -124,7 +127,7 @@ class World:
             "ca": str(self.emulator.ca),
             "attributes": ATTRIBUTES,
             "smbios": "knl",
-            "remote_shell": self.emulator.reach,
+            "remote_shell": self.emulator.remote_shell,
             "poll_s": 0.02,
             "reset_timeout_s": 2,
             "boot_timeout_s": 60,
@@ -134,39 +137,39 @@ class World:
         }
         return Firmware.model_validate(facts | changes)
 
-    def crew(
+    def rollout(
         self, *, scheduler: str = "slurm", stop: threading.Event | None = None, **changes: Any
     ) -> ModeRollout:
         firmware = self.firmware(**changes)
         shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
-        every = {**wanted(firmware, SHAPES["quadrant-hybrid25"].settings)} if ATTRIBUTES else {}
-        given = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
+        mode_attributes = wanted(firmware, EXPECTED_STATES["quadrant-hybrid25"].settings)
+        context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return ModeRollout(
             run=self.run,
             tag="proofmark:test",
             transition=ModeTransition(
-                firmware, back_end(given), shell, every, stop or threading.Event()
+                firmware, back_end(context), shell, mode_attributes, stop or threading.Event()
             ),
-            drain=draining(scheduler),
+            scheduler=draining(scheduler),
             hosts={node: Host(node, self.emulator.address(node)) for node in self.nodes},
-            say=self.said.append,
+            say=self.lines.append,
         )
 
-    def goal(
-        self, mode: str, shapes: Mapping[str, ExpectedState] = SHAPES, **changes: Any
-    ) -> TargetMode:
+    def target(self, mode: str, **changes: Any) -> TargetMode:
         firmware = self.firmware(**changes)
-        attributes = wanted(firmware, shapes[mode].settings)
+        attributes = wanted(firmware, EXPECTED_STATES[mode].settings)
         return TargetMode(
-            mode, attributes, lambda seen: verify_mode(seen, mode, shapes, firmware.smbios)
+            mode,
+            attributes,
+            lambda observation: verify_mode(observation, mode, EXPECTED_STATES, firmware.smbios),
         )
 
     def settings(self, node: str) -> tuple[str, str]:
-        """Return cluster and memory mode that act now."""
+        """Return the cluster mode and the memory mode in effect."""
         current = self.emulator.machines[node].current
         return current["ClusterMode"], current["MemoryMode"]
 
 
-def searched_first(folder: Path) -> str:
-    """Return PATH with `folder` before all others."""
+def path_with(folder: Path) -> str:
+    """Return PATH with `folder` as its first entry."""
     return f"{folder}:{os.environ['PATH']}"

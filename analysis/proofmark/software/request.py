@@ -1,0 +1,61 @@
+"""The request of a run for programs: what a provider installs, from where and into which folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proofmark.site.partition import Preinstalled
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Sources of Spack and of what it installs; None is the public address.
+
+    Attributes:
+        spack: the site's own checkout of Spack, at the pinned commit.
+        packages: the site's own checkout of spack-packages, at the pinned commit.
+        bundle: an unpacked bundle; nothing then comes from the network.
+        mirror: a folder of sources.
+        cache: a folder with a build cache, signed by `key`.
+        key: the file with the public key of the site.
+    """
+
+    spack: Path | None = None
+    packages: Path | None = None
+    bundle: Path | None = None
+    mirror: Path | None = None
+    cache: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True)
+class ProvisionRequest:
+    """The programs that are needed, and the inputs of a provider.
+
+    Attributes:
+        kit: the checkout of Proofmark.
+        arch: the environment's folder in ``environments/``.
+        programs: the programs that are needed, by package.
+        prefixes: the folder under which programs are installed.
+        sources: the sources of Spack.
+        site_locks: the folder of the site's own locks, ``<arch>/<os>/spack.lock``.
+        bundle: the file of a bundle, for an installation without a network.
+        jobs: the number of processes of a build; 0 is the default of the builder.
+        facts: the facts of the partition, for the names of programs.
+        preinstalled: the packages that the inventory names, by package.
+        module_output: the output of ``modules.sh``, by package.
+    """
+
+    kit: Path
+    arch: str
+    programs: Mapping[str, Collection[str]]
+    prefixes: Path
+    sources: Sources = field(default_factory=Sources)
+    site_locks: Path | None = None
+    bundle: Path | None = None
+    jobs: int = 0
+    facts: Mapping[str, object] = field(default_factory=dict)
+    preinstalled: Mapping[str, Preinstalled] = field(default_factory=dict)
+    module_output: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,133 @@
+"""BMC back ends: settings that are refused, credentials, syscfg, knl_generic, and record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.emulators.bmc.rollouts import path_with
+
+from proofmark.common.errors import BadInput
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
+from proofmark.machine.bmc.backends.syscfg import read_settings
+from proofmark.machine.bmc.credentials import Credentials, credentials
+from proofmark.machine.bmc.model import (
+    AttributeSpec,
+    FirmwareState,
+    Host,
+    foreign_pending,
+    refused_settings,
+)
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.remote_shell import RemoteShell
+from proofmark.site.firmware import Firmware
+from proofmark.site.partition import Partition
+
+SYSCFG = """#!/bin/sh
+# Emulates syscfg with other numbers than those of Intel.
+file=${0%/*}/cluster
+case "$1 $4" in
+"/d ") printf 'Cluster Mode\\n============\\nCurrent Value : %s\\n---------\\nPossible Values\\n' \\
+    "$(cat "$file")"
+    printf -- '---------\\nAll2All : 00\\nSNC-2 : 01\\nSNC-4 : 07\\nQuadrant : 04\\n' ;;
+"/bcs Cluster Mode") [ "$5" = 07 ] && echo SNC-4 >"$file"; echo "$*" >>"$file.calls" ;;
+esac
+"""
+
+
+def back_end_of(name: str) -> BackEnd:
+    return back_end(
+        BackEndContext(Firmware(back_end=name), Credentials(), RemoteShell(["true"], 1))
+    )
+
+
+def test_pending_values_that_were_not_requested_are_foreign() -> None:
+    state = FirmwareState(current={"a": "1"}, pending={"a": "2", "b": "3"})
+    assert foreign_pending(state, [("a", "2")]) == {"b": "3"}
+    assert foreign_pending(state, [("a", "9"), ("b", "3"), ("a", "2")]) == {}
+
+
+def test_without_a_registry_no_setting_is_refused() -> None:
+    assert list(refused_settings({"a": 1}, None)) == []
+    assert list(refused_settings({"a": 1}, {"a": AttributeSpec()})) == []
+
+
+def test_no_message_contains_the_password() -> None:
+    account = credentials('{"user": "u", "password": "hush"}')
+    assert "hush" not in repr(account) and account.hide("x hush y") == "x *** y"
+    with pytest.raises(BadInput) as error:
+        credentials('{"user": "hush"')
+    assert "hush" not in str(error.value)
+
+
+def test_an_unknown_back_end_is_named() -> None:
+    assert BACK_ENDS.names() == ["knl_generic", "manual", "redfish", "syscfg"]
+    with pytest.raises(BadInput, match="did you mean 'redfish'"):
+        back_end_of("redfsh")
+
+
+def test_a_mode_without_firmware_attributes_is_refused() -> None:
+    facts: dict[str, Any] = {
+        "hardware": "discovered",
+        "environment": "local",
+        "provision_from": "system",
+        "scheduler": "none",
+        "scratch": {"path": "/x"},
+        "modes": {"a": {"settings": {"smt": "off"}}},
+    }
+    Partition.model_validate(facts)
+    with pytest.raises(ValueError, match="mode a needs 'smt: off'"):
+        Partition.model_validate(facts | {"firmware": {"back_end": "manual"}})
+
+
+def test_syscfg_sets_a_value_by_the_number_of_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "syscfg").write_text(SYSCFG)
+    (tmp_path / "syscfg").chmod(0o755)
+    (tmp_path / "cluster").write_text("Quadrant\n")
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    firmware = Firmware(back_end="syscfg", remote_shell=["sh", "-s"])
+    shell = RemoteShell(firmware.remote_shell, 10)
+    syscfg = back_end(BackEndContext(firmware, Credentials(), shell))
+    host, wanted = Host("n1", ""), {"Cluster Mode": "SNC-4"}
+    state = syscfg.read(host, wanted)
+    assert state.current == {"Cluster Mode": "Quadrant"}
+    assert [*refused_settings({"Cluster Mode": "SNC4"}, state.offers)]
+    syscfg.stage(host, state, wanted)
+    assert (tmp_path / "cluster.calls").read_text() == "/bcs  BIOSSETTINGS Cluster Mode 07\n"
+    assert syscfg.verify(host, wanted) is None, "syscfg shows only the next boot"
+
+
+def test_several_settings_of_syscfg_are_read() -> None:
+    text = "A B\n===\nCurrent Value : x y\nx y : 00\nz : 0A\n\nC\n===\nCurrent Value : q\nq : 1\n"
+    settings = read_settings(text)
+    assert settings["A B"].value == "x y"
+    assert settings["A B"].numbers == {"x y": "00", "z": "0A"}
+    assert settings["C"].numbers == {"q": "1"}
+
+
+def test_the_manual_back_end_refuses_each_change() -> None:
+    manual = back_end_of("manual")
+    message = "no remote control of the firmware; set it by hand: smt=off"
+    with pytest.raises(NodeError, match=message) as error:
+        manual.stage(Host("n1", ""), FirmwareState({}), {"smt": "off"})
+    assert error.value.outcome is Outcome.CANNOT_SET
+
+
+def test_knl_generic_resets_a_node_by_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "NodeName=n1 AvailableFeatures=knl,quad,snc4,flat ActiveFeatures=knl,quad,flat"
+    for name, body in (("scontrol", f"echo '{line}'"), ("sbatch", 'echo "$@" >"$0.calls"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    knl_generic = back_end_of("knl_generic")
+    host, wanted = Host("n1", ""), {"snc4": True, "flat": True}
+    state = knl_generic.read(host, {**wanted, "quad": True})
+    assert state.current == {"quad": True, "flat": True}
+    knl_generic.reset(host, state, wanted)
+    submitted = (tmp_path / "sbatch.calls").read_text()
+    assert "--nodelist=n1" in submitted and "--constraint=snc4&flat" in submitted
