@@ -1,12 +1,12 @@
-# Every target installs what it needs: Debian packages (as root) and .venv.
+# Every target installs its requirements: Debian packages (as root) and .venv.
 SUITE ?= quick
 ARGS ?=
 
 SHELL := /bin/sh
-# Ansible refuses a locale that is not UTF-8, which a fresh machine may have.
+# Ansible refuses a locale that is not UTF-8. A fresh machine may have one.
 export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# Ansible, pip and others write below HOME, which may be missing or be somebody else's.
+# Ansible, pip and others write below HOME, which may be missing or belong to another user.
 export HOME := $(shell requirements/home.sh)
 ifndef GIT_CONFIG_COUNT
 # The checkout may belong to another user.
@@ -16,7 +16,7 @@ export GIT_CONFIG_VALUE_0 := $(CURDIR)
 endif
 
 LINT_PARTS := lint-ansible lint-types lint-rest
-# All targets share .venv. Only the parts of lint run at the same time: lint has installed it.
+# All targets share .venv. Only the parts of lint run at the same time, after lint installed it.
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
@@ -25,28 +25,28 @@ endif
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
-	@echo 'make rehearsal    the same on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
+	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie'
-	@echo 'make lint         what CI checks beside the tests'
-	@echo 'make bench        the costs of the kit itself'
+	@echo 'make lint         the checks that CI runs beside the tests'
+	@echo 'make bench        the overhead of the kit'
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
-	@echo 'make bundle       ARCH=knl: all that an install without a network needs;'
+	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
 	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
-	@echo 'make clean        remove what make made, but never a run'
+	@echo 'make clean        remove the files that make created, but never a run'
 
 acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
 
-# Root only: namespaces and mounts. `make rehearsal FAULT=` with no such id names those there are.
+# Root only: namespaces and mounts. `make rehearsal FAULT=x`, with an unknown id, lists the ids.
 rehearsal: SUITE = rehearsal
 rehearsal: .venv-rehearsal
 	python -m tests.rehearsal --suite=$(SUITE) $(if $(LIMIT),--limit=$(LIMIT)) \
 		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
 
-# The tests of the mark lint are among them.
+# pytest also runs the tests with the mark lint.
 test: lint-files
 	$(PYTEST) --tier=test $(ARGS)
 
@@ -58,7 +58,7 @@ PYTEST := pytest -n 3 --dist loadfile --no-loadscope-reorder
 bench: .venv-dev
 	python -m tests.bench $(ARGS)
 
-# A site's own checkouts at the pins, instead of clones: SPACK=… SPACK_PACKAGES=…
+# SPACK=… and SPACK_PACKAGES=… are the site's own checkouts at the pins, used instead of clones.
 own = $(if $(SPACK),--spack=$(SPACK)) $(if $(SPACK_PACKAGES),--spack-packages=$(SPACK_PACKAGES))
 environment = $(or $(ARCH),$(error ARCH: found nothing; accepted: a folder of environments/)) --os=$(OS)
 
@@ -70,7 +70,7 @@ bundle: .venv
 		$(if $(BUILDCACHE),--cache=$(BUILDCACHE)) $(if $(SOURCES),--sources=$(SOURCES)) \
 		$(PACKAGES:%=--package=%)
 
-# Root only. DEBIAN=trixie for Debian 13; CLONE: where the checkout is in it.
+# Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system.
 fresh: DEBIAN = bookworm
 fresh: CLONE = /srv/my kit
 fresh: .venv-dev
@@ -100,7 +100,7 @@ lint-rest:
 COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
-# ARGS=--upgrade takes the newest of what run.in and dev.in leave open.
+# ARGS=--upgrade takes the newest versions that run.in and dev.in allow.
 relock: .venv-dev
 	cd requirements && for lock in run rehearsal dev impi spack; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \

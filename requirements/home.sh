@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-own() { # own FOLDER: is it this user's, and can files be made in it?
+usable() { # usable FOLDER: does it belong to this user, who can create files in it?
     case $1 in *[[:space:]]*) return 1 ;; /*) ;; *) return 1 ;; esac
     [ -d "$1" ] && [ -O "$1" ] && [ -w "$1" ] && [ -x "$1" ]
 }
@@ -12,11 +12,11 @@ own() { # own FOLDER: is it this user's, and can files be made in it?
 listed=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f6) || listed=
 mine=$(pwd -P)/.ansible/home
 for home in "${HOME:-}" "$listed" "$(readlink "$mine" || echo "$mine")"; do
-    if own "$home"; then echo "$home" && exit; fi
+    if usable "$home"; then echo "$home" && exit; fi
 done
 mkdir -p "${mine%/*}"
 case $mine in
-*[[:space:]]*) # a private folder elsewhere, under a name that nobody can guess
+*[[:space:]]*) # a private folder elsewhere, with a random name
     home=$(mktemp -d)
     ln -sfn "$home" "$mine"
     ;;

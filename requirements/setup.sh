@@ -1,12 +1,12 @@
 #!/bin/sh
-# Bring .venv and the Debian packages it needs up to date: setup.sh run|rehearsal|dev
-# Does nothing, and needs no rights, where nothing is missing.
+# Install or update .venv and its Debian packages: setup.sh run|rehearsal|dev
+# If nothing is missing, it changes nothing and needs no root.
 set -eu
 
 kind=${1:?usage: setup.sh run|rehearsal|dev}
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
-# Each of these means something else to one of PATH, sh, Ansible, ssh, Slurm or a pattern of files.
+# PATH, sh, Ansible, ssh, Slurm or patterns of files give these characters another meaning.
 case $root in
 *[]\[:\"\'\`\\$%#,\;*?\{\}\|\<\>\&]* | *[[:cntrl:]]*)
     {
@@ -18,9 +18,9 @@ case $root in
     ;;
 esac
 exec 9<requirements/setup.sh
-flock 9 # two makes at once: the second waits, then finds nothing left to do
+flock 9 # of two makes at the same time the second waits, and then has nothing to do
 
-# Print the packages of the lists "$@" of which dpkg knows no installed alternative.
+# Print the packages of the lists "$@" without an installed alternative.
 missing_packages() {
     sed 's/#.*//' "$@" | while read -r choice; do
         [ -n "$choice" ] || continue
@@ -33,9 +33,9 @@ missing_packages() {
     done
 }
 
-# Install what dpkg lacks of the lists "$@", or say what that is and who can.
+# Install the missing packages of the lists "$@", or print them with the command for root.
 install_packages() {
-    command -v dpkg-query >/dev/null || return 0 # not Debian: each stage names what it misses
+    command -v dpkg-query >/dev/null || return 0 # not Debian: each stage reports its missing programs
     missing=$(missing_packages "$@" | tr '\n' ' ')
     missing=${missing% }
     [ -n "$missing" ] || return 0
@@ -58,7 +58,7 @@ install_packages() {
     }
 }
 
-# Is what was installed by the stamps "$@" still what the files say?
+# Are the installed packages of the stamps "$@" still those of the files?
 fresh() {
     for stamp; do
         sha256sum --status -c ".venv/$stamp.sha256" 2>/dev/null || return 1
@@ -78,7 +78,7 @@ install_locks() {
 
 update_venv() {
     if ! fresh run || { [ -e .venv/dev.sha256 ] && [ "$kind" = dev ] && ! fresh dev; }; then
-        # A lock changed: made anew, because pip does not remove what a lock no longer names.
+        # A lock changed. pip does not remove packages that a lock no longer names, so start again.
         rm -rf .venv
         python=/usr/bin/python3
         "$python" -c "$recent" 2>/dev/null || python=python3
@@ -89,7 +89,7 @@ update_venv() {
         "$python" -m venv .venv
         install_locks run
     fi
-    # What dev.txt holds is all that rehearsal.txt holds, and more.
+    # dev.txt contains all packages of rehearsal.txt.
     [ "$kind" = run ] || fresh dev || fresh "$kind" || install_locks "$kind"
     fresh project || {
         .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
@@ -98,7 +98,7 @@ update_venv() {
     }
 }
 
-# Ansible finds the collection proofmark.kit by a folder of that name: the checkout itself.
+# Ansible finds the collection proofmark.kit by a folder of that name: a link to the checkout.
 link_collection() {
     link=.ansible/collections/ansible_collections/proofmark/kit
     [ -e "$link/galaxy.yml" ] || {

@@ -1,4 +1,4 @@
-"""Rules of this test suite: its tiers, no unlisted skip, no unknown fault, no lost process."""
+"""Rules of this test suite: tiers, no unlisted skip, no unknown fault, no process left."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ HERE = Path(__file__).parent
 Started = list[weakref.ref["subprocess.Popen[Any]"]]
 
 _started: Started = []
-"""What the test that runs now has started, with its own fixtures."""
+"""The processes that the running test and its fixtures started."""
 _of_fixtures: dict[int, Started] = {}
-"""What fixtures that outlive a test have started."""
+"""The processes of fixtures that outlive a test, by the id of the fixture."""
 TIERS = ("test", "soak")
 EXAMPLES = {"test": 50, "soak": 2000}
 """The number of examples of a property, by tier; a test may take a share of it."""
@@ -32,18 +32,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--tier",
         choices=TIERS,
-        help="test: all but the tests marked soak; soak: these and the properties, longer",
+        help="test: all but the tests marked soak; soak: these, and properties with more examples",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the number of examples, and let signals through to what the tests start.
+    """Set the number of examples, and the default action of signals for started processes.
 
-    A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP; children inherit
-    that, and a script cannot trap a signal that was ignored when it started (POSIX, trap).
+    A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP. Children inherit
+    this. A script cannot trap a signal that was ignored when it started (POSIX, trap).
     """
     for tier, examples in EXAMPLES.items():
-        # A slow example on a loaded machine is not wrong, and few requests fit a strict placement.
+        # A loaded machine makes examples slow, and few requests fit a strict placement.
         accepted = [HealthCheck.too_slow, HealthCheck.filter_too_much]
         settings.register_profile(
             tier, max_examples=examples, deadline=None, suppress_health_check=accepted
@@ -52,39 +52,42 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
-    subprocess.Popen.__init__ = _noting(subprocess.Popen.__init__)  # type: ignore[method-assign]
+    subprocess.Popen.__init__ = _recording(subprocess.Popen.__init__)  # type: ignore[method-assign]
 
 
-def _noting(start: Callable[..., None]) -> Callable[..., None]:
-    """Note each process that `start` starts; nothing is kept alive by that."""
+def _recording(start: Callable[..., None]) -> Callable[..., None]:
+    """Return `start` with a record of each process, as a weak reference."""
 
     @functools.wraps(start)
-    def noted(process: subprocess.Popen[Any], *args: Any, **kwargs: Any) -> None:
+    def recorded(process: subprocess.Popen[Any], *args: Any, **kwargs: Any) -> None:
         start(process, *args, **kwargs)
         _started.append(weakref.ref(process))
 
-    return noted
+    return recorded
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
-    """Leave to a fixture that outlives the test what it starts."""
+    """Record the processes of a fixture that outlives the test under that fixture."""
     before = len(_started)
-    made = yield
+    value = yield
     if fixturedef.scope != "function":
         _of_fixtures[id(fixturedef)] = _started[before:]
         del _started[before:]
-    return made
+    return value
 
 
 def pytest_fixture_post_finalizer(fixturedef: pytest.FixtureDef[Any]) -> None:
-    """Count what such a fixture has started to the test that it ends with."""
+    """Add the processes of such a fixture to the test with which it ends."""
     _started.extend(_of_fixtures.pop(id(fixturedef), []))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[Any]:
-    """Fail a test that leaves a process, and end that; else the collector fails another test."""
+    """Fail a test that leaves a process, and kill the process.
+
+    Otherwise the garbage collector would report it in another test.
+    """
     try:
         return (yield)
     finally:
@@ -96,20 +99,20 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[Any]:
             with process:  # closes its pipes and waits for it
                 pass
         if lost:
-            wanted = "a process that was waited for, and whose pipes are closed"
-            pytest.fail(f"{item.nodeid}: found {'; '.join(lost)}; accepted: {wanted}", False)
+            accepted = "a process that was waited for, and whose pipes are closed"
+            pytest.fail(f"{item.nodeid}: found {'; '.join(lost)}; accepted: {accepted}", False)
 
 
 def _left(process: subprocess.Popen[Any]) -> bool:
     """Return whether `process` was not waited for, or has an open pipe."""
     if not hasattr(process, "returncode"):
-        return False  # it never began
+        return False  # it was never started
     pipes = (process.stdin, process.stdout, process.stderr)
     return process.returncode is None or any(pipe and not pipe.closed for pipe in pipes)
 
 
 def allowed_skips() -> frozenset[str]:
-    """Return the node ids, without parameters, of the tests that tests/skips.toml lets skip."""
+    """Return the node ids, without parameters, of the skips that tests/skips.toml lists."""
     entries = tomllib.loads((HERE / "skips.toml").read_text(encoding="utf-8")).get("skip", [])
     return frozenset(entry["test"] for entry in entries)
 
@@ -129,7 +132,7 @@ def runs_in(item: pytest.Item, tier: str) -> bool:
 
 
 def _refuse_skip(report: Any) -> None:
-    """Make a failure of a skip that is not listed; `report` is a test's or a collector's."""
+    """Turn a skip that is not listed into a failure; `report` is that of a test or a collector."""
     if not report.skipped or hasattr(report, "wasxfail"):
         return
     if report.nodeid.partition("[")[0] not in allowed_skips():
@@ -174,9 +177,9 @@ def check_faults(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Check the faults, leave out the tests of the other tier, and begin with the long ones.
+    """Check the faults, deselect the tests of the other tier, and put the long tests first.
 
-    Two processes share the files: one that begins last and runs for minutes would run alone.
+    Two processes share the files. A long file that starts last would run alone.
     """
     check_faults(items)
     if tier := config.getoption("--tier"):

@@ -1,9 +1,10 @@
-"""Runs commands in a minimal Debian that has nothing but what they install themselves.
+"""Runs commands in a minimal Debian, in which only these commands install packages.
 
 `python -m tests.fresh [--release trixie] [--clone PATH] [COMMAND …]` makes the system with
-mmdebstrap, clones the last commit into it, and runs each command (sh text) in the clone; the first
-that fails ends it. The system has its own processes, mounts and host name. Only the network and the
-settings of apt and pip come from outside, at run time: they name the package registries. Root only.
+mmdebstrap, clones the last commit into it, and runs each command (sh text) in the clone. It stops
+at the first command that fails. The system has its own processes, mounts and host name. It shares
+the network with the host, and gets the settings of apt and pip at run time: they name the package
+registries. Root only.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from tests.folders import ROOT
 
 RELEASES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 PACKAGES = ("ca-certificates", "git", "make")
-"""What the system has beside dpkg's essential packages and apt."""
+"""The packages of the system besides dpkg's essential packages and apt."""
 SETTINGS = ("/etc/apt/apt.conf.d", "/etc/apt/auth.conf.d", "/etc/pip.conf")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 REGISTRIES = re.compile(r"PIP_\w+|(?i:\w+_proxy)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE")
-"""Environment variables that say where and how packages are fetched."""
+"""Environment variables that define the registries of packages and the proxies."""
 HOST = "fresh"
 LOGIN = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -53,7 +54,7 @@ if [ -d "$wheels" ]; then
     mount -o bind,ro "$wheels" "$system$wheels"
 fi
 hostname "$(cat "$system/etc/hostname")"
-# Not chroot alone: who enters the mounts of a process of this system must not be outside of it.
+# chroot alone is not enough: a process that enters these mounts (nsenter) would be outside of it.
 cd "$system"
 mkdir -p .outside
 pivot_root . .outside
@@ -63,13 +64,13 @@ exec chroot . /bin/sh -c '
 """
 
 
-def environment(own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a login, with what `own` says about package registries."""
-    return LOGIN | {name: value for name, value in own.items() if REGISTRIES.fullmatch(name)}
+def environment(host: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a login, with the variables of `host` for package registries."""
+    return LOGIN | {name: value for name, value in host.items() if REGISTRIES.fullmatch(name)}
 
 
 def main() -> int:
-    """Make the system, run the commands, remove the system; return the exit code."""
+    """Install the system, run the commands, remove the system; return the exit code."""
     options = _options()
     if os.geteuid() != 0:
         print("tests.fresh: only root can mount and change the root folder", file=sys.stderr)
@@ -78,20 +79,20 @@ def main() -> int:
         signal.signal(number, _stop)
     began = time.monotonic()
 
-    def note(line: str) -> None:
+    def report(line: str) -> None:
         print(f"fresh {options.release}: {time.monotonic() - began:.0f} s: {line}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="proofmark-fresh-", dir="/var/tmp") as folder:
         system = Path(folder)
         system.chmod(0o755)
-        note(f"installing a minimal {RELEASES[options.release]}")
+        report(f"installing a minimal {RELEASES[options.release]}")
         _install(system, options.release)
         commit = _clone(system, options.clone)
-        note(f"cloned commit {commit} to {options.clone}")
+        report(f"cloned commit {commit} to {options.clone}")
         for command in options.commands:
             started = time.monotonic()
             code = _run(system, options.clone, command)
-            note(f"{command}: exit code {code} after {time.monotonic() - started:.0f} s")
+            report(f"{command}: exit code {code} after {time.monotonic() - started:.0f} s")
             if code:
                 return code if code > 0 else 128 - code
     return 0
@@ -123,7 +124,7 @@ def _install(system: Path, release: str) -> None:
         elif settings.exists():
             shutil.copyfile(settings, target)
     shutil.copyfile(CERTIFICATES, system / CERTIFICATES.lstrip("/"))
-    # As Debian's installer does: packages look their own host up when they are installed.
+    # As Debian's installer does: packages resolve the name of the host when they are installed.
     (system / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {HOST}\n", encoding="utf-8")
     (system / "etc/hostname").write_text(f"{HOST}\n", encoding="utf-8")
 
@@ -137,7 +138,7 @@ def _clone(system: Path, clone: PurePosixPath) -> str:
 
 
 def _run(system: Path, clone: PurePosixPath, command: str) -> int:
-    """Run `command` in the clone; when it ends, every process that it left ends too."""
+    """Run `command` in the clone and return its exit code; its remaining processes end with it."""
     isolation = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
     words = [*isolation, "/bin/sh", "-c", INSIDE, "sh", str(system), str(clone), command]
     done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, env=environment(os.environ))

@@ -1,4 +1,4 @@
-"""Processes of tests: every one ends with the test that started it."""
+"""Processes of tests. Each ends with the test that started it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import AnyStr
 
 @contextlib.contextmanager
 def running(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
-    """Give `process`; after the context it has ended, was waited for, and its pipes are closed.
+    """Yield `process`; after the context it has ended, was waited for, and its pipes are closed.
 
-    An error in the context kills it, and the process group that it leads. Without that the context
-    would wait for a process that nobody ends.
+    An error in the context kills it, and the process group that it leads. Otherwise the context
+    would wait without end.
     """
     with process:
         try:
@@ -29,7 +29,10 @@ def running(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyS
 
 @contextlib.contextmanager
 def namespace(name: str, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """Hold a mount namespace whose host is called `name`; the words `before` lead its command."""
+    """Yield the process of a mount namespace with the host name `name`.
+
+    The words `before` are put before its command.
+    """
     waits = f"hostname {name}; echo up; exec sleep 3600"
     command = [*before, "unshare", "--mount", "--uts", "sh", "-c", waits]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:

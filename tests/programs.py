@@ -1,4 +1,4 @@
-"""Finds which external programs the repository calls.
+"""Lists the external programs that the repository calls.
 
 Shell text and Python are read from their syntax trees. In Python the arguments of a function that
 starts processes are a command, and so is a list that holds an option.
@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 Word = str | None
-"""A word of a command; None where it is known only when it runs."""
+"""A word of a command; None if it is known only at run time."""
 
 BUILT_IN = frozenset(
     {".", ":", "[", "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec"}
@@ -28,14 +28,14 @@ BUILT_IN = frozenset(
 SHELLS = frozenset({"bash", "dash", "sh"})
 NAME = re.compile(r"/?[a-z][a-z0-9_+.-]*(/[a-z0-9_+.-]+)*")
 OURS = (".awk", ".c", ".sh", ".yml")
-"""Endings of files that are no program of the machine."""
+"""Endings of files of the kit, which are not programs of the machine."""
 STARTS = frozenset({"Popen", "check_call", "check_output", "run", "run_command", "which"})
 """Functions that take a command, or the name of a program."""
 OWN_STARTS = {
     **{"ask_scheduler": 0, "ask_tool": 0, "call": 0},
     **{"built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1},
 }
-"""Functions of this repository whose arguments are the words of a command, from this one on."""
+"""Functions of this repository that take the words of a command: the index of the first word."""
 TEXT_TAKERS = {"_shell": 1, "service": 1, "shell": 1}
 """Functions of this repository that take shell text: which argument it is."""
 SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 0, "whole_file": 2}
@@ -46,7 +46,7 @@ GENERATED = frozenset({"launch", "on_all", "rank_cpus"})
 
 @dataclass(frozen=True)
 class Carrier:
-    """A program that runs another program, and how its command line is read.
+    """A program that runs another program, and the form of its command line.
 
     Attributes:
         valued: options whose value is the next word.
@@ -76,7 +76,7 @@ CARRIERS: Mapping[str, Carrier] = {
 
 
 def named(words: Sequence[Word]) -> Iterator[str]:
-    """Yield the program that `words` call, and those that it is told to call."""
+    """Yield the program that `words` call, and the programs that it calls by its arguments."""
     if not words or not NAME.fullmatch(words[0] or "") or (words[0] or "").endswith(OURS):
         return
     program = PurePath(words[0] or "").name
@@ -86,7 +86,7 @@ def named(words: Sequence[Word]) -> Iterator[str]:
     carrier, rest = CARRIERS[program], list(words[1:])
     if carrier.text:
         if carrier.text in rest[:-1]:
-            # What is put into a string when it runs may be syntax.
+            # A part that is inserted at run time may be syntax.
             with suppress(SyntaxError):
                 yield from in_shell(rest[rest.index(carrier.text) + 1] or "")
         return
@@ -99,7 +99,7 @@ def in_shell(text: str) -> Iterator[str]:
     """Yield the programs that shell text calls.
 
     Raises:
-        SyntaxError: the text is none that a shell can read.
+        SyntaxError: a shell cannot read the text.
     """
     done = subprocess.run(
         ["shfmt", "--to-json"], input=text, capture_output=True, text=True, check=False
@@ -108,14 +108,14 @@ def in_shell(text: str) -> Iterator[str]:
         raise SyntaxError(f"{done.stderr.strip()} in {text!r}")
     tree = json.loads(done.stdout)
     nodes = list(_nodes(tree))
-    own = {node["Name"]["Value"] for node in nodes if node.get("Type") == "FuncDecl"}
+    functions = {node["Name"]["Value"] for node in nodes if node.get("Type") == "FuncDecl"}
     for node in nodes:
         if node.get("Type") != "CallExpr":
             continue
         words = [_literal(word) for word in node.get("Args", ())]
-        if words and words[0] in own and words[0] in SHELL_FUNCTIONS:
+        if words and words[0] in functions and words[0] in SHELL_FUNCTIONS:
             words = words[1 + SHELL_FUNCTIONS[words[0]] :]
-        yield from (name for name in named(words) if name not in BUILT_IN | GENERATED | own)
+        yield from (name for name in named(words) if name not in BUILT_IN | GENERATED | functions)
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -128,7 +128,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _literal(word: Mapping[str, Any]) -> Word:
-    """Return what a word of the shell is, if nothing in it is expanded."""
+    """Return a word of the shell, or None if the shell expands a part of it."""
     parts = [
         part
         for outer in word["Parts"]
@@ -144,7 +144,7 @@ Values = Mapping[str, Sequence[ast.expr]]
 
 
 def in_python(text: str, *, sent: bool = False) -> Iterator[str]:
-    """Yield the programs that a file of Python calls; with `sent` those in text that it sends."""
+    """Yield the programs that a Python file calls; with `sent` those in the text that it sends."""
     tree = ast.parse(text)
     functions = list(_functions(tree))
     parts = {
@@ -158,13 +158,13 @@ def in_python(text: str, *, sent: bool = False) -> Iterator[str]:
         *((list(ast.walk(each)), _assigned(ast.walk(each), shared)) for each in functions),
     ]:
         for node in (each for each in nodes if each not in parts):
-            found = _sent(node, values) if sent else _commands(node, values)
-            for words in found:
+            commands = _sent(node, values) if sent else _commands(node, values)
+            for words in commands:
                 yield from named(words)
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the functions and methods that are in no other function."""
+    """Yield the functions and methods that are not inside another function."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
@@ -173,26 +173,26 @@ def _functions(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _assigned(nodes: Iterable[ast.AST], outside: Values) -> Values:
-    """Return what is assigned to each name; of a loop, each of what it goes through."""
-    own: dict[str, list[ast.expr]] = {}
+    """Return the expressions assigned to each name; for a loop, its elements."""
+    assigned: dict[str, list[ast.expr]] = {}
     loops: list[tuple[str, ast.expr]] = []
     for node in nodes:
         match node:
             case ast.Assign([ast.Name(name)], value):
-                own.setdefault(name, []).append(value)
+                assigned.setdefault(name, []).append(value)
             case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-                own.setdefault(name, []).append(value)
+                assigned.setdefault(name, []).append(value)
             case ast.For(ast.Name(name), values) | ast.comprehension(ast.Name(name), values):
                 loops.append((name, values))
             case ast.arg(name):
-                own.setdefault(name, [])
+                assigned.setdefault(name, [])
     for name, values in loops:
         if isinstance(values, ast.Name):
-            shown = own.get(values.id) or outside.get(values.id, ())
+            shown = assigned.get(values.id) or outside.get(values.id, ())
         else:
             shown = [values]
-        own.setdefault(name, []).extend(each for one in shown for each in _elements(one))
-    return {**outside, **own}
+        assigned.setdefault(name, []).extend(each for one in shown for each in _elements(one))
+    return {**outside, **assigned}
 
 
 def _commands(node: ast.AST, values: Values) -> Iterator[list[Word]]:
@@ -209,10 +209,10 @@ def _commands(node: ast.AST, values: Values) -> Iterator[list[Word]]:
     name = _called(node)
     if name in OWN_STARTS:
         first, *rest = [*node.args[OWN_STARTS[name] :], ast.Constant(None)]
-        for value in _meant(first, values):
+        for value in _values_of(first, values):
             yield _words([value, *rest], values)
     elif name in STARTS:
-        for value in _meant(node.args[0], values):
+        for value in _values_of(node.args[0], values):
             yield _words(_elements(value) or [value], values)
 
 
@@ -220,7 +220,7 @@ def _sent(node: ast.AST, values: Values) -> Iterator[list[Word]]:
     if not isinstance(node, ast.Call) or (name := _called(node)) not in TEXT_TAKERS:
         return
     for argument in node.args[TEXT_TAKERS[name] :][:1]:
-        for value in _meant(argument, values):
+        for value in _values_of(argument, values):
             yield ["sh", "-c", _text(value)]
 
 
@@ -232,25 +232,27 @@ def _words(nodes: Iterable[ast.expr], values: Values) -> list[Word]:
     words: list[Word] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
-            display = next(iter(_meant(node.value, values)), None)
+            display = next(iter(_values_of(node.value, values)), None)
             words += _words(_elements(display), values)
         else:
-            words.append(next((_text(value) for value in _meant(node, values)), None))
+            words.append(next((_text(value) for value in _values_of(node, values)), None))
     return words
 
 
-def _meant(node: ast.expr, values: Values, seen: frozenset[str] = frozenset()) -> list[ast.expr]:
-    """Return what an expression may stand for, as far as this file shows it."""
+def _values_of(
+    node: ast.expr, values: Values, seen: frozenset[str] = frozenset()
+) -> list[ast.expr]:
+    """Return the possible values of an expression, as far as this file defines them."""
     match node:
         case ast.Name(name) if name not in seen:
             bound = values.get(name, ())
-            return [found for one in bound for found in _meant(one, values, seen | {name})]
+            return [value for one in bound for value in _values_of(one, values, seen | {name})]
         case ast.IfExp(_, one, other):
-            return _meant(one, values, seen) + _meant(other, values, seen)
+            return _values_of(one, values, seen) + _values_of(other, values, seen)
         case ast.BoolOp(_, several):
-            return [found for one in several for found in _meant(one, values, seen)]
+            return [value for one in several for value in _values_of(one, values, seen)]
         case ast.BinOp(left):
-            return _meant(left, values, seen)
+            return _values_of(left, values, seen)
     return [node]
 
 
@@ -259,7 +261,7 @@ def _elements(node: ast.expr | None) -> list[ast.expr]:
 
 
 def _text(node: ast.expr) -> Word:
-    """Return a string, with a question mark for what is put into it."""
+    """Return a string, with a question mark for each inserted part."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):

@@ -1,8 +1,8 @@
-"""Reference runs: folders that an earlier state of the kit wrote, measured, read and judged.
+"""Reference runs: folders of runs that an earlier version of the kit measured and judged.
 
-``python -m tests.reference check`` reads and judges each of them again and compares every record
-and every value of the verdict with what the run holds from then.
-``python -m tests.reference add NAME RUN`` adds a run of which nothing has to be kept secret.
+``python -m tests.reference check`` reads and judges each of them again. It compares every record
+and every value of the verdict with the stored ones.
+``python -m tests.reference add NAME RUN`` adds a run. The run must not contain confidential data.
 """
 
 from __future__ import annotations
@@ -38,27 +38,40 @@ NOT_COMPARED = {
     *("claims.json", "figures", "junit.xml", "lock", "manifest.json", "report.html"),
     *("SHA256SUMS", "trace.log"),
 }
-"""Names at the top of a run that an archive does not hold."""
+"""Names in the folder of a run that an archive does not contain."""
 SAME = 1e-12
-"""Relative difference below which two numbers are the same: libraries may sum in another order."""
+"""Largest relative difference of equal numbers: libraries may sum in another order."""
+REWORDED = {
+    "nothing that its fellows do not have as well: the node itself": (
+        "the node itself: its reported properties are those of its peers"
+    ),
+    " spreads off; ": " spreads from the median; at most ",
+    " are accepted": " spreads are accepted",
+    "not even one that fails altogether stands out": (
+        "even a node that fails completely would not be detected"
+    ),
+    ",not told,": ",not reported,",
+}
+"""New phrases of texts by their old phrases; the facts are the same."""
 EXPECTED = {
+    r".*: reworded": "the same facts in plain English",
     r"/verdict\.json/results/\d+/confidence: new": "ADR 0057: an interval has its confidence",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
 }
-"""Differences that a decision has made, each a pattern of the whole sentence with the decision."""
+"""Differences that a decision caused: a pattern of the whole line, and the decision."""
 MOST = 20
-"""Differences of a run that are printed."""
+"""The number of differences of a run that are printed."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the values of a run compare with those from then.
+    """The comparison of the values of a run with its stored values.
 
     Attributes:
-        name: of the archive.
-        values: how many values were compared.
-        differences: one sentence for each value that differs and should not.
-        expected: how many differ as a decision has made them, by the decision.
+        name: the name of the archive.
+        values: the number of values that were compared.
+        differences: one line for each unexpected difference.
+        expected: the number of differences that a decision caused, by decision.
     """
 
     name: str
@@ -91,25 +104,26 @@ def compare(archive: Path) -> Comparison:
             "verdict.json": json.loads(text.getvalue()),
             "rma.csv": as_csv(rma(verdict.bad.nodes, facts)).splitlines(),
         }
-    found, expected = sorted_out(differences(before, after))
-    return Comparison(archive.name.removesuffix(ENDING), count(before), tuple(found), expected)
+    unexpected, expected = separate(differences(before, after))
+    name = archive.name.removesuffix(ENDING)
+    return Comparison(name, count(before), tuple(unexpected), expected)
 
 
-def sorted_out(found: Iterable[str]) -> tuple[list[str], Counter[str]]:
-    """Return the differences that no decision has made, and the number of the others by it."""
-    left: list[str] = []
+def separate(lines: Iterable[str]) -> tuple[list[str], Counter[str]]:
+    """Return the unexpected differences, and the number of the expected ones by decision."""
+    unexpected: list[str] = []
     expected: Counter[str] = Counter()
-    for sentence in found:
-        decisions = (why for pattern, why in EXPECTED.items() if re.fullmatch(pattern, sentence))
-        if why := next(decisions, ""):
-            expected[why] += 1
+    for line in lines:
+        decisions = (name for pattern, name in EXPECTED.items() if re.fullmatch(pattern, line))
+        if decision := next(decisions, ""):
+            expected[decision] += 1
         else:
-            left.append(sentence)
-    return left, expected
+            unexpected.append(line)
+    return unexpected, expected
 
 
 def _values(run: Path) -> dict[str, Any]:
-    """Return what `run` holds of its records and its verdict."""
+    """Return the stored records and the stored verdict of `run`."""
     return {
         "records.parquet": pl.read_parquet(run / "records.parquet").to_dicts(),
         "verdict.json": json.loads((run / "verdict.json").read_text(encoding="utf-8")),
@@ -118,7 +132,7 @@ def _values(run: Path) -> dict[str, Any]:
 
 
 def count(value: object) -> int:
-    """Return how many numbers, words and empty values are in `value`."""
+    """Return the number of numbers, strings and empty values in `value`."""
     if isinstance(value, dict):
         return sum(count(each) for each in value.values())
     if isinstance(value, list):
@@ -127,7 +141,7 @@ def count(value: object) -> int:
 
 
 def differences(before: object, after: object, place: str = "") -> Iterator[str]:
-    """Yield a sentence for each value of `before` that is another one in `after`."""
+    """Yield a line for each value that differs between `before` and `after`."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             if key not in after or key not in before:
@@ -139,8 +153,16 @@ def differences(before: object, after: object, place: str = "") -> Iterator[str]
             yield f"{place}: {len(before)} entries before, {len(after)} after"
         for number, (old, new) in enumerate(zip(before, after, strict=False)):
             yield from differences(old, new, f"{place}/{number}")
+    elif isinstance(before, str) and before != after and _reworded(before) == after:
+        yield f"{place}: reworded"
     elif not _same(before, after):
         yield f"{place}: {before!r} before, {after!r} after"
+
+
+def _reworded(text: str) -> str:
+    for old, new in REWORDED.items():
+        text = text.replace(old, new)
+    return text
 
 
 def _same(before: object, after: object) -> bool:
@@ -152,11 +174,11 @@ def _same(before: object, after: object) -> bool:
 
 
 def add(name: str, run: Path) -> Path:
-    """Write the archive `name` of `run`, the same bytes for the same files."""
+    """Write the archive `name` of `run` and return it; the same files give the same bytes."""
     archive = FOLDER / f"{name}{ENDING}"
     folder = run.resolve()
 
-    def kept(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def normalised(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         inside = Path(entry.name).relative_to(folder.name).parts
         if inside and inside[0] in NOT_COMPARED:
             return None
@@ -166,12 +188,12 @@ def add(name: str, run: Path) -> Path:
         return entry
 
     with tarfile.open(archive, "w:xz", preset=9) as tar:
-        tar.add(folder, arcname=folder.name, filter=kept)
+        tar.add(folder, arcname=folder.name, filter=normalised)
     return archive
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 if no value differs."""
+    """Return 0 if there is no unexpected difference, else 1."""
     parser = argparse.ArgumentParser(prog="python -m tests.reference", description=__doc__)
     verbs = parser.add_subparsers(required=True)
     checking = verbs.add_parser("check", help="compare every reference run")
@@ -191,8 +213,8 @@ def _check(_: argparse.Namespace) -> int:
         print(f"{result.name}: {result.values} values, {len(result.differences)} differences")
         for line in result.differences[:MOST]:
             print(f"  {line}")
-        for why, number in result.expected.items():
-            print(f"  expected: {number}, {why}")
+        for decision, number in result.expected.items():
+            print(f"  expected: {number}, {decision}")
     return 1 if any(result.differences for result in results) else 0
 
 

@@ -1,10 +1,10 @@
-"""The controller's cost of a whole acceptance for thousands of nodes, without what they measure.
+"""The cost of an acceptance of thousands of nodes for the controller, without the measurements.
 
   python -m tests.bench.acceptance --nodes 8437
 
-The playbooks, roles and commands are the real ones. Stubbed are the nodes, by a small program in
-the place of ssh that answers as a node would, and the run stage: ``execute`` and, with it, the
-results. The processor time is that of all processes, the stub's too, which is told apart.
+The playbooks, roles and commands are the real ones. The nodes are stubs: a small program replaces
+ssh and prints the reports of a node. The stage run is a stub too: ``execute`` does nothing, so
+there are no results. The processor time is that of all processes. The part of the stubs is printed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NODE = r"""
 #include <stdio.h>
 #include <string.h>
 static char text[1 << 20];
-/* node NAME: reads a script, and prints what it would print on a node. */
+/* node NAME: reads a script, and prints its output on a node. */
 int main(int count, char **word) {
     size_t size = fread(text, 1, sizeof text - 1, stdin);
     text[size] = 0;
@@ -61,12 +61,12 @@ code=$?
 {{ echo "$1 $2"; times; }} >>{log}
 exit $code
 """
-"""Notes what each command took, its children too."""
+"""Runs a command and logs its processor time, with that of its children."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a whole acceptance; `stub_s` is the part of the stubs for nodes."""
+    """The cost of an acceptance; `stub_s` is the part of the stubs of nodes."""
 
     nodes: int
     wall_s: float
@@ -78,7 +78,7 @@ class Cost:
 
 
 def make(folder: Path, nodes: int) -> Path:
-    """Make a checkout whose only site has so many Xeon Phi nodes; return its Python."""
+    """Make a checkout whose only site has `nodes` Xeon Phi nodes; return its Python."""
     kit = folder / "kit"
     for name in (*SHARED, "benchmarks", "environments"):
         source = ROOT / name
@@ -118,8 +118,8 @@ def make(folder: Path, nodes: int) -> Path:
     }
     group = kit / "inventory/many/group_vars/knl"
     group.mkdir(parents=True)
-    told = {"partition": facts, "ansible_connection": "local"}
-    (group / "partition.yml").write_text(yaml.safe_dump(told))
+    variables = {"partition": facts, "ansible_connection": "local"}
+    (group / "partition.yml").write_text(yaml.safe_dump(variables))
     hosts = {"compute": {"children": {"knl": {"hosts": {f"knl[0001:{nodes:04d}]": None}}}}}
     (kit / "inventory/many/hosts.yml").write_text(yaml.safe_dump({"all": {"children": hosts}}))
     return _python(folder)
@@ -127,15 +127,15 @@ def make(folder: Path, nodes: int) -> Path:
 
 def _python(folder: Path) -> Path:
     """Make a copy of this environment in which ``proofmark execute`` does nothing."""
-    own = Path(sys.prefix)
-    where = folder / "venv"
-    (where / "bin").mkdir(parents=True)
-    (where / "lib").symlink_to(own / "lib")
-    shutil.copy(own / "pyvenv.cfg", where / "pyvenv.cfg")
-    python = where / "bin/python"
+    prefix = Path(sys.prefix)
+    copy = folder / "venv"
+    (copy / "bin").mkdir(parents=True)
+    (copy / "lib").symlink_to(prefix / "lib")
+    shutil.copy(prefix / "pyvenv.cfg", copy / "pyvenv.cfg")
+    python = copy / "bin/python"
     python.symlink_to(Path(sys.executable).resolve())
-    stub = where / "bin/proofmark"
-    stub.write_text(COMMAND.format(proofmark=own / "bin/proofmark", log=folder / "commands"))
+    stub = copy / "bin/proofmark"
+    stub.write_text(COMMAND.format(proofmark=prefix / "bin/proofmark", log=folder / "commands"))
     stub.chmod(0o755)
     return python
 
@@ -165,27 +165,27 @@ def measure(nodes: int, log: Path | None = None) -> Cost:
         memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         stub = _stub_s(folder / "node", nodes)
         calls = 4  # programs, scratch twice, mode
-    said = [line for line in done.stdout.splitlines() if "knl0001" in line and "ok=" in line]
-    last = said[0].strip() if said else done.stdout[-500:]
+    recap = [line for line in done.stdout.splitlines() if "knl0001" in line and "ok=" in line]
+    last = recap[0].strip() if recap else done.stdout[-500:]
     return Cost(nodes, wall, cpu, calls * stub, memory, last, commands)
 
 
 def _commands(text: str) -> dict[str, float]:
-    """Return the seconds of processor time of each command, from what the shell's `times` said."""
-    found: dict[str, float] = {}
+    """Return the processor time of each command in seconds, from the output of `times`."""
+    seconds: dict[str, float] = {}
     lines = text.splitlines()
-    # Of the two lines of `times` the second is of the children.
-    for name, told in zip(lines[::3], lines[2::3], strict=True):
-        parts = [each.removesuffix("s").split("m") for each in told.split()]
+    # `times` prints two lines. The second line is that of the children.
+    for name, children in zip(lines[::3], lines[2::3], strict=True):
+        parts = [each.removesuffix("s").split("m") for each in children.split()]
         words = name.split()
         key = " ".join(words[:1] if words[1].startswith(("/", "-")) else words)
-        spent = sum(60 * float(minutes) + float(seconds) for minutes, seconds in parts)
-        found[key] = found.get(key, 0.0) + spent
-    return found
+        spent = sum(60 * float(whole) + float(rest) for whole, rest in parts)
+        seconds[key] = seconds.get(key, 0.0) + spent
+    return seconds
 
 
 def _stub_s(stub: Path, nodes: int) -> float:
-    """Return what the stub costs once a node, started by the shell."""
+    """Return the processor time of one start of the stub for each node, in seconds."""
     before = _cpu_s()
     loop = f'n=0; while [ $n -lt {nodes} ]; do "$1" knl </dev/null; n=$((n + 1)); done'
     subprocess.run(["sh", "-c", loop, "sh", stub], check=True)
@@ -201,16 +201,16 @@ def main() -> None:
     """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--nodes", type=int, default=8437)
-    options.add_argument("--log", type=Path, help="keep what was printed here")
+    options.add_argument("--log", type=Path, help="the file for the output of the playbooks")
     chosen = options.parse_args()
-    print(told(measure(chosen.nodes, chosen.log)))
+    print(sentence(measure(chosen.nodes, chosen.log)))
 
 
-def told(cost: Cost) -> str:
+def sentence(cost: Cost) -> str:
     """Return the cost in a sentence."""
     return (
         f"acceptance.yml, {cost.nodes} nodes, run stage stubbed: {cost.cpu_s:.1f} s of CPU "
-        f"({cost.stub_s:.1f} s of it in starting the stubs of nodes), {cost.wall_s:.1f} s, "
+        f"({cost.stub_s:.1f} s of it for the stubs of nodes), {cost.wall_s:.1f} s, "
         f"{cost.memory_mb:.0f} MB at most; {cost.last}\n"
         + ", ".join(f"{name} {spent:.1f} s" for name, spent in cost.commands.items())
     )

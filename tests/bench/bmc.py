@@ -1,6 +1,6 @@
-"""Staging and resetting many BMCs: what it costs the controller, beside Ansible's own module.
+"""The cost of staging and resetting many BMCs, by the kit or by Ansible's own module.
 
-The BMCs are emulated by a process of their own; counted is the client alone.
+A separate process emulates the BMCs. Only the cost of the client counts.
 
   python -m tests.bench.bmc --bmcs 1000 [--latency 0.5] [--at-once 256]
 """
@@ -62,7 +62,7 @@ PLAYBOOK = """
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one way over all BMCs; `memory_mb` is the most that one process held."""
+    """The cost of one method for all BMCs; `memory_mb` is the peak of one process."""
 
     way: str
     bmcs: int
@@ -74,25 +74,25 @@ class Cost:
 
 @contextmanager
 def emulated(bmcs: int, latency: float) -> Iterator[dict[str, Any]]:
-    """Run so many BMCs in a process; give what it says of them."""
+    """Emulate `bmcs` BMCs in a process; yield their addresses, user, password and CA."""
     with tempfile.TemporaryDirectory(prefix="proofmark-bmcs-") as folder:
         nodes = f"--nodes=n[1-{bmcs}]"
         options = [f"--folder={folder}", f"--latency={latency}", "--port=8443", "--network=11"]
         command = [sys.executable, "-m", "tests.emulators.bmc", nodes, *options]
-        with running(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as room:
-            assert room.stdout is not None
-            yield json.loads(room.stdout.readline())
-            room.send_signal(signal.SIGTERM)
-            room.wait(600)
+        with running(subprocess.Popen(command, stdout=subprocess.PIPE, text=True)) as emulator:
+            assert emulator.stdout is not None
+            yield json.loads(emulator.stdout.readline())
+            emulator.send_signal(signal.SIGTERM)
+            emulator.wait(600)
 
 
-def by_the_kit(told: Mapping[str, Any], at_once: int) -> Cost:
-    """Read and check all, then stage and reset all."""
-    facts = {"back_end": "redfish", "port": told["port"], "ca": told["ca"], "timeout_s": 60}
+def by_the_kit(room: Mapping[str, Any], at_once: int) -> Cost:
+    """Read and check all BMCs, then stage and reset all."""
+    facts = {"back_end": "redfish", "port": room["port"], "ca": room["ca"], "timeout_s": 60}
     firmware = Firmware.model_validate(facts)
-    who = Credentials(told["user"], told["password"])
-    end = back_end(BackEndContext(firmware, who, RemoteShell(["false"], 1)))
-    hosts = [Host(node, address) for node, address in told["addresses"].items()]
+    credentials = Credentials(room["user"], room["password"])
+    end = back_end(BackEndContext(firmware, credentials, RemoteShell(["false"], 1)))
+    hosts = [Host(node, address) for node, address in room["addresses"].items()]
     start, before = time.monotonic(), _cpu_s(resource.RUSAGE_SELF)
     readings, bad = split(fan_out(hosts, lambda host: end.read(host, WANTED), at_once))
 
@@ -112,17 +112,17 @@ def by_the_kit(told: Mapping[str, Any], at_once: int) -> Cost:
     )
 
 
-def by_ansible(told: Mapping[str, Any], collections: str, bmcs: int, forks: int) -> Cost:
-    """Do the same with a task a host; it neither looks at what is pending nor at a registry."""
+def by_ansible(room: Mapping[str, Any], collections: str, bmcs: int, forks: int) -> Cost:
+    """Do the same with one task for each host, which checks no pending values and no registry."""
     with tempfile.TemporaryDirectory(prefix="proofmark-bench-") as name:
         folder = Path(name)
-        chosen = list(told["addresses"].items())[:bmcs]
-        variables = " ".join(f"{key}='{told[key]}'" for key in ("user", "ca"))
-        lines = [f"{node} bmc={address}:{told['port']} {variables}" for node, address in chosen]
+        chosen = list(room["addresses"].items())[:bmcs]
+        variables = " ".join(f"{key}='{room[key]}'" for key in ("user", "ca"))
+        lines = [f"{node} bmc={address}:{room['port']} {variables}" for node, address in chosen]
         (folder / "hosts").write_text("\n".join(lines) + "\n")
         (folder / "play.yml").write_text(PLAYBOOK)
         secret = folder / "secret.json"
-        secret.write_text(json.dumps({"password": told["password"]}))
+        secret.write_text(json.dumps({"password": room["password"]}))
         command = ["ansible-playbook", "-i", "hosts", "-f", str(forks), "-e", f"@{secret}"]
         environment = {
             **os.environ,
@@ -154,19 +154,19 @@ def _cpu_s(whose: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure one way and print it as a line of JSON."""
+    """Measure one method and print it as a line of JSON."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--bmcs", type=int, default=1000)
-    options.add_argument("--latency", type=float, default=0.0, help="seconds of each answer")
+    options.add_argument("--latency", type=float, default=0.0, help="seconds of each response")
     options.add_argument("--at-once", type=int, default=256)
     options.add_argument("--collections", help="measure Ansible, with community.general from here")
     options.add_argument("--forks", type=int, default=50)
     chosen = options.parse_args(arguments)
-    with emulated(chosen.bmcs, chosen.latency) as told:
+    with emulated(chosen.bmcs, chosen.latency) as room:
         if chosen.collections:
-            cost = by_ansible(told, chosen.collections, chosen.bmcs, chosen.forks)
+            cost = by_ansible(room, chosen.collections, chosen.bmcs, chosen.forks)
         else:
-            cost = by_the_kit(told, chosen.at_once)
+            cost = by_the_kit(room, chosen.at_once)
     print(json.dumps({**asdict(cost), "latency_s": chosen.latency, "at_once": chosen.at_once}))
 
 

@@ -1,7 +1,7 @@
 """Damage real outputs and read them: ``python -m tests.bench.fuzz CASES SEED``.
 
-Same accidents and same demands as in ``tests/unit/cases/test_reader_fuzz.py``, without the search
-for a smallest example, so that a hundred thousand take minutes.
+The damage and the assertions are those of ``tests/unit/cases/test_reader_fuzz.py``. There is no
+search for a smallest example, so that a hundred thousand examples take minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wall time per step beyond the program's own."""
+"""The overhead of a step: its wall time without that of the program."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from proofmark.jobs.execute import execute
 
 GOAL_MS = 30
 STAMP = "date +%s%N"
-"""The program: it tells when it ran, in nanoseconds, and does nothing else."""
+"""The program: it prints the time in nanoseconds and does nothing else."""
 
 
 def beyond_the_program(folder: Path, steps: int) -> Table:
-    """Run so many steps of no work, and the same program as often in a plain loop."""
+    """Run `steps` steps without work, and the same program as often in a plain loop."""
     kit = make_kit(folder / "trivial")
     program = kit.program(STAMP)
     loop = 'i=0; while [ "$i" -lt "$2" ]; do "$1"; i=$((i + 1)); done'
     plain = subprocess.run(
         ["sh", "-c", loop, "sh", program, str(steps)], capture_output=True, text=True, check=True
     )
-    own = _intervals_ms(plain.stdout.split())
+    program_ms = _intervals_ms(plain.stdout.split())
     table = Table("wall time per step", "median ms", "middle half ms", "most ms", "steps", box=None)
-    _row(table, "the program by itself", own)
+    _row(table, "the program alone", program_ms)
     for name, cost in (
-        ("beyond it", {"seconds": 1}),
-        ("beyond it, with a scratch folder", {"seconds": 1, "bytes": 1}),
+        ("overhead of the step", {"seconds": 1}),
+        ("overhead, with a scratch folder", {"seconds": 1, "bytes": 1}),
     ):
         taken = _intervals_ms(_stamps(kit, steps, cost))
-        _row(table, name, [taking - median(own) for taking in taken])
+        _row(table, name, [step_ms - median(program_ms) for step_ms in taken])
     return table
 
 

@@ -1,4 +1,4 @@
-"""The same command by the kit and by hand, in turn: does the kit change what it measures?"""
+"""The same command by the kit and by hand, in turn: the effect of the kit on measurements."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FIGURES = (
 
 
 def compare(folder: Path, pairs: int) -> Table:
-    """Run each case so often by the kit and by hand, changing who is first."""
+    """Run each case `pairs` times by the kit and by hand; the order alternates."""
     run = _prepared(folder / "pairs")
     table = Table(
         "figure", "kit", "hand", "unit", "kit ÷ hand", "least – most", "hand ÷ hand", box=None
@@ -76,7 +76,7 @@ def compare(folder: Path, pairs: int) -> Table:
 
 
 def _prepared(folder: Path) -> Run:
-    """Provide the programs as an acceptance does, and write the steps."""
+    """Provide the programs as an acceptance does, and write the steps; return the run."""
     folder.mkdir()
     kit = make_kit(folder)
     (ROOT / ".provision").mkdir(exist_ok=True)
@@ -103,7 +103,7 @@ def _prepared(folder: Path) -> Run:
 
 
 def _facts() -> dict[str, Any]:
-    """Return what the local site tells of its programs, which the cases' expressions name."""
+    """Return the facts of the local site, which the expressions of the cases name."""
     path = ROOT / "inventory/local/group_vars/local/partition.yml"
     partition = yaml.safe_load(path.read_text(encoding="utf-8"))["partition"]
     return {"facts": partition.get("facts", {})}
@@ -120,7 +120,7 @@ def _by_kit(place: Path, output: str) -> str:
 
 
 def _by_hand(place: Path, output: str, inputs: list[str]) -> str:
-    """Run what the step's script becomes, without anything of the kit around it."""
+    """Run the launch command of the step's script, without the rest of the kit."""
     script = (place / "run.sh").read_text(encoding="utf-8")
     launch = script.partition("launch() {\n")[2].partition("\n}\n")[0]
     hand = place.with_name("by-hand")
@@ -155,7 +155,7 @@ def _value(case: Case, figure: Figure, text: str) -> float:
 
 def _row(table: Table, figure: Figure, unit: str, kit: list[float], hand: list[float]) -> None:
     ratios = [one / other for one, other in zip(kit, hand, strict=True)]
-    itself = [later / earlier for earlier, later in pairwise(hand)] or [1.0]
+    variation = [later / earlier for earlier, later in pairwise(hand)] or [1.0]
     table.add_row(
         figure.name,
         f"{median(kit):.4g}",
@@ -163,5 +163,5 @@ def _row(table: Table, figure: Figure, unit: str, kit: list[float], hand: list[f
         unit,
         f"{median(ratios):.3f}",
         f"{min(ratios):.3f} – {max(ratios):.3f}",
-        f"{min(itself):.3f} – {max(itself):.3f}",
+        f"{min(variation):.3f} – {max(variation):.3f}",
     )

@@ -1,7 +1,7 @@
 """Parse, judge and report a run of many nodes: ``python -m tests.bench.scale FOLDER NODES``.
 
-The outputs are real ones with other numbers, sizes and names in them; nothing of this is shipped.
-Wall time, processor time and peak memory are printed, never asserted.
+The outputs are real ones with other numbers, sizes and names. They are not part of the kit.
+Wall time, processor time and peak memory are printed and never asserted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+from tests.fixtures.finished import write_software
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -38,7 +39,10 @@ Write = Callable[[str, float], str]
 
 
 def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
-    """Write a finished run of the suite `node` on so many nodes; some are a tenth slower."""
+    """Write a finished run of the suite `node` on `nodes` nodes; some are a tenth slower.
+
+    The executions are half a million files. `finished.write_execution` would be slower.
+    """
     benchmarks = load_benchmarks(BENCHMARKS)
     suite = benchmarks.suites["node"].model_copy(update={"repeats": repeats})
     benchmarks = benchmarks.model_copy(update={"suites": {**benchmarks.suites, "node": suite}})
@@ -49,30 +53,32 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     plan = make_plan(benchmarks, "node", site, machines_of(site)[0])
     run, _ = start_or_continue(folder, plan, benchmarks, site, "", run_id=f"scale-{nodes}")
     packages = {step.package: _package() for step in plan.steps()}
-    (run.folder / "software.json").write_text(Software(packages=packages).model_dump_json())
+    write_software(run, Software(packages=packages))
     numbers = np.random.default_rng(nodes)
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
     factors[:: max(1, nodes // 20)] *= BAD
-    own = dict(zip(hosts, factors, strict=True))
+    speeds = dict(zip(hosts, factors, strict=True))
     _write_nodes(run.folder / "nodes", hosts, plan)
     for step in plan.steps():
         write = _writer(step)
-        where = run.folder / "steps" / step.id
-        where.mkdir(parents=True, exist_ok=True)
+        step_folder = run.folder / "steps" / step.id
+        step_folder.mkdir(parents=True, exist_ok=True)
         for name, members in step.instances().items():
-            there = f"{where}/{name}"
-            os.mkdir(there)  # noqa: PTH102 (half a million files)
-            factor = min(own[host] for host in members) * (1 + 1e-3 * numbers.standard_normal())
+            instance = f"{step_folder}/{name}"
+            os.mkdir(instance)  # noqa: PTH102 (half a million files)
+            factor = min(speeds[host] for host in members) * (1 + 1e-3 * numbers.standard_normal())
             seconds = f"{60 + 2 * numbers.random():.2f}"
-            _write(f"{there}/stdout", write(members[0], factor).replace("@now@", _clock(numbers)))
-            _write(f"{there}/binding.json", _binding(step, members))
             _write(
-                f"{there}/when.json",
+                f"{instance}/stdout", write(members[0], factor).replace("@now@", _clock(numbers))
+            )
+            _write(f"{instance}/binding.json", _binding(step, members))
+            _write(
+                f"{instance}/when.json",
                 '{"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z", '
                 f'"seconds": {seconds}, "host": "{members[0]}", "timed_out": false}}\n',
             )
-            _write(f"{there}/rc", "0\n")
-        (where / "rc").write_text("0\n")
+            _write(f"{instance}/rc", "0\n")
+        (step_folder / "rc").write_text("0\n")
     return run.folder
 
 
@@ -83,13 +89,13 @@ def _write(path: str, text: str) -> None:
 
 
 def _clock(numbers: np.random.Generator) -> str:
-    """Return a time of the day: programs print when they ran, no two nodes the same."""
+    """Return a random time of the day, as programs print it; it differs from node to node."""
     hour, minute, second = numbers.integers((24, 60, 60))
     return f"Sat Nov 21 {hour:02d}:{minute:02d}:{second:02d} 2026"
 
 
 def _binding(step: Step, members: Sequence[str]) -> str:
-    """Return what ranks and threads note of themselves, as ``step.sh`` gathers it."""
+    """Return the records of ranks and threads, as ``step.sh`` writes them."""
     memory = f"bind:{step.membind[0]}" if step.membind else "default"
     lines = [
         f'{{"rank": {number}, "host": "{members[max(0, rank.node)]}", '
@@ -105,7 +111,7 @@ def _binding(step: Step, members: Sequence[str]) -> str:
 
 
 def _write_nodes(folder: Path, hosts: Sequence[str], plan: Plan) -> None:
-    """Write what the nodes told, all of them the same but for their names."""
+    """Write the reports of the nodes, which differ only in their names."""
     probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
     provenance = node_provenance(probe, probe, "probe")
     jobs = [
@@ -132,7 +138,7 @@ def _package() -> Package:
 
 
 def _writer(step: Step) -> Write:
-    """Return what makes an output of `step`, for a node and how fast it is."""
+    """Return the function that makes an output of `step`, of a node and its speed."""
     return {"hpl": _hpl, "stream": _stream, "ior": _ior, "osu-bw": _osu}[step.case](step)
 
 
@@ -147,8 +153,8 @@ def _hpl(step: Step) -> Write:
     head = text[: text.index("Column=")]
     tail = text[text.index("Finished ") :].replace("Finished      4", "Finished      1")
     tail = re.sub(r"^( +)4( tests completed and passed)", r"\g<1>1\2", tail, flags=re.MULTILINE)
-    known = step.derived
-    shape = f"{known['n']} {known['nb']} {known['p']} {known['q']}"
+    values = step.derived
+    shape = f"{values['n']} {values['nb']} {values['p']} {values['q']}"
     block = re.sub(r"^(WR\w+) .*$", f"\\1 {shape} 1811.20 @RATE@", row[0], flags=re.MULTILINE)
     whole = re.sub(r"time \w+ \w+ \d+ [\d:]+ \d+", "time @now@", head + block + tail)
     whole = re.sub(r"(\|\|Ax-b\|\|_oo\S+= +)\S+", r"\1@RESIDUAL@", whole)
@@ -239,7 +245,7 @@ def main() -> None:
     options.add_argument("folder", type=Path)
     options.add_argument("nodes", type=int, nargs="+")
     options.add_argument("--repeats", type=int, default=REPEATS)
-    options.add_argument("--keep", action="store_true", help="leave the runs there")
+    options.add_argument("--keep", action="store_true", help="keep the runs")
     chosen = options.parse_args()
     for nodes in chosen.nodes:
         begin = time.perf_counter()

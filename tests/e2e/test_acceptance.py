@@ -56,7 +56,7 @@ def small_kit(top: Path) -> Kit:
 
 @pytest.fixture(scope="module")
 def flow() -> Iterator[tuple[Kit, Played]]:
-    """Play the whole flow once."""
+    """Yield a kit after one acceptance, with its output."""
     with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
         kit = small_kit(Path(top))
         yield kit, kit.play("acceptance.yml")
@@ -83,7 +83,7 @@ class TestFlow:
         counts = flow[0].verdict()["counts"]
         assert counts["PASS"] + counts["FAIL"] >= 2
 
-    def test_the_play_ends_as_the_verdict_says(self, flow: tuple[Kit, Played]) -> None:
+    def test_the_exit_code_of_the_play_follows_the_verdict(self, flow: tuple[Kit, Played]) -> None:
         kit, played = flow
         code = proofmark(kit, "verdict", "runs/latest").returncode
         assert code == (1 if kit.verdict()["counts"]["FAIL"] else 0)
@@ -92,7 +92,7 @@ class TestFlow:
         assert strict.code == 2
         assert (kit.run() / "report.html").exists()
 
-    def test_the_run_holds_what_the_contract_lists(self, flow: tuple[Kit, Played]) -> None:
+    def test_the_run_has_the_files_of_the_contract(self, flow: tuple[Kit, Played]) -> None:
         run = flow[0].run()
         for name in ("plan.json", "records.parquet", "verdict.json", "junit.xml", "report.html"):
             assert (run / name).stat().st_size > 0
@@ -105,7 +105,7 @@ class TestFlow:
         assert set(records["node"]) == {host}
         assert set(records["origin"]) == {"measured"}
 
-    def test_ranks_ran_where_the_plan_put_them(self, flow: tuple[Kit, Played]) -> None:
+    def test_ranks_ran_on_the_planned_cpus(self, flow: tuple[Kit, Played]) -> None:
         run = flow[0].run()
         plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
         steps = [step for job in plan["groups"][0]["jobs"] for step in job["steps"]]
@@ -117,7 +117,7 @@ class TestFlow:
                 bound += 1
         assert bound >= 4
 
-    def test_it_reads_and_judges_the_same_again_from_the_run_alone(
+    def test_a_second_judgement_of_the_run_gives_the_same_verdict(
         self, flow: tuple[Kit, Played], tmp_path: Path
     ) -> None:
         kit, _ = flow
@@ -130,7 +130,7 @@ class TestFlow:
         assert list(kit.scratch.rglob("*")) == []
 
     def test_any_step_runs_again_by_hand(self, flow: tuple[Kit, Played]) -> None:
-        """And its second output changes nothing but the number of executions."""
+        """The second output changes only the number of executions."""
         run = flow[0].run()
         step = next((run / "steps").glob("*-fio-cache-*"))
         before = snapshot(step)
@@ -141,8 +141,8 @@ class TestFlow:
 
 
 @pytest.mark.fault("check-mode")
-def test_check_mode_says_what_would_happen_and_changes_nothing() -> None:
-    """The control is the flow above: it writes."""
+def test_check_mode_prints_the_changes_and_changes_nothing() -> None:
+    """The control: the fixture `flow` writes."""
     with tempfile.TemporaryDirectory(prefix="proofmark-e2e-") as top:
         kit = small_kit(Path(top))
         before = kit.files(), installed(), snapshot(ROOT / ".provision" / "probes")
@@ -156,7 +156,7 @@ def test_check_mode_says_what_would_happen_and_changes_nothing() -> None:
         "would run: proofmark execute",
         "would run: proofmark report",
     ):
-        assert played.says(words)
+        assert played.printed(words)
 
 
 def installed() -> str:

@@ -1,4 +1,4 @@
-"""Ranks over four virtual nodes: each launcher puts every one where the placement wants it."""
+"""Ranks over four virtual nodes: each launcher places every rank by the placement."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from proofmark.software.program import Mpi
 from proofmark.software.software import Package, Software
 
 P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
-"""A Power 595 in small: two books of two sockets of two cores."""
-STAND_INS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
+"""A small Power 595: two books of two sockets of two cores."""
+HOST_CPUS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
 SSH = LaunchSettings(bootstrap="ssh")
-# The cluster's Slurm has no task/affinity: it takes the masks and ignores them.
+# The Slurm of the cluster has no task/affinity: it accepts the masks and ignores them.
 SRUN = LaunchSettings(launcher="srun", mpi="none", binding="wrapper")
 
 
@@ -48,7 +48,7 @@ def cluster(shared: Path) -> Iterator[Cluster]:
 
 
 def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
-    """Plan suite p5 on four such nodes, with a part of its process counts and collectives."""
+    """Plan suite p5 on four nodes, with the process counts and collectives of `sweep`."""
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     partition = Partition(
         hardware="discovered",
@@ -58,7 +58,7 @@ def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
         scratch=Scratch(path="/var/tmp/proofmark"),
         origin="emulated",
         launch=launch_settings,
-        host_cpus=STAND_INS,
+        host_cpus=HOST_CPUS,
     )
     hosts = tuple(f"knl{number:04d}" for number in range(1, 5))
     place = {"inventory": Path("inventory/v"), "limit": "knl", "partition_name": "knl"}
@@ -87,9 +87,7 @@ def software(program: Path, launcher: Any, prefix: str, family: str) -> Software
 
 
 @pytest.mark.parametrize("how", ["openmpi", "srun"])
-def test_p5_puts_every_rank_where_its_placement_wants_it(
-    cluster: Cluster, shared: Path, how: str
-) -> None:
+def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, how: str) -> None:
     launch_settings = SRUN if how == "srun" else SSH
     kit = make_kit(shared / f"kit-{how}")
     program = kit.program('echo "$@"')
@@ -100,7 +98,7 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
     for step in steps:
         folder = shared / how / step.id
         folder.mkdir(parents=True)
-        script = step_script(step, provided, str(folder / "scratch"), launch_settings, STAND_INS)
+        script = step_script(step, provided, str(folder / "scratch"), launch_settings, HOST_CPUS)
         (folder / "run.sh").write_text(script)
         start(cluster, folder, how)
         assert (folder / "stdout").read_text().count("Bcast") == step.ranks
@@ -113,9 +111,9 @@ def test_p5_puts_every_rank_where_its_placement_wants_it(
 
 
 def start(cluster: Cluster, folder: Path, how: str) -> None:
-    """Run a step as its job does: on its first node, in an allocation where there is Slurm."""
+    """Run a step as its job does: on its first node, with Slurm in an allocation."""
     if how == "srun":
-        # On the head as a whole: a step looks for what it has left behind in /proc.
+        # With all namespaces of the head: a step searches /proc for its processes.
         head = ["nsenter", f"--target={cluster.head}", "--net", "--uts", "--pid", "--mount", "--"]
         salloc = [str(cluster.bin / "salloc"), "--quiet", "--nodes=4"]
         command = [*head, *salloc, "sh", f"{folder}/run.sh"]

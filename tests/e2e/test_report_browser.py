@@ -24,7 +24,7 @@ from proofmark.judge.verdict import WORDS
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 60.0  # seconds that the browser may take to answer, on a busy machine
+TIMEOUT_S = 60.0  # for a response of the browser on a busy machine
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -36,7 +36,7 @@ FLAGS = (
     "--disable-sync",
     "--remote-debugging-pipe",
 )
-# The protocol has its own numbers: the browser reads from 3 and writes to 4.
+# The protocol fixes the file descriptors: the browser reads from 3 and writes to 4.
 AS_3_AND_4 = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
@@ -70,14 +70,14 @@ class Browser:
         self.events: list[dict[str, Any]] = []
 
     def attach(self) -> None:
-        """Take over the page that the browser opened with."""
+        """Attach to the first page of the browser."""
         (page,) = (
-            each for each in self.ask("Target.getTargets")["targetInfos"] if each["type"] == "page"
+            each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page"
         )
-        attached = self.ask("Target.attachToTarget", targetId=page["targetId"], flatten=True)
+        attached = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+            self.call(f"{domain}.enable")
 
     def close(self) -> None:
         """End the browser."""
@@ -85,10 +85,10 @@ class Browser:
         os.close(self._in)
         with running(self._process):
             self._process.terminate()
-            self._process.wait(timeout=PATIENCE)
+            self._process.wait(timeout=TIMEOUT_S)
 
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method and return its result; events that come meanwhile are kept."""
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method and return its result; keep the events that arrive before it."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -103,12 +103,12 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, event: str) -> None:
-        """Wait until `event` has come."""
+        """Wait until `event` has arrived."""
         while not any(each.get("method") == event for each in self.events):
             self.events.append(self._next())
 
     def _next(self) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT_S
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(0, deadline - time.monotonic()))
             assert ready, "the browser does not answer"
@@ -120,9 +120,9 @@ class Browser:
         return message
 
     def show(self, page: Path, *, width: int, dark: bool = False) -> None:
-        """Open a file in a window of `width` CSS pixels; events of earlier pages are forgotten."""
+        """Open a file in a window of `width` CSS pixels; events of earlier pages are removed."""
         self.events.clear()
-        self.ask(
+        self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=900,
@@ -130,23 +130,23 @@ class Browser:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", features=[scheme])
-        self.ask("Page.navigate", url=page.as_uri())
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Page.navigate", url=page.as_uri())
         self.wait_for("Page.loadEventFired")
 
     def value(self, expression: str) -> Any:
-        """Evaluate JavaScript from outside of the page."""
-        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Return the value of a JavaScript expression, evaluated from outside the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def said(self) -> list[dict[str, Any]]:
-        """Return what the page wrote to the console, and what the browser had to say about it."""
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the console output of the page, and the messages of the browser about it."""
         kinds = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
         return [each for each in self.events if each.get("method") in kinds]
 
     def requested(self) -> set[str]:
-        """Return the addresses that the page asked for."""
+        """Return the addresses that the page requested."""
         return {
             each["params"]["request"]["url"]
             for each in self.events
@@ -166,7 +166,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return reports: that pass, troubled, with a hostile host name, with the papers' figures."""
+    """Return four reports: all PASS, with faults, a hostile host name, figures of the papers."""
     runs = {
         "good": made_run(tmp_path_factory.mktemp("good")),
         "troubled": troubled_run(tmp_path_factory.mktemp("troubled")),
@@ -186,7 +186,7 @@ def test_opens_from_a_file_and_fits(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
     browser.show(pages[name], width=width)
-    assert browser.said() == []
+    assert browser.messages() == []
     assert browser.requested() == {pages[name].as_uri()}
     shown = browser.value("document.body.innerText")
     assert all(word in shown for word in WORDS)
@@ -218,7 +218,7 @@ def contrast(one: list[float], other: list[float]) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_every_text_can_be_told_from_its_ground(
+def test_every_text_has_enough_contrast(
     browser: Browser, pages: dict[str, Path], dark: bool
 ) -> None:
     browser.show(pages["troubled"], width=1280, dark=dark)
@@ -245,19 +245,19 @@ def test_every_text_can_be_told_from_its_ground(
 
 def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
     browser.show(pages["good"], width=1280)
-    printed = browser.ask("Page.printToPDF", preferCSSPageSize=True)
+    printed = browser.call("Page.printToPDF", preferCSSPageSize=True)
     pdf = base64.b64decode(printed["data"])
     assert pdf.startswith(b"%PDF")
     sheets = pdf.count(b"/Type /Page\n")
-    # What is folded is printed, but for the table of all the figures.
+    # Folded parts are printed, except the table of all figures.
     assert 5 <= sheets <= 25
     assert b"/MediaBox [0 0 594.95" in pdf
 
 
-def test_a_script_would_have_been_noticed(browser: Browser, tmp_path: Path) -> None:
-    """The control: what the tests above look for is seen when it is there."""
+def test_a_script_is_detected(browser: Browser, tmp_path: Path) -> None:
+    """The control of the tests above."""
     page = tmp_path / "loud.html"
     page.write_text("<img src='missing.png'><script>console.error('loud')</script>")
     browser.show(page, width=375)
-    assert any("loud" in json.dumps(each) for each in browser.said())
+    assert any("loud" in json.dumps(each) for each in browser.messages())
     assert (tmp_path / "missing.png").as_uri() in browser.requested()

@@ -1,1 +1,1 @@
-"""A rehearsal: the playbooks, unchanged, on a virtual machine room. See docs/rehearsal.md."""
+"""A rehearsal: the unchanged playbooks on a virtual cluster. See docs/rehearsal.md."""

@@ -1,7 +1,7 @@
-"""Rehearse an acceptance on a virtual machine room: make rehearsal [SUITE=…] [FAULT=…].
+"""Rehearse an acceptance on a virtual cluster: make rehearsal [SUITE=…] [FAULT=…].
 
-Exit code: the playbooks' own; 3 for options that do not go together; 5 where a fault was injected
-and they did not name it; 130 stopped.
+The exit code is that of the playbooks. It is 3 for options that exclude each other, 5 if the
+playbooks did not name the injected fault, 130 if the rehearsal was stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.rehearsal.shapes import SHAPES
 from proofmark.common.errors import BadInput
 
 LONGEST = 40
-"""Characters of a temporary folder below which a socket of ssh can be made."""
+"""Maximum length of the temporary folder, so that the path of an ssh socket is short enough."""
 BAD_INPUT, NOT_NAMED, STOPPED = 3, 5, 130
 
 
@@ -68,28 +68,28 @@ def _look_ahead(options: argparse.Namespace) -> None:
     )
     if options.fault:
         refuse(options.fault, FAULTS, ahead)
-    _say(duration_line(ahead, options.checkout / "runs"))
+    _print(duration_line(ahead, options.checkout / "runs"))
 
 
 def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
     began = time.monotonic()
     with TemporaryDirectory(prefix="proofmark-rehearsal-", dir=place()) as folder:
-        made = Room(Path(folder), options.limit, options.nodes, fault, [options.checkout])
-        with made as room:
-            _say(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
+        cluster = Room(Path(folder), options.limit, options.nodes, fault, [options.checkout])
+        with cluster as room:
+            _print(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
             if fault:
-                _say(f"fault {options.fault}: {fault.what.format(node=room.victim)}")
+                _print(f"fault {options.fault}: {fault.what.format(node=room.victim)}")
             call = command(room, options.suite, modes=not options.one_mode, more=options.more)
-            _say(" ".join(call))
-            played = play(room, options.checkout, call, _say)
-    _say(f"the virtual cluster is gone; {time.monotonic() - began:.0f} s in all")
+            _print(" ".join(call))
+            played = play(room, options.checkout, call, _print)
+    _print(f"the virtual cluster has ended; {time.monotonic() - began:.0f} s in all")
     run = (options.checkout / "runs/latest").resolve()
     if (run / "verdict.json").exists() and not played.stopped:
         named = named_by(json.loads((run / "verdict.json").read_text()))
         played = replace(played, output="\n".join([played.output, *named]))
         for line in (*named, f"the report: {run}/report.html"):
-            _say(line)
-    return answer(options.fault, fault, made.victim, played)
+            _print(line)
+    return exit_code(options.fault, fault, cluster.victim, played)
 
 
 def place() -> str:
@@ -97,25 +97,25 @@ def place() -> str:
 
     The sockets of ssh need a short path. The address of a JuiceFS must not contain a blank.
     """
-    found = gettempdir()
-    return found if len(found) <= LONGEST and " " not in found else "/tmp"
+    folder = gettempdir()
+    return folder if len(folder) <= LONGEST and " " not in folder else "/tmp"
 
 
 def named_by(verdict: Mapping[str, Any]) -> list[str]:
-    """Return what a verdict names: nodes that are bad, jobs that ended early."""
+    """Return the bad nodes of a verdict and its jobs that ended early, one line each."""
     bad = [f"bad node: {node['node']}: {node['likely']}" for node in verdict["fleet"]["nodes"]]
     return [*bad, *verdict["coverage"]["stopped"]]
 
 
-def answer(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
-    """Return the exit code; say whether the fault was named."""
+def exit_code(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
+    """Return the exit code; print whether the fault was named."""
     if played.stopped:
         return STOPPED
     if fault is None:
         return played.code
-    words = fault.says.format(node=victim)
-    named = played.says(words) and (played.code == 0) == fault.ends_well
-    _say(f"fault {name}: {'' if named else 'NOT '}named: {words} (exit code {played.code})")
+    message = fault.message.format(node=victim)
+    named = played.printed(message) and (played.code == 0) == fault.ends_well
+    _print(f"fault {name}: {'' if named else 'NOT '}named: {message} (exit code {played.code})")
     return played.code if named else NOT_NAMED
 
 
@@ -135,7 +135,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     print(line, flush=True)
 
 

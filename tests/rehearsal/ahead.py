@@ -1,4 +1,4 @@
-"""What a rehearsal will do by its options: how long it takes, and which faults it cannot inject."""
+"""The duration of a rehearsal, and the faults that its options make impossible."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
 START_S = 60
-"""The cluster starts and ends in 10 s; the playbooks take the rest beside the steps."""
+"""The cluster takes 10 s to start and end. The playbooks take the rest, without the steps."""
 MODE_S = 15
-"""The playbooks prove the mode and the scratch directory again after each reset."""
-OWN = {
+"""The playbooks verify the mode and the scratch directory again after each reset."""
+RESERVED = {
     "-e suite": r"(?s).*\bsuite\b[\"']?\s*[=:].*",
     "-e confirm_reboot": r"(?s).*\bconfirm_reboot\b[\"']?\s*[=:].*",
     "-l": r"-l.*|--limit(=.*)?|--subset(=.*)?",
@@ -42,18 +42,18 @@ INSTEAD = {
 PARTIAL = re.compile(
     r"-C|--check|--syntax-check|--list-.*|-t.*|--tags.*|--skip-tags.*|--start-at-task.*|--step"
 )
-"""Arguments of ansible-playbook that leave out what the playbooks do."""
+"""Arguments of ansible-playbook that leave out tasks of the playbooks."""
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """A rehearsal as its options ask for it.
+    """A rehearsal by its options.
 
     Attributes:
         limit, suite, nodes, one_mode, more: the options.
         victim: the node that has the fault.
-        plan: what the playbooks will plan.
-        firmware: of the partition.
+        plan: the plan that the playbooks will make.
+        firmware: the firmware settings of the partition.
     """
 
     limit: str
@@ -70,7 +70,7 @@ class Ahead:
         return self.plan.to_run() if self.one_mode else self.plan.groups
 
     def on_victim(self) -> list[Group]:
-        """Return those of them that have a step on the node with the fault."""
+        """Return the groups that will run and have a step on the node with the fault."""
         return [
             group for group in self.groups() if any(self.victim in job.nodes for job in group.jobs)
         ]
@@ -87,10 +87,10 @@ def look_ahead(
     names: Sequence[str],
     selected: str,
 ) -> Ahead:
-    """Plan what the playbooks of `checkout` will plan for the nodes `names`, by their limit.
+    """Return the plan that the playbooks of `checkout` will make for the nodes `names`.
 
     Raises:
-        BadInput: there is no such suite, or `more` sets what the other options set.
+        BadInput: the suite is unknown, or `more` sets a value that another option sets.
     """
     if mistakes := list(_overrides(more)):
         raise BadInput(*mistakes)
@@ -101,16 +101,16 @@ def look_ahead(
 
 
 def duration_line(ahead: Ahead, runs: Path) -> str:
-    """Return the expected duration of the healthy rehearsal, and what it consists of."""
+    """Return the expected duration of the healthy rehearsal, and its parts."""
     shown = ahead.plan.model_copy(update={"groups": ahead.groups()})
     cost = measured_cost(shown, runs)
     steps = sum(len(job.steps) for group in shown.groups for job in group.jobs)
     entered = [group for group in shown.groups if group.mode != shown.current_mode]
     changes = resets_s(shown, ahead.firmware) + MODE_S * (len(entered) + bool(entered))
-    known = f"{cost.steps} of them from earlier runs" if cost.steps else "estimated by the plan"
+    source = f"{cost.steps} of them from earlier runs" if cost.steps else "estimated by the plan"
     return (
         f"expected duration without a fault: about {duration(START_S + changes + cost.wall_s)}"
-        f" ({steps} steps {duration(cost.wall_s)}, {known}; {len(entered)} mode changes and the"
+        f" ({steps} steps {duration(cost.wall_s)}, {source}; {len(entered)} mode changes and the"
         f" way back {duration(changes)}; start and playbooks {duration(START_S)})"
     )
 
@@ -119,17 +119,19 @@ def refuse(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> None:
     """Refuse options with which the fault `name` is not injected.
 
     Raises:
-        BadInput: each option is named with what is accepted.
+        BadInput: an option makes the fault impossible. The message names it and what is accepted.
     """
     if mistakes := [*_of_confirmation(name, faults, ahead), *_of_plan(name, faults[name], ahead)]:
         raise BadInput(*mistakes)
 
 
 def _overrides(more: Sequence[str]) -> list[InputError]:
-    found = {word: text for text in more for word, form in OWN.items() if re.fullmatch(form, text)}
+    overrides = {
+        word: text for text in more for word, form in RESERVED.items() if re.fullmatch(form, text)
+    }
     return [
         InputError("ARGS", "", f"{text!r}, which another option sets", INSTEAD[word])
-        for word, text in found.items()
+        for word, text in overrides.items()
     ]
 
 
@@ -141,8 +143,8 @@ def _of_confirmation(name: str, faults: Mapping[str, Fault], ahead: Ahead) -> li
         accepted = f"no --one-mode, or one of the faults {', '.join(sorted(others))}"
         mistakes.append(InputError("--one-mode", "", found, accepted))
     partial = [word for word in ahead.more if PARTIAL.fullmatch(word)]
-    only_looks = all(word in ("-C", "--check") for word in partial)
-    if partial and (Need.CHANGE in needs or not only_looks):
+    only_checks = all(word in ("-C", "--check") for word in partial)
+    if partial and (Need.CHANGE in needs or not only_checks):
         found = f"{' '.join(partial)} with fault {name}, which needs {Need.CHANGE.value}"
         mistakes.append(InputError("ARGS", "", found, "arguments that leave out no task"))
     return mistakes
@@ -163,7 +165,7 @@ def _of_plan(name: str, fault: Fault, ahead: Ahead) -> list[InputError]:
     if Need.LINKS in fault.needs:
         steps = [step for group in groups for job in group.jobs for step in job.steps]
         if ahead.nodes < LEAST_NODES:
-            found = f"fault {name}, which is found among {LEAST_NODES} or more like nodes"
+            found = f"fault {name}, which is detected among {LEAST_NODES} or more like nodes"
             mistakes.append(InputError(f"--nodes={ahead.nodes}", "", found, f"{LEAST_NODES}…8"))
         elif not any(step.scope == "each-pair" for step in steps):
             found = f"a plan that measures no links; fault {name} needs {Need.LINKS.value}"

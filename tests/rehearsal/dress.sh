@@ -1,15 +1,15 @@
 # shellcheck shell=sh disable=SC2154 # node.sh, which reads this, has set $folder and $NODE
-# What a virtual node shows of itself from its boot on. The firmware's files are copied: what the
-# next boot will show is no business of this one.
+# The content of /proc and /sys that a virtual node shows after its boot. The files of the firmware
+# are copied, because a later change of the firmware must not appear before the next boot.
 mkdir -p /run/machine
 cp -R "$folder/bmc/nodes/$NODE/." /run/machine
 mount --bind "$folder/machine/cpuinfo" /proc/cpuinfo
 mount --bind /run/machine/proc/sys/kernel/random/boot_id /proc/sys/kernel/random/boot_id
 mount --bind /run/machine/sys/devices/system/node /sys/devices/system/node
 mount --bind /run/machine/sys/firmware /sys/firmware
-# Only lstopo believes it: what binds ranks has to see the CPUs that there are.
+# Only lstopo uses this topology: the binding of ranks must use the real CPUs.
 topology=$(cat /run/machine/topology)
 [ -z "$topology" ] || lstopo-no-graphics -i "$topology" --of xml /run/machine/topology.xml
-# Links have a speed, as those of a real network: equal ones measure the same on a busy machine.
+# All links have the same speed, so that they measure the same on a busy machine.
 read -r rate <"$folder/rates/$NODE"
 tc qdisc add dev eth0 root tbf rate "$rate" burst 32kb limit 16mb

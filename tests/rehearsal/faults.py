@@ -1,4 +1,4 @@
-"""The faults of tests/faults.yml that a rehearsal can inject: what is done, what must be said."""
+"""The faults of tests/faults.yml that a rehearsal can inject, and their expected messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _nothing(_: Room) -> None:
 
 
 class Need(Enum):
-    """What a rehearsal must do for a fault to have an effect."""
+    """The requirement on a rehearsal for a fault to have an effect."""
 
     CONFIRMATION = "confirm_reboot=true"
     RESET = "a reset of the node"
@@ -27,22 +27,22 @@ class Need(Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault; ``{node}`` in its texts is the node that has it.
+    """One fault. ``{node}`` in its texts is the node that has it.
 
     Attributes:
-        what: is done, in few words.
-        says: must be in the output of the playbooks, or in what the verdict names.
-        bmc: what is wrong with the node's BMC, a word of `tests.emulators.bmc.machine.FAULTS`.
-        rate: the speed of its link.
-        mount: lines of sh that its mount command runs first.
-        before: is done when all is up.
-        meanwhile: is done, in a thread, while a job runs.
-        ends_well: the run measures everything all the same, and the verdict is 0.
-        needs: what the rehearsal must do; every fault also needs a step on its node.
+        what: the fault, in few words.
+        message: the text that the playbooks must print, or that the lines of the verdict must have.
+        bmc: the fault of the node's BMC, a word of `tests.emulators.bmc.machine.FAULTS`.
+        rate: the speed of the node's link.
+        mount: lines of sh that the node's mount command runs first.
+        before: called when the cluster has started.
+        meanwhile: called in a thread while a job runs.
+        ends_well: whether the run still measures everything and the verdict is 0.
+        needs: the requirements on the rehearsal. Every fault also needs a step on its node.
     """
 
     what: str
-    says: str
+    message: str
     bmc: str = ""
     rate: str = ""
     mount: str = ""
@@ -52,11 +52,11 @@ class Fault:
     needs: frozenset[Need] = frozenset({Need.CHANGE})
 
 
-_AT_THE_LOOK = frozenset({Need.CONFIRMATION})
+_AT_THE_CHECK = frozenset({Need.CONFIRMATION})
 _AT_THE_RESET = frozenset({Need.CONFIRMATION, Need.RESET, Need.CHANGE})
 
 
-def _bmc(word: str, what: str, outcome: str, needs: frozenset[Need] = _AT_THE_LOOK) -> Fault:
+def _bmc(word: str, what: str, outcome: str, needs: frozenset[Need] = _AT_THE_CHECK) -> Fault:
     return Fault(what, f"{outcome}: 1 nodes ({{node}})", bmc=word, needs=needs)
 
 
@@ -81,19 +81,19 @@ FAULTS = {
     "bmc-expired-certificate": _bmc("expired", "an expired certificate", "BAD_CERTIFICATE"),
     "bmc-hang": _bmc("hang", "a BMC that never answers", "NO_ANSWER"),
     "bmc-503-storm": _bmc("busy", "a BMC that is always busy", "BUSY"),
-    "mode-foreign-pending": _bmc("foreign", "somebody else's change waits", "FOREIGN_PENDING"),
+    "mode-foreign-pending": _bmc("foreign", "a change of another person waits", "FOREIGN_PENDING"),
     "mode-not-applied": _bmc(
         "silent", "firmware that forgets its settings", "NOT_APPLIED", _AT_THE_RESET
     ),
-    "mode-no-return": _bmc("no-return", "{node} does not come back", "NO_RETURN", _AT_THE_RESET),
+    "mode-no-return": _bmc("no-return", "{node} does not boot", "NO_RETURN", _AT_THE_RESET),
     "mode-other-mode": _bmc(
-        "other-mode", "{node} comes back in another mode", "OTHER_MODE", _AT_THE_RESET
+        "other-mode", "{node} boots in another mode", "OTHER_MODE", _AT_THE_RESET
     ),
     "mode-drained-by-admin": Fault(
         "an administrator has drained {node}",
         "HELD: 1 nodes ({node})",
         before=_drain,
-        needs=_AT_THE_LOOK,
+        needs=_AT_THE_CHECK,
     ),
     "mount-fails": Fault(
         "the file system cannot be mounted on {node}",
@@ -106,10 +106,10 @@ FAULTS = {
         mount='set -- $(echo "$@" | sed "s|pfs\\.db|other.db|")',
     ),
     "node-dies": Fault(
-        "the power of {node} is gone in mid-job", "lost a node: NODE_FAIL", meanwhile=_take_power
+        "{node} loses power during a job", "lost a node: NODE_FAIL", meanwhile=_take_power
     ),
     "scheduler-restarts": Fault(
-        "slurmctld is killed in mid-job and started again",
+        "slurmctld is killed during a job and started again",
         "0 FAIL, 0 INVALID",
         meanwhile=_restart_scheduler,
         ends_well=True,

@@ -1,4 +1,4 @@
-"""Runs the playbooks of an acceptance against a virtual machine room, and watches them."""
+"""Runs the playbooks of an acceptance on a virtual cluster."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.rehearsal.room import Room
 
 INVENTORY = "inventory/rehearsal"
 GRACE_S = 180
-"""A stopped play first stops its jobs in order."""
+"""The time for a stopped play to stop its jobs."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """What the playbooks said, how they ended, and whether somebody stopped them."""
+    """Exit code and output of the playbooks, and whether a signal stopped them."""
 
     code: int
     output: str
     stopped: bool
 
-    def says(self, words: str) -> bool:
+    def printed(self, words: str) -> bool:
         """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 
@@ -41,7 +41,7 @@ def limit_of(partition: str, names: Sequence[str]) -> str:
 
 
 def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) -> list[str]:
-    """Return the command of a real acceptance; nothing in it but the inventory is a rehearsal's."""
+    """Return the command of a real acceptance; only the inventory is that of the rehearsal."""
     whole = {"rknl": "knl", "rskl": "skl"}[room.shape.prefix]
     limit = limit_of(whole, room.names)
     confirmed = ["-e", "confirm_reboot=true"] if modes else []
@@ -49,8 +49,8 @@ def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) ->
     return ["ansible-playbook", "acceptance.yml", *chosen, *more]
 
 
-def play(room: Room, checkout: Path, call: Sequence[str], say: Callable[[str], None]) -> Played:
-    """Run `call` in `checkout`, say what it says, and inject the fault while a job runs."""
+def play(room: Room, checkout: Path, call: Sequence[str], report: Callable[[str], None]) -> Played:
+    """Run `call` in `checkout`, report each line of it, and inject the fault while a job runs."""
     tools = Path(sys.executable).parent
     environment = room.environment()
     environment |= {
@@ -80,14 +80,14 @@ def play(room: Room, checkout: Path, call: Sequence[str], say: Callable[[str], N
         assert process.stdout
         for line in process.stdout:
             lines.append(line)
-            say(line.rstrip("\n"))
+            report(line.rstrip("\n"))
         code = process.wait()
     return Played(code, "".join(lines), bool(stopped))
 
 
 @contextmanager
 def _passed_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
-    """Let the play end in order when we are told to end, and at once when we are told twice."""
+    """Pass a signal on to the play, so that it stops its jobs; kill it at a second signal."""
     received: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -103,7 +103,7 @@ def _passed_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
         yield received
     finally:
         timer.cancel()
-        _kill(process, signal.SIGKILL)  # whatever an interrupted play has left of its session
+        _kill(process, signal.SIGKILL)  # the processes that an interrupted play left in its session
         for number, handler in previous.items():
             signal.signal(number, handler)
 
@@ -114,11 +114,11 @@ def _kill(process: subprocess.Popen[str], number: int) -> None:
 
 
 def _meanwhile(room: Room, ended: threading.Event) -> None:
-    """Do what the fault does while a job runs on the node that has it."""
+    """Call `meanwhile` of the fault while a job runs on the node that has the fault."""
     act = room.fault.meanwhile if room.fault else None
-    asked = ("squeue", "--noheader", "--states=running", f"--nodelist={room.victim}")
+    query = ("squeue", "--noheader", "--states=running", f"--nodelist={room.victim}")
     while act and not ended.wait(1):
-        if room.slurm.call(*asked).strip():
+        if room.slurm.call(*query).strip():
             time.sleep(2)  # the job has begun to measure
             act(room)
             return

@@ -1,4 +1,4 @@
-"""The virtual machine room: nodes that follow their firmware, BMCs, Slurm and a file system."""
+"""The virtual cluster of a rehearsal: nodes that follow their firmware, BMCs, Slurm, scratch."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.rehearsal.shapes import SHAPES
 
 HERE = Path(__file__).parent
 RATE = "200mbit"
-"""Of every link: far below what the machine can do, so that it is the links that are measured."""
+"""The speed of every link: far below that of the machine, so that the links limit the rate."""
 FILE_SYSTEM = "pfs"
 LSTOPO = """#!/bin/sh
-# What it is on: of a virtual node the topology that its firmware has made.
+# On a virtual node it prints the topology of the firmware.
 if [ -s /run/machine/topology.xml ]; then export HWLOC_XMLFILE=/run/machine/topology.xml; fi
 exec {program} "$@"
 """
 
 
 class Room:
-    """A context manager; all of it is in `folder` or below one process, and ends with the context.
+    """A context manager. Its files are in `folder`, its processes below one process; it ends both.
 
     Attributes:
         victim: the node that has the fault.
@@ -67,7 +67,7 @@ class Room:
         )
         self.slurm = Slurm(self.cluster, partition=shape, hardware=self.shape.slurm)
         self._stack = ExitStack()
-        # One after the other: a node that is switched off and on again ends as one that is on.
+        # One after the other, so that a node that is switched off and on again is on at the end.
         self._power = ThreadPoolExecutor(1)
         self._closing = threading.Event()
 
@@ -75,7 +75,7 @@ class Room:
         """Start everything.
 
         Raises:
-            CalledProcessError or TimeoutError: something does not come up; ``log/`` says why.
+            CalledProcessError or TimeoutError: a part does not start; ``log/`` has the reason.
         """
         try:
             self._write_files()
@@ -100,7 +100,7 @@ class Room:
         self._stack.close()
 
     def environment(self) -> dict[str, str]:
-        """Return what the inventory and its commands have to know."""
+        """Return the variables that the inventory and its commands read."""
         cpus = sorted(os.sched_getaffinity(0))
         return {
             **self.cluster.environment(),
@@ -110,7 +110,7 @@ class Room:
         }
 
     def _switch(self, what: str, node: str) -> None:
-        """Take a node's power, or give it back; called by its BMC."""
+        """Switch a node off or on. Its BMC calls this."""
         act = self.cluster.kill if what == "off" else self.cluster.boot
         if not self._closing.is_set():
             self._power.submit(act, node)
@@ -129,14 +129,14 @@ class Room:
             (self.folder / "rates" / name).write_text(f"{slow or RATE}\n")
 
     def _keep_connections(self) -> None:
-        """Make an ssh whose kept connections end with the cluster: below its first process."""
+        """Write an ssh command whose connections end with the first process of the cluster."""
         (self.folder / "kept").mkdir()
         enter = f"nsenter --target={self.cluster.head} --net --uts --mount --pid"
         configuration = shlex.quote(f"{self.folder}/ssh_config")
         self._command("ssh-kept", f'#!/bin/sh\nexec {enter} -- ssh -F {configuration} "$@"\n')
 
     def _make_file_system(self, database: str) -> None:
-        """Format a JuiceFS, and give the nodes its command; cache and log are the nodes' own."""
+        """Format a JuiceFS, and write its command; each node has its own cache and log."""
         program = Path(sys.executable).with_name("juicefs")
         store = f"{self.folder / database}/"
         meta = f"sqlite3://{self.folder}/{database}.db"
@@ -154,15 +154,15 @@ class Room:
             else ""
         )
         real = shlex.quote(str(program))
-        own = "--cache-dir=memory --cache-size=32 --log=/run/juicefs.log --backup-meta=0"
+        options = "--cache-dir=memory --cache-size=32 --log=/run/juicefs.log --backup-meta=0"
         self._command(
             "juicefs",
             f'#!/bin/sh\n[ "$1" = mount ] || exec {real} "$@"\nshift\n{broken}'
-            f'JFS_MOUNT_TIMEOUT=100 exec {real} mount {own} "$@"\n',  # on a busy machine
+            f'JFS_MOUNT_TIMEOUT=100 exec {real} mount {options} "$@"\n',  # on a busy machine
         )
 
     def _command(self, name: str, text: str) -> None:
-        """Put a command in front of ``PATH``, on the nodes and beside them."""
+        """Write a command into the first folder of ``PATH`` of the nodes and the controller."""
         script = self.cluster.bin / name
         script.parent.mkdir(exist_ok=True)
         script.write_text(text)

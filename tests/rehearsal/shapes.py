@@ -1,7 +1,7 @@
-"""What virtual nodes are: what Slurm is told of them, and their /proc/cpuinfo.
+"""The kinds of virtual nodes: their description for Slurm, and their /proc/cpuinfo.
 
-The emulated firmware (`tests.emulators.bmc.node`) writes what changes with the mode:
-NUMA domains, topology, SMBIOS, the boot id. This is the rest.
+The emulated firmware (`tests.emulators.bmc.node`) writes the facts that change with the mode:
+NUMA domains, topology, SMBIOS, the boot id. This module has the other facts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Shape:
     """A kind of node.
 
     Attributes:
-        prefix: of the hosts' names.
+        prefix: the prefix of the host names.
         sample: the probe of such a node, for /proc/cpuinfo.
-        cores: of a socket; `threads` are those of a core.
-        memory_mb: what the scheduler is told.
+        cores: the cores of a socket. `threads` are the threads of a core.
+        memory_mb: the memory in the configuration of the scheduler.
     """
 
     prefix: str
@@ -33,7 +33,7 @@ class Shape:
 
     @property
     def slurm(self) -> dict[str, int]:
-        """What a node tells Slurm of itself."""
+        """The description of a node in the configuration of Slurm."""
         return {
             "CPUs": self.sockets * self.cores * self.threads,
             "Boards": 1,
@@ -44,7 +44,7 @@ class Shape:
         }
 
     def places(self) -> Iterator[tuple[int, int, int]]:
-        """Yield CPU, socket and core in it; the second threads follow the first ones of all."""
+        """Yield CPU, socket and core; the first threads of all cores precede the second threads."""
         for thread in range(self.threads):
             for socket in range(self.sockets):
                 for core in range(self.cores):
@@ -57,13 +57,13 @@ class Shape:
         first = lines.index("=== cpuinfo") + 1
         last = next(at for at in range(first, len(lines)) if not lines[at].startswith("| "))
         block = "\n".join(line.removeprefix("| ") for line in lines[first:last])
-        found = []
+        blocks = []
         for number, socket, core in self.places():
-            own = block
+            text = block
             for key, value in (("processor", number), ("physical id", socket), ("core id", core)):
-                own = re.sub(rf"(?m)^({key}\s*:).*", rf"\g<1> {value}", own)
-            found.append(own + "\n\n")
-        return "".join(found)
+                text = re.sub(rf"(?m)^({key}\s*:).*", rf"\g<1> {value}", text)
+            blocks.append(text + "\n\n")
+        return "".join(blocks)
 
 
 SHAPES = {

@@ -1,4 +1,4 @@
-"""The rooms of the package: what each is for, and what only one of them has."""
+"""The rooms of the package: their purposes, and the names that only one of them has."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_the_unit_tests_have_a_folder_for_each_room() -> None:
 def file_names() -> set[str]:
     """Return the names of files and folders in the folder of a run."""
     run = RunFiles(Path())
-    own = [run, run.step("0"), run.job("0")]
+    groups = [run, run.step("0"), run.job("0")]
     paths = [
         getattr(files, name)
-        for files in own
+        for files in groups
         for name, value in vars(type(files)).items()
         if isinstance(value, property)
     ]
@@ -67,12 +67,12 @@ def file_names() -> set[str]:
 
 
 SAME_NAMES = {"probe.sh", "fit.awk", "job.sh", "lock", "software"}
-"""Names that other things have too: scripts of the package, Spack's locks, EasyBuild's folder."""
+"""Names that other files have too: scripts of the package, Spack's locks, EasyBuild's folder."""
 
 
 @pytest.mark.lint
 def test_only_runs_has_the_names_of_files_in_a_run() -> None:
-    wanted = file_names() - SAME_NAMES
+    reserved = file_names() - SAME_NAMES
     assert {
         "plan.json",
         "when.json",
@@ -81,45 +81,45 @@ def test_only_runs_has_the_names_of_files_in_a_run() -> None:
         "ticket.json",
         "steps",
         "rc",
-    } <= wanted
-    found = []
+    } <= reserved
+    uses = []
     for path in sorted(PACKAGE.rglob("*.py")):
         room = path.relative_to(PACKAGE).parts[0]
-        if room in ("runs", "cli"):  # the help of commands names files
+        if room in ("runs", "cli"):  # the help of commands has names of files
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
                 parts = [node.left, node.right]
                 words = {str(each.value) for each in parts if isinstance(each, ast.Constant)}
-                found += [f"{path}:{node.lineno}: {word}" for word in words & wanted]
-    assert found == []
+                uses += [f"{path}:{node.lineno}: {word}" for word in words & reserved]
+    assert uses == []
 
 
 @pytest.mark.parametrize("name", api.MODULES)
-def test_the_facade_has_what_it_names(name: str) -> None:
+def test_the_facade_has_the_names_that_it_lists(name: str) -> None:
     assert getattr(api, name) is getattr(importlib.import_module(api.MODULES[name]), name)
     assert name in dir(api)
 
 
-def test_the_facade_names_what_type_checkers_see() -> None:
+def test_the_facade_lists_the_names_for_type_checkers() -> None:
     tree = ast.parse(Path(str(api.__file__)).read_text())
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {
+    imported = {
         alias.asname: node.module
         for node in checked.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == api.MODULES
+    assert imported == api.MODULES
 
 
-def test_a_name_that_the_facade_lacks_is_an_error() -> None:
+def test_an_unknown_name_of_the_facade_is_an_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         getattr(api, "nothing")  # noqa: B009 (mypy refuses the attribute)
 
 
-def test_the_facade_loads_only_what_is_used() -> None:
-    """Ansible loads a filter in every process; the libraries of judging take half a second."""
+def test_the_facade_imports_a_module_only_when_it_is_used() -> None:
+    """Ansible loads a filter in every process. The libraries of judge load in half a second."""
     code = "import sys; from proofmark.api import BadInput; print('polars' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -139,9 +139,11 @@ def test_the_page_lists_the_rooms() -> None:
 
 @pytest.mark.lint
 def test_the_files_that_the_page_names_exist() -> None:
-    paths = re.findall(r"`(analysis/[\w/.]+|benchmarks/\w+\.yml)`", PAGE)
+    """In these paths `<name>` matches any name."""
+    paths = re.findall(r"`((?:analysis|benchmarks|environments|inventory)/[\w/.<>]+)`", PAGE)
     assert len(paths) > 15
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    patterns = [re.sub(r"<\w+>", "*", path) for path in paths]
+    assert [pattern for pattern in patterns if not any(ROOT.glob(pattern))] == []
 
 
 STEPS = re.findall(
@@ -161,17 +163,17 @@ def test_the_path_of_a_number_goes_through_functions_that_exist() -> None:
 def test_the_files_of_the_path_are_files_of_a_run() -> None:
     path = PAGE.split("## The path")[1]
     named = set(re.findall(r"`([\w<>/]+\.(?:json|sh|parquet|html))`", path))
-    here = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
-    assert here <= file_names()
+    names = {path.rpartition("/")[2] for path in named} - {"<host>.json", "binding.json"}
+    assert names <= file_names()
 
 
 def test_all_exceptions_have_one_base_class() -> None:
-    found = []
+    roots = []
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
-                own = {name for name in bases if name.endswith(("Error", "Exception"))}
-                if own - {"ProofmarkError"}:
-                    found.append(f"{path.name}: {node.name}")
-    assert found == ["errors.py: ProofmarkError"]
+                errors = {name for name in bases if name.endswith(("Error", "Exception"))}
+                if errors - {"ProofmarkError"}:
+                    roots.append(f"{path.name}: {node.name}")
+    assert roots == ["errors.py: ProofmarkError"]

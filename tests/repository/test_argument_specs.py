@@ -1,4 +1,4 @@
-"""Ansible does not apply defaults of an argument spec: the specs and the defaults must agree."""
+"""The argument specs and the defaults of roles agree: Ansible does not apply defaults of a spec."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ def entry_points(role: Path) -> dict[str, dict[str, Any]]:
 
 
 def disagreements(options: dict[str, dict[str, Any]], defaults: dict[str, Any]) -> list[str]:
-    """Name what of a role's specs (by entry point) and defaults does not fit together."""
+    """Return the disagreements between a role's specs (by entry point) and its defaults."""
     every = {name: option for entry in options.values() for name, option in entry.items()}
-    found = [f"{name}: in the defaults, not in a spec" for name in defaults.keys() - every.keys()]
+    problems = [
+        f"{name}: in the defaults, not in a spec" for name in defaults.keys() - every.keys()
+    ]
     for name, option in every.items():
         if (name in defaults) == bool(option.get("required")):
-            found.append(f"{name}: neither required nor with a default, or both")
+            problems.append(f"{name}: neither required nor with a default, or both")
         if "default" in option:
-            found.append(f"{name}: a default that Ansible would not apply")
+            problems.append(f"{name}: a default that Ansible would not apply")
         if "type" not in option:
-            found.append(f"{name}: without a type, which accepts anything")
+            problems.append(f"{name}: without a type, which accepts anything")
         if not option.get("description"):
-            found.append(f"{name}: without a description")
+            problems.append(f"{name}: without a description")
         if option.get("type") == "list" and "elements" not in option:
-            found.append(f"{name}: a list of anything")
-    return sorted(found)
+            problems.append(f"{name}: a list of anything")
+    return sorted(problems)
 
 
 @pytest.mark.lint
@@ -49,7 +51,7 @@ def test_specs_and_defaults_agree(role: Path) -> None:
 
 @pytest.mark.lint
 @pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
-def test_every_task_file_that_others_may_call_has_a_spec(role: Path) -> None:
+def test_every_task_file_that_a_playbook_calls_has_a_spec(role: Path) -> None:
     called = {
         task["ansible.builtin.include_role"].get("tasks_from", "main")
         for path in (role.parents[1] / "playbooks").rglob("*.yml")
@@ -68,7 +70,7 @@ def tasks(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.lint
 @pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
-def test_readme_opens_with_what_the_role_changes(role: Path) -> None:
+def test_readme_begins_with_the_changes_of_the_role(role: Path) -> None:
     title, blank, first, *_ = (role / "README.md").read_text(encoding="utf-8").splitlines()
     assert (title, blank) == (f"# {role.name}", "")
     assert first.startswith("Changes ")
@@ -88,8 +90,8 @@ def test_readme_opens_with_what_the_role_changes(role: Path) -> None:
         ({"type": "str", "description": "x"}, {"a": 1, "b": 2}, "b: in the defaults"),
     ],
 )
-def test_disagreements_are_found(
+def test_disagreements_are_reported(
     option: dict[str, Any], defaults: dict[str, Any], complaint: str
 ) -> None:
-    found = disagreements({"main": {"a": option}}, defaults)
-    assert [complaint in text for text in found] == [True] * bool(complaint)
+    problems = disagreements({"main": {"a": option}}, defaults)
+    assert [complaint in text for text in problems] == [True] * bool(complaint)

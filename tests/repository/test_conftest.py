@@ -1,4 +1,4 @@
-"""The rules of tests/conftest.py do fail a test run."""
+"""A test run that breaks a rule of tests/conftest.py fails."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_listed_skip_is_allowed(tmp_path: Path) -> None:
     assert "1 skipped" in result.stdout
 
 
-LEFT = """
+LEAVES_A_PROCESS = """
 import gc, subprocess
 import pytest
 
@@ -56,7 +56,7 @@ def lasting():
 
 def test_first(lasting) -> None:
     held = []
-    held.append(held)  # a cycle, which lives until the collector comes
+    held.append(held)  # a cycle, which lives until the garbage collector runs
     {start}
 
 def test_second() -> None:
@@ -69,8 +69,8 @@ WAITED_FOR = 'held.append(subprocess.Popen(["true"])); held[-1].wait()'
 
 @pytest.mark.fault("process-left-by-a-test")
 @pytest.mark.parametrize("start", [RUNNING, WITH_A_PIPE], ids=["running", "open pipe"])
-def test_a_test_that_leaves_a_process_fails_and_no_other(tmp_path: Path, start: str) -> None:
-    result = run_pytest(tmp_path, LEFT.format(start=start, end="process.kill()"))
+def test_only_the_test_that_leaves_a_process_fails(tmp_path: Path, start: str) -> None:
+    result = run_pytest(tmp_path, LEAVES_A_PROCESS.format(start=start, end="process.kill()"))
     assert result.returncode == 1, result.stdout
     assert "2 passed, 1 error" in result.stdout
     assert "test_first: found process " in result.stdout
@@ -79,8 +79,8 @@ def test_a_test_that_leaves_a_process_fails_and_no_other(tmp_path: Path, start: 
 
 @pytest.mark.fault("process-left-by-a-test")
 def test_a_process_that_was_waited_for_is_no_fault(tmp_path: Path) -> None:
-    """The control; the fixture's process outlives the first test and ends with the second."""
-    result = run_pytest(tmp_path, LEFT.format(start=WAITED_FOR, end="process.kill()"))
+    """The control. The process of the fixture outlives the first test and ends after the second."""
+    result = run_pytest(tmp_path, LEAVES_A_PROCESS.format(start=WAITED_FOR, end="process.kill()"))
     assert result.returncode == 0, result.stdout
 
 
@@ -139,12 +139,12 @@ def test_property(number: int) -> None:
     [(["-k", "long or property"], 50), (["--tier=test"], 50), (["--tier=soak"], 2000)],
     ids=["no tier", "test", "soak"],
 )
-def test_tier_leaves_out_tests_and_chooses_the_number_of_examples(
+def test_tier_deselects_tests_and_sets_the_number_of_examples(
     tmp_path: Path, options: list[str], examples: int
 ) -> None:
     test = OF_EACH_TIER.replace("EXAMPLES", str(examples))
     result = run_pytest(tmp_path, test, "", "-v", *options)
     assert result.returncode == 0, result.stdout
     assert "2 passed, 1 deselected in" in result.stdout
-    left_out = "test_long" if "--tier=test" in options else "test_short"
-    assert left_out not in result.stdout
+    deselected = "test_long" if "--tier=test" in options else "test_short"
+    assert deselected not in result.stdout

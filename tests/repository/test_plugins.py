@@ -1,4 +1,4 @@
-"""Unit tests of the Ansible plug-ins; tests/roles runs them in playbooks."""
+"""The Ansible plugins without a play; tests/roles tests them in plays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that was started is waited for, also when what follows it fails."""
+"""A process that was started is waited for, also if the code after it fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WAITS = "echo line >&2; exec sleep 3600"
 
 
 class Broken(Exception):
-    """What goes wrong."""
+    """The error that the tests inject."""
 
 
 def fails(_line: str) -> None:
@@ -32,7 +32,7 @@ def ended(process: subprocess.Popen[str]) -> bool:
 
 
 @pytest.mark.parametrize("group", [True, False], ids=["a group", "no group"])
-def test_an_error_in_a_test_kills_what_it_follows(group: bool) -> None:
+def test_an_error_in_a_test_kills_its_process(group: bool) -> None:
     command = ["sleep", "3600"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(
@@ -57,7 +57,7 @@ def test_a_namespace_ends_with_an_error() -> None:
     assert ended(holder)
 
 
-def test_a_builder_ends_when_its_lines_cannot_be_read(tmp_path: Path) -> None:
+def test_a_builder_ends_if_its_lines_cannot_be_read(tmp_path: Path) -> None:
     environment = {**os.environ, "MARK": f"{tmp_path}"}
     log = tmp_path / "log"
     with pytest.raises(Broken):
@@ -68,10 +68,10 @@ def test_a_builder_ends_when_its_lines_cannot_be_read(tmp_path: Path) -> None:
     assert lines == ["line"]
 
 
-def test_a_command_of_a_playbook_ends_when_its_lines_cannot_be_printed(
+def test_a_command_of_a_playbook_ends_if_its_lines_cannot_be_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control is every play of tests/roles."""
+    """The control: every play of tests/roles."""
     (tmp_path / "proofmark").write_text(f"#!/bin/sh\n{WAITS}\n")
     (tmp_path / "proofmark").chmod(0o755)
     monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")

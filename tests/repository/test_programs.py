@@ -1,4 +1,4 @@
-"""Programs: what is called, requirements/programs.yml and the lists of Debian packages agree."""
+"""Calls of programs, requirements/programs.yml and the lists of Debian packages agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.folders import ROOT
 from tests.programs import in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
-from proofmark.cli.nodes import programs as look_for_programs
+from proofmark.cli.nodes import programs as check_programs
 from proofmark.cli.preflight import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
@@ -29,7 +29,7 @@ from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
-Found = dict[str, set[str]]
+Calls = dict[str, set[str]]
 """The places that need a program, by its name."""
 
 IN_STEPS = {"site/node/probe.sh", *(f"jobs/shell/{name}.sh" for name in ("each", "job", "step"))}
@@ -37,12 +37,13 @@ NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
     *("mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),
 }
-"""First words of lists with an option that are no commands."""
+"""First words of lists with an option that are not commands."""
 TARGETS = {
-    "controller": ("acceptance", "bundle ARCH=a OS=b", "clean", "lock ARCH=a OS=b"),
-    "rehearsal": ("rehearsal",),
-    "tests": ("bench", "relock", "test"),
+    "controller": "acceptance bundle clean lock ARCH=a OS=b",
+    "rehearsal": "rehearsal",
+    "tests": "bench relock test",
 }
+"""The targets of the Makefile by the place at which their programs are needed."""
 LISTS = ("run", "rehearsal", "dev")
 
 
@@ -53,7 +54,7 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 def place(path: Path) -> str:
-    """Return where what a file calls is needed."""
+    """Return the place at which the programs of a file are needed."""
     name = str(path.relative_to(ROOT))
     if path.suffix == ".sh" and name.startswith("analysis/"):
         return "step" if name.removeprefix("analysis/proofmark/") in IN_STEPS else "node"
@@ -64,9 +65,9 @@ def place(path: Path) -> str:
     return "tests" if name.startswith(("tests/", ".ci/")) else "controller"
 
 
-def recipes(target: str) -> str:
-    """Return what make would run for a target, without running it."""
-    command = ["make", "--dry-run", "--always-make", "--no-print-directory", *target.split()]
+def recipes(targets: str) -> str:
+    """Return the commands that make would run for `targets`, without running them."""
+    command = ["make", "--dry-run", "--always-make", "--no-print-directory", *targets.split()]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(
         command,
@@ -80,20 +81,20 @@ def recipes(target: str) -> str:
 
 
 def generated(folder: Path) -> list[str]:
-    """Return what launchers, schedulers and copies write into the scripts of steps and jobs."""
+    """Return the text that launchers, schedulers and copies write into the scripts of a run."""
     kit = make_kit(folder)
     kit.case(launch="mpi", copies=2, sweep={"size": 1, "memory": "ddr"})
     run = kit.run().folder
     steps = [path.read_text() for path in run.glob("steps/*/run.sh")]
     bound = launch(ALIKE)
     lines = [launcher(name).lines(bound) for name in LAUNCHERS.names()]
-    asked = Request("job", ["n1", "n2"], 60, folder / "log", Queue())
-    fans = [scheduler(name).fan_out(asked) for name in SCHEDULERS.names() if name != "none"]
+    request = Request("job", ["n1", "n2"], 60, folder / "log", Queue())
+    fans = [scheduler(name).fan_out(request) for name in SCHEDULERS.names() if name != "none"]
     return [*steps, *("\n".join(each) for each in [*lines, *fans])]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """Return every program that is called, with the places that need it."""
     pairs: list[tuple[str, str]] = []
     for path in tracked("*.sh", "requirements/setup.sh", ".ci/run"):
@@ -104,10 +105,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         where = "node" if place(path) == "controller" else place(path)
         pairs += [(name, where) for name in in_python(text, sent=True)]
     for where, targets in TARGETS.items():
-        pairs += [(name, where) for each in targets for name in in_shell(recipes(each))]
+        pairs += [(name, where) for name in in_shell(recipes(targets))]
     for text in generated(tmp_path_factory.mktemp("kit")):
         pairs += [(name, "step") for name in in_shell(text)]
-    places: Found = {}
+    places: Calls = {}
     for name, where in pairs:
         places.setdefault(name, set()).add(where)
     return places
@@ -119,41 +120,41 @@ def packages(name: str) -> list[str]:
     return [line.split("#")[0].strip() for line in text.splitlines() if line.split("#")[0].strip()]
 
 
-def differences(found: Found, listed: Mapping[str, Called]) -> list[str]:
-    """Return what calls and table do not agree on."""
+def differences(calls: Calls, table: Mapping[str, Called]) -> list[str]:
+    """Return the differences between calls and table."""
     return [
-        *(f"{name}: called, not in programs.yml" for name in sorted(found.keys() - listed.keys())),
-        *(f"{name}: in programs.yml, not called" for name in sorted(listed.keys() - found.keys())),
+        *(f"{name}: called, not in programs.yml" for name in sorted(calls.keys() - table.keys())),
+        *(f"{name}: in programs.yml, not called" for name in sorted(table.keys() - calls.keys())),
         *(
-            f"{name}: needed by {', '.join(sorted(found[name]))}"
-            for name in sorted(found.keys() & listed.keys())
-            if found[name] != set(listed[name].needed)
+            f"{name}: needed by {', '.join(sorted(calls[name]))}"
+            for name in sorted(calls.keys() & table.keys())
+            if calls[name] != set(table[name].needed)
         ),
     ]
 
 
-def missing_packages(listed: Mapping[str, Called], lists: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the packages of the table that the lists of their places do not have."""
+def missing_packages(table: Mapping[str, Called], lists: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the packages of the table that are missing in the lists of their places."""
     missing = []
-    for name, each in listed.items():
+    for name, each in table.items():
         if not each.debian:
             continue
-        enough = set(LISTS)
+        accepted = set(LISTS)
         if not each.only and "rehearsal" in each.needed:
-            enough = {"run", "rehearsal"}
+            accepted = {"run", "rehearsal"}
         if not each.only and {"controller", "node", "step"} & set(each.needed):
-            enough = {"run"}
-        known = {choice for one in enough for line in lists[one] for choice in line.split("|")}
-        if each.debian not in known:
-            missing.append(f"{name}: {each.debian} is not in {', '.join(sorted(enough))}")
+            accepted = {"run"}
+        listed = {choice for one in accepted for line in lists[one] for choice in line.split("|")}
+        if each.debian not in listed:
+            missing.append(f"{name}: {each.debian} is not in {', '.join(sorted(accepted))}")
     return missing
 
 
 @pytest.mark.lint
-def test_the_table_and_the_calls_agree(found: Found) -> None:
-    assert sorted(NO_PROGRAMS - found.keys()) == []
-    calls = {name: where for name, where in found.items() if name not in NO_PROGRAMS}
-    assert differences(calls, called()) == []
+def test_the_table_and_the_calls_agree(calls: Calls) -> None:
+    assert sorted(NO_PROGRAMS - calls.keys()) == []
+    programs = {name: where for name, where in calls.items() if name not in NO_PROGRAMS}
+    assert differences(programs, called()) == []
 
 
 @pytest.mark.lint
@@ -171,7 +172,7 @@ def test_a_package_without_a_program_states_its_reason() -> None:
                 assert provided & set(choices.strip().split("|")), line
 
 
-def test_a_difference_is_found() -> None:
+def test_a_difference_between_calls_and_table_is_reported() -> None:
     script = "f() { nosuch -x; }\ncat <a | xargs -0 other 'b'\nf && exec setsid third\n"
     program = (
         "import subprocess, shutil\nPREFIX = ['setpriv', '--pdeathsig', 'TERM']\n"
@@ -179,19 +180,17 @@ def test_a_difference_is_found() -> None:
         "    return shutil.which('fifth'), ['sixth', '-v'], ['sh', '-c', f'seventh {x}']\n"
     )
     assert set(in_shell(script)) == {"nosuch", "cat", "xargs", "other", "setsid", "third"}
-    found = {name: {"tests"} for name in in_python(program)}
+    calls = {name: {"tests"} for name in in_python(program)}
     expected = ["setpriv", "fourth", "fifth", "sixth", "sh", "seventh"]
-    assert sorted(found) == sorted(expected)
-    listed = {name: Called(essential="x", needed=("tests",)) for name in expected}
-    assert differences(found, listed) == []
-    assert differences(found | {"eighth": {"step"}}, listed) == [
+    assert sorted(calls) == sorted(expected)
+    table = {name: Called(essential="x", needed=("tests",)) for name in expected}
+    assert differences(calls, table) == []
+    assert differences(calls | {"eighth": {"step"}}, table) == [
         "eighth: called, not in programs.yml"
     ]
-    nobody = Called(essential="x", needed=("tests",))
-    assert differences(found, listed | {"nobody": nobody}) == [
-        "nobody: in programs.yml, not called"
-    ]
-    assert differences(found | {"sh": {"step"}}, listed) == ["sh: needed by step"]
+    unused = Called(essential="x", needed=("tests",))
+    assert differences(calls, table | {"unused": unused}) == ["unused: in programs.yml, not called"]
+    assert differences(calls | {"sh": {"step"}}, table) == ["sh: needed by step"]
 
 
 @pytest.mark.parametrize(
@@ -205,66 +204,72 @@ def test_a_difference_is_found() -> None:
         ("controller", "", "run", []),
     ],
 )
-def test_a_package_that_is_in_no_list_is_found(
+def test_a_package_that_is_in_no_list_is_reported(
     needed: Place, only: str, held: str, expected: list[str]
 ) -> None:
-    listed = {"p": Called(debian="pkg", needed=(needed,), only=only)}
+    table = {"p": Called(debian="pkg", needed=(needed,), only=only)}
     lists = {name: ["other", "choice|pkg"] if name == held else [] for name in LISTS}
-    assert missing_packages(listed, lists) == expected
+    assert missing_packages(table, lists) == expected
 
 
 @pytest.mark.lint
-def test_conditions_of_steps_are_those_that_are_asked() -> None:
-    """Preflight asks for a program without a condition, and where memory is bound."""
+def test_preflight_covers_the_conditions_of_the_programs_of_steps() -> None:
+    """Preflight checks programs without a condition, and those for memory that is bound."""
     conditions = {each.only for each in called().values() if "step" in each.needed and each.package}
     assert conditions == {"", BOUND_MEMORY, "Grid Engine", "Slurm", "ssh", "topology"}
 
 
 def test_packages_have_the_programs() -> None:
-    """By the word of dpkg, on a machine that has all the lists installed."""
+    """Dpkg reports the owner of each file, on a machine on which all lists are installed."""
     path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     owners: dict[str, str] = {}
-    listed = {name: each for name, each in called().items() if each.package}
-    places = {name: shutil.which(name, path=path) or "" for name in listed}
-    spelt = {
-        name: {form for there in (place, os.path.realpath(place)) for form in (there, there[4:])}
-        for name, place in places.items()
-        if place
+    packaged = {name: each.package for name, each in called().items() if each.package}
+    paths = {name: shutil.which(name, path=path) or "" for name in packaged}
+    # Without /usr too: a package may have the file below /bin, which is a link to /usr/bin.
+    forms = {
+        name: {form for one in (program, os.path.realpath(program)) for form in (one, one[4:])}
+        for name, program in paths.items()
+        if program
     }
-    assert sorted(listed.keys() - spelt.keys()) == []
-    command = ["dpkg-query", "-S", *(form for forms in spelt.values() for form in forms)]
+    assert sorted(packaged.keys() - forms.keys()) == []
+    command = ["dpkg-query", "-S", *(form for several in forms.values() for form in several)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
         owner, _, file = line.rpartition(": ")
         if not owner.startswith("diversion"):
             owners[file] = owner.partition(":")[0].partition(",")[0]
-    for name, forms in spelt.items():
-        owned = {owners[form] for form in forms if form in owners}
+    lines = [line.split("|") for each in LISTS for line in packages(each)]
+    choices = {
+        package: next((line for line in lines if package in line), [package])
+        for package in packaged.values()
+    }
+    depends = dependencies(sorted({name for names in choices.values() for name in names}))
+    for name, several in forms.items():
+        owned = {owners[form] for form in several if form in owners}
         assert owned, name
-        assert owned & accepted(listed[name].package), (name, owned)
+        accepted = {one for choice in choices[packaged[name]] for one in depends.get(choice, ())}
+        assert owned & accepted, (name, owned)
 
 
-def accepted(package: str) -> set[str]:
-    """Return the installed choices of a package's line, and what those depend on."""
-    line = next(
-        (line for each in LISTS for line in packages(each) if package in line.split("|")), package
-    )
-    command = ["dpkg-query", "-W", "-f", "${Package} ${Depends}\n", *line.split("|")]
+def dependencies(names: list[str]) -> dict[str, set[str]]:
+    """Return each installed package of `names` and its dependencies, by package."""
+    command = ["dpkg-query", "-W", "-f", "${Package} ${Depends}\n", *names]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return set(re.findall(r"[a-z0-9][a-z0-9+.-]+", text))
+    words = [re.findall(r"[a-z0-9][a-z0-9+.-]+", line) for line in text.splitlines()]
+    return {package: {package, *others} for package, *others in words}
 
 
 def test_essential_packages_are_essential() -> None:
     names = sorted({each.essential for each in called().values()} - {""})
     command = ["dpkg-query", "-W", "-f", "${Package} ${Essential} ${Priority}\n", *names]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    # apt is of priority important in some releases; without it nothing could be installed.
-    others = [
+    # apt has the priority important in some releases. Without it no package can be installed.
+    optional = [
         line
         for line in text.splitlines()
         if " yes " not in line and "required" not in line and not line.startswith("apt ")
     ]
-    assert others == []
+    assert optional == []
 
 
 def test_python_programs_are_in_the_virtual_environment() -> None:
@@ -273,8 +278,8 @@ def test_python_programs_are_in_the_virtual_environment() -> None:
     assert [name for name in names if not (folder / name).exists()] == []
 
 
-def own_paths(kit: Kit, removed: Mapping[str, str]) -> Site:
-    """Return two nodes. The PATH of each has the programs of the table without `removed`."""
+def site_without(kit: Kit, removed: Mapping[str, str]) -> Site:
+    """Return two nodes; the PATH of each has the programs of the table without its `removed`."""
     for node in ("n1", "n2"):
         folder = kit.folder / "path" / node
         folder.mkdir(parents=True)
@@ -283,11 +288,12 @@ def own_paths(kit: Kit, removed: Mapping[str, str]) -> Site:
             if place and name != removed.get(node):
                 (folder / name).symlink_to(place)
     set_path = f"PATH={kit.folder}/path/{{node}}; export PATH; exec sh -s"
-    reach = ["sh", "-c", set_path]
-    return kit.site(hosts=("n1", "n2")).model_copy(update={"remote_shell": reach})
+    remote_shell = ["sh", "-c", set_path]
+    return kit.site(hosts=("n1", "n2")).model_copy(update={"remote_shell": remote_shell})
 
 
-def bound(kit: Kit, binds: bool) -> None:
+def write_case(kit: Kit, binds: bool) -> None:
+    """Write a case whose step binds memory, or does not."""
     kit.case(sweep={"size": 1, **({"memory": "ddr"} if binds else {})})
 
 
@@ -304,50 +310,50 @@ LACKING = pytest.mark.parametrize(("program", "package", "binds"), REMOVED)
 @pytest.mark.fault("node-program-missing")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 @LACKING
-def test_preflight_names_what_a_node_lacks(
+def test_preflight_names_the_program_that_a_node_lacks(
     tmp_path: Path, program: str, package: str, binds: bool, injected: bool
 ) -> None:
     kit = make_kit(tmp_path)
-    bound(kit, binds)
-    site = own_paths(kit, {"n2": program} if injected else {})
+    write_case(kit, binds)
+    site = site_without(kit, {"n2": program} if injected else {})
     findings = preflight(site, kit.plan(site=site), Credentials(), None, "root")
-    said = {(each.outcome, each.text) for each in findings if each.what.startswith("programs")}
+    reports = {(each.outcome, each.text) for each in findings if each.what.startswith("programs")}
     if injected:
         lack = f"n2: no such program: {program} (Debian: {package})"
-        assert said == {("OK", "n1"), ("NO_PROGRAM", lack)}
+        assert reports == {("OK", "n1"), ("NO_PROGRAM", lack)}
         assert print_findings(findings, lambda line: None) == 1
     else:
-        assert said == {("OK", "n[1-2]")}
+        assert reports == {("OK", "n[1-2]")}
         assert print_findings(findings, lambda line: None) == 0
 
 
 @pytest.mark.fault("node-program-missing")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 @LACKING
-def test_a_run_does_not_begin_where_a_node_lacks_a_program(
+def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     tmp_path: Path, program: str, package: str, binds: bool, injected: bool
 ) -> None:
     kit = make_kit(tmp_path)
-    bound(kit, binds)
-    run = kit.run(site=own_paths(kit, {"n1": program} if injected else {}))
+    write_case(kit, binds)
+    run = kit.run(site=site_without(kit, {"n1": program} if injected else {}))
     options = Namespace(folder=run.folder, program=[])
     if not injected:
-        assert look_for_programs(options) == 0
+        assert check_programs(options) == 0
         return
     wanted = re.escape(f"on n1: found UNEXPECTED: no such program: {program} (Debian: {package})")
     with pytest.raises(BadInput, match=wanted):
-        look_for_programs(options)
+        check_programs(options)
 
 
-def test_numactl_is_asked_for_only_where_memory_is_bound(tmp_path: Path) -> None:
+def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
-    bound(kit, False)
-    run = kit.run(site=own_paths(kit, {"n1": "numactl", "n2": "numactl"}))
-    assert look_for_programs(Namespace(folder=run.folder, program=[])) == 0
+    write_case(kit, False)
+    run = kit.run(site=site_without(kit, {"n1": "numactl", "n2": "numactl"}))
+    assert check_programs(Namespace(folder=run.folder, program=[])) == 0
     assert "numactl" not in plan_programs(run.plan)
 
 
 @pytest.mark.parametrize("membind", [[], [0]])
-def test_the_package_of_numactl_is_provided_where_memory_is_bound(membind: list[int]) -> None:
+def test_the_package_of_numactl_is_provided_if_memory_is_bound(membind: list[int]) -> None:
     plan = {"groups": [{"jobs": [{"steps": [{"membind": membind}, {}]}]}]}
     assert step_packages(plan) == (["numactl"] if membind else [])

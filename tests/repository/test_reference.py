@@ -1,4 +1,4 @@
-"""The reference runs give the records and verdicts that they gave when they were measured."""
+"""The reference runs have the same records and verdicts as when they were measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from tests.reference import ENDING, archives, compare, count, differences, sorted_out
+from tests.reference import ENDING, archives, compare, count, differences, separate
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.removesuffix(ENDING))
@@ -18,7 +18,7 @@ def test_no_value_of_a_reference_run_differs(archive: Path) -> None:
 
 
 def test_the_reference_runs_contain_every_verdict() -> None:
-    """A comparison of runs in which all is well would compare little."""
+    """A comparison of runs with only PASS would compare little."""
     assert archives()
     words: set[str] = set()
     for archive in archives():
@@ -54,15 +54,15 @@ def test_a_value_that_differs_is_named(before: object, after: object, sentence: 
     assert list(differences(before, before)) == []
 
 
-def test_only_what_a_decision_has_made_is_expected() -> None:
+def test_only_differences_by_a_decision_are_expected() -> None:
     given = [
         "/verdict.json/results/3/confidence: new",
         "/verdict.json/results/3/interval/0: 1.0 before, 0.9 after",
         "/verdict.json/results/3/interval: None before, [1.0, 2.0] after",
         "/verdict.json/results/3/value: 1.0 before, 2.0 after",
     ]
-    left, expected = sorted_out(given)
-    assert left == given[2:]
+    unexpected, expected = separate(given)
+    assert unexpected == given[2:]
     assert sum(expected.values()) == 2
 
 

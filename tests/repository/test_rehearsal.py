@@ -1,4 +1,4 @@
-"""The parts of a rehearsal: what its nodes look like, what its faults are, what its answer is."""
+"""The parts of a rehearsal: its nodes, its faults and its exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.rehearsal.__main__ import (
     LONGEST,
     NOT_NAMED,
     STOPPED,
-    answer,
+    exit_code,
     main,
     named_by,
     place,
@@ -41,11 +41,11 @@ NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"
 
 @pytest.fixture(scope="module", params=["knl", "skl"])
 def site(request: pytest.FixtureRequest) -> Site:
-    """Read the site where no rehearsal runs."""
+    """Return the site of the rehearsal; no rehearsal runs."""
     return load_site(ROOT / "inventory/rehearsal", request.param)
 
 
-def test_nodes_show_in_each_mode_what_the_site_declares(site: Site) -> None:
+def test_nodes_show_the_declared_topology_in_each_mode(site: Site) -> None:
     assert len(site.hosts) == 8 and site.partition.origin == "emulated"
     assert site.partition.firmware
     for name, mode in site.partition.modes.items():
@@ -55,23 +55,23 @@ def test_nodes_show_in_each_mode_what_the_site_declares(site: Site) -> None:
         assert numa_shape(shown) == numa_shape(topology_of_mode(site, name)), name
 
 
-def test_each_processor_stands_in_cpuinfo(site: Site) -> None:
+def test_cpuinfo_has_each_processor(site: Site) -> None:
     shape = SHAPES[site.partition_name]
     blocks = shape.cpuinfo().rstrip().split("\n\n")
     assert len(blocks) == shape.slurm["CPUs"]
     last = dict(line.split(":", 1) for line in blocks[-1].splitlines())
-    told = {key.strip(): value.strip() for key, value in last.items()}
-    assert (told["processor"], told["core id"]) == (f"{len(blocks) - 1}", f"{shape.cores - 1}")
+    fields = {key.strip(): value.strip() for key, value in last.items()}
+    assert (fields["processor"], fields["core id"]) == (f"{len(blocks) - 1}", f"{shape.cores - 1}")
 
 
 def test_a_verdict_names_bad_nodes_and_jobs_that_ended_early() -> None:
     fleet = {"nodes": [{"node": "rknl0002", "likely": "the node itself"}]}
-    told = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
-    assert told == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
-    assert FAULTS["slow-link"].says.format(node="rknl0002") in told[0]
+    named = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
+    assert named == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
+    assert FAULTS["slow-link"].message.format(node="rknl0002") in named[0]
 
 
-def test_its_faults_are_those_that_must_be_caught() -> None:
+def test_its_faults_are_in_faults_yml() -> None:
     known = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
     assert FAULTS.keys() <= known.keys()
     assert {fault.bmc for fault in FAULTS.values()} - {""} <= BMC_FAULTS.keys()
@@ -90,10 +90,10 @@ def test_its_faults_are_those_that_must_be_caught() -> None:
         ("scheduler-restarts", Played(2, "0 FAIL, 0 INVALID", False), NOT_NAMED),
     ],
 )
-def test_the_answer_is_that_of_the_playbooks_if_it_names_the_fault(
+def test_the_exit_code_is_that_of_the_playbooks_if_they_name_the_fault(
     name: str, played: Played, code: int
 ) -> None:
-    assert answer(name, FAULTS.get(name), "rknl0002", played) == code
+    assert exit_code(name, FAULTS.get(name), "rknl0002", played) == code
 
 
 @cache
@@ -105,9 +105,9 @@ def ahead(
     more: Sequence[str] = (),
 ) -> Ahead:
     names = node_names(SHAPES[limit].prefix, nodes)
-    told = {"one_mode": one_mode, "more": more, "names": names}
+    options = {"one_mode": one_mode, "more": more, "names": names}
     selected = limit_of(limit, names)
-    return look_ahead(ROOT, limit, suite, nodes, **told, selected=selected)  # type: ignore[arg-type]
+    return look_ahead(ROOT, limit, suite, nodes, **options, selected=selected)  # type: ignore[arg-type]
 
 
 BMC_ONLY = {"bmc-unreachable", "bmc-wrong-password", "bmc-expired-certificate", "bmc-hang"}
@@ -121,7 +121,7 @@ IMPOSSIBLE: list[tuple[dict[str, Any], set[str], str]] = [
     ({"more": ("--check",)}, {*FAULTS} - BMC_ONLY, "ARGS: found --check with fault {}"),
     ({"more": ("--tags", "x")}, {*FAULTS}, "ARGS: found --tags with fault {}"),
 ]
-"""Options, the faults that they make impossible, and how the message begins."""
+"""Options, the faults that they make impossible, and the start of the message."""
 
 
 def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -135,7 +135,7 @@ def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
 def test_options_that_make_a_fault_impossible_are_refused_by_name(
     name: str, options: dict[str, Any], words: str
 ) -> None:
-    """Without such an option, and with one that leaves the fault possible, nothing is refused."""
+    """The control: options that leave the fault possible, and no options, are accepted."""
     if not words:
         refuse(name, FAULTS, ahead(**options))
         return
@@ -159,9 +159,11 @@ def test_a_refused_rehearsal_starts_nothing(
     began: list[object] = []
     monkeypatch.setattr("tests.rehearsal.__main__.Room", lambda *room: began.append(room))
     assert main(["--one-mode", "--fault=bmc-hang"]) == BAD_INPUT
-    said = capsys.readouterr()
-    assert (began, said.out) == ([], "")
-    assert said.err.startswith("--one-mode: found fault bmc-hang, which needs confirm_reboot=true;")
+    printed = capsys.readouterr()
+    assert (began, printed.out) == ([], "")
+    assert printed.err.startswith(
+        "--one-mode: found fault bmc-hang, which needs confirm_reboot=true;"
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_the_expected_duration_counts_steps_mode_changes_and_the_start(tmp_path:
 
 
 @pytest.mark.parametrize("folder", ["/var/tmp", "/var/tmp/a b", f"/var/tmp/{'x' * LONGEST}"])
-def test_its_files_are_where_sockets_can_be_made(
+def test_its_folder_allows_the_paths_of_sockets(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", folder)

@@ -1,4 +1,4 @@
-"""What has to hold over the files of the repository as a whole."""
+"""Rules for all files of the repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REQUIREMENTS = ROOT / "requirements"
 LOCKS = sorted(REQUIREMENTS.glob("*.txt"), key=lambda path: path.name)
 PYTHON_LOCKS = [path for path in LOCKS if not path.name.startswith("debian-")]
 
-# Written so that this file does not hold what it looks for.
+# Written so that this file does not match its own patterns.
 REGISTRY_HOST = re.compile(r"\b(pypi|pythonhosted|debian|npmjs|snapcraft|docker)\.(org|com|io)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.~>)}/-])/(work|root)(?![\w.-])")
 
@@ -105,7 +105,7 @@ def test_lock_agrees_with_its_source(name: str) -> None:
 
 @pytest.mark.lint
 def test_dev_lock_holds_the_run_lock() -> None:
-    """They go into one .venv."""
+    """Both are installed into one .venv."""
     dev, rehearsal = pins(REQUIREMENTS / "dev.txt"), pins(REQUIREMENTS / "rehearsal.txt")
     assert pins(REQUIREMENTS / "run.txt").items() <= dev.items()
     assert rehearsal.items() <= dev.items()
@@ -118,11 +118,11 @@ def test_every_requirement_is_imported_or_has_a_reason() -> None:
 
 
 def test_every_import_is_a_requirement() -> None:
-    """What works only because another package needs it breaks at the next `make relock`."""
-    own = {"proofmark", "pydantic-core"}  # pydantic documents its core's types as its interface
-    assert imported("analysis", "plugins") - own <= sources("run").keys()
+    """An import that only another package requires fails after the next `make relock`."""
+    known = {"proofmark", "pydantic-core"}  # pydantic documents the types of its core
+    assert imported("analysis", "plugins") - known <= sources("run").keys()
     assert (
-        imported("tests") - own <= (sources("run") | sources("rehearsal") | sources("dev")).keys()
+        imported("tests") - known <= (sources("run") | sources("rehearsal") | sources("dev")).keys()
     )
 
 
@@ -130,13 +130,13 @@ def test_every_import_is_a_requirement() -> None:
 @pytest.mark.parametrize(
     "pattern", [REGISTRY_HOST, MACHINE_PATH], ids=["registry host", "path of one machine"]
 )
-def test_no_file_names_the_surroundings(pattern: re.Pattern[str]) -> None:
-    found = [
+def test_no_file_names_a_registry_or_a_path_of_one_machine(pattern: re.Pattern[str]) -> None:
+    matches = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in repository_files()
         for match in pattern.finditer(path.read_text(encoding="utf-8", errors="replace"))
     ]
-    assert found == []
+    assert matches == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,9 @@ def test_no_file_names_the_surroundings(pattern: re.Pattern[str]) -> None:
         (MACHINE_PATH, "tests/work/x, {scratch}/work, /rootfs", False),
     ],
 )
-def test_surroundings_are_recognised(pattern: re.Pattern[str], text: str, expected: bool) -> None:
+def test_registries_and_paths_of_one_machine_are_recognised(
+    pattern: re.Pattern[str], text: str, expected: bool
+) -> None:
     assert bool(pattern.search(text)) is expected
 
 
@@ -172,15 +174,15 @@ def marks_of(test: str) -> set[str]:
     marks: set[str] = set()
     for name in names:
         kinds = ast.ClassDef | ast.FunctionDef
-        found = next(each for each in body if isinstance(each, kinds) and each.name == name)
-        body = found.body
-        decorators = [ast.unparse(decorator) for decorator in found.decorator_list]
+        node = next(each for each in body if isinstance(each, kinds) and each.name == name)
+        body = node.body
+        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
         marks |= {mark for text in decorators for mark in re.findall(r"^pytest\.mark\.(\w+)", text)}
     return marks
 
 
 def test_every_fault_has_a_test_and_a_control_in_its_tier() -> None:
-    """tests/conftest.py refuses a fault's test outside of the tier."""
+    """tests/conftest.py refuses the test of a fault outside its tier."""
     faults = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
     assert sorted(faults.keys() - fault_marks()) == []
     for fault, entry in faults.items():

@@ -1,4 +1,4 @@
-"""What `make` installs, and what it says to a user who may not install."""
+"""The packages that `make` installs, and its message to a user who may not install them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUIREMENTS = ROOT / "requirements"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Return a checkout whose .venv is up to date, and commands that play a Debian for a user."""
+    """Return a checkout whose .venv is up to date."""
     shutil.copytree(REQUIREMENTS, tmp_path / "requirements")
     (tmp_path / "requirements/debian-run.txt").write_text("hwloc-nox|hwloc\npython3-venv\n")
     (tmp_path / "requirements/debian-rehearsal.txt").write_text("")
@@ -37,7 +37,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def setup(checkout: Path, installed: str) -> subprocess.CompletedProcess[str]:
-    """Run setup.sh as an ordinary user of a Debian with the packages `installed` (a pattern)."""
+    """Run setup.sh as a user without root; dpkg lists the packages that match `installed`."""
     commands = checkout / "commands"
     commands.mkdir()
     for name, body in {
@@ -58,7 +58,7 @@ def setup(checkout: Path, installed: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.fault("not-root")
-def test_user_is_told_what_is_missing(checkout: Path) -> None:
+def test_the_missing_packages_are_printed(checkout: Path) -> None:
     result = setup(checkout, installed="python3-venv")
     assert result.returncode == 1
     *_, command = result.stderr.rstrip().splitlines()
@@ -69,8 +69,8 @@ def test_user_is_told_what_is_missing(checkout: Path) -> None:
 
 
 @pytest.mark.fault("not-root")
-def test_user_goes_on_when_nothing_is_missing(checkout: Path) -> None:
-    """The control: of each choice, the second package serves as well as the first."""
+def test_nothing_is_printed_if_no_package_is_missing(checkout: Path) -> None:
+    """The control: the second package of a choice is accepted too."""
     result = setup(checkout, installed="python3-venv|hwloc|busybox-static")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     link = checkout / ".ansible/collections/ansible_collections/proofmark/kit"
@@ -79,7 +79,7 @@ def test_user_goes_on_when_nothing_is_missing(checkout: Path) -> None:
 
 @pytest.mark.parametrize("name", ['a"b', "a'b", "a$b", "a%b", "a:b", "a[b", "a\\nb", "a\nb", "a#b"])
 def test_a_folder_that_cannot_work_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    """The control are all other tests, and the one below."""
+    """The control: the test below."""
     done = run_in(tmp_path / name, "setup.sh", "run")
     assert done.returncode == 3
     assert done.stderr.startswith(
@@ -108,11 +108,11 @@ def run_in(
 
 
 @pytest.mark.parametrize("checkout", ["my kit", "kit"])
-@pytest.mark.parametrize("given", ["its own", "missing", "not told", "another user's", "a blank"])
+@pytest.mark.parametrize("given", ["its own", "missing", "not set", "another user's", "a blank"])
 def test_home_is_a_folder_in_which_this_user_can_write(
     tmp_path: Path, given: str, checkout: str
 ) -> None:
-    """The control is a HOME of one's own: it stays."""
+    """The control: a HOME that belongs to the user is kept."""
     folder = tmp_path / checkout
     shutil.copytree(REQUIREMENTS, folder / "requirements")
     (folder / "commands").mkdir()
@@ -125,13 +125,13 @@ def test_home_is_a_folder_in_which_this_user_can_write(
         home.mkdir(exist_ok=True)
     if os.geteuid() == 0:
         os.chown(homes["another user's"], 65534, 65534)
-    variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not told" else {}
+    variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not set" else {}
     done = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
     assert (done.returncode, done.stderr) == (0, "")
     home = Path(done.stdout.removesuffix("\n"))
-    own = folder / ".ansible/home"
-    assert home == (homes[given] if given == "its own" else own.resolve())
+    substitute = folder / ".ansible/home"
+    assert home == (homes[given] if given == "its own" else substitute.resolve())
     assert " " not in str(home)
     assert (home.stat().st_uid, home.stat().st_mode & 0o022) == (os.geteuid(), 0)
     again = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
-    assert again.stdout == done.stdout  # a second call makes no second folder
+    assert again.stdout == done.stdout  # a second call creates no second folder

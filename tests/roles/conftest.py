@@ -12,7 +12,7 @@ from tests.roles.kit import Kit, make_kit, processes_of
 
 @pytest.fixture
 def kit() -> Iterator[Kit]:
-    """Make a kit where other users can reach it; afterwards nothing of it may still run."""
+    """Yield a kit that other users can read; afterwards no process of it may be left."""
     with tempfile.TemporaryDirectory(prefix="proofmark-kit-") as top:
         made = make_kit(Path(top))
         yield made

@@ -1,4 +1,4 @@
-"""A small kit to play with: the real roles, plugins and playbooks, with cases that take no time."""
+"""A small kit for tests: the real roles, plugins and playbooks, with cases that take no time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.folders import ROOT
 from tests.processes import running
 
 LONGEST_S = 900
-"""After which a play hangs; the longest takes half a minute on a quiet machine."""
+"""The time limit of a play. The longest takes half a minute on a quiet machine."""
 SHARED = [
     "analysis",
     "playbooks",
@@ -52,7 +52,7 @@ read:
     require: {the end: done}
     expects: [rate]
 references:
-  - {metric: rate, kind: derived, value: 90, at_least: 0.9, source: what the case prints}
+  - {metric: rate, kind: derived, value: 90, at_least: 0.9, source: the output of the case}
 """
 SUITES = """
 suites:
@@ -67,12 +67,12 @@ packages:
 
 @dataclass(frozen=True)
 class Played:
-    """What a run of ansible-playbook left behind."""
+    """Exit code and output of a run of ansible-playbook."""
 
     code: int
     output: str
 
-    def says(self, words: str) -> bool:
+    def printed(self, words: str) -> bool:
         """Return whether `words` were printed, however Ansible broke the lines."""
         return words in " ".join(self.output.split())
 
@@ -85,7 +85,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Kit:
-    """A checkout of its own, with the site `local` and a scratch directory of its own."""
+    """A separate checkout, with the site `local` and a separate scratch directory."""
 
     folder: Path
     scratch: Path
@@ -107,7 +107,7 @@ class Kit:
     def start(
         self, playbook: str, *arguments: str, command: tuple[str, ...] = ()
     ) -> subprocess.Popen[str]:
-        """Start ansible-playbook in a session of its own; `command` stands before it.
+        """Start ansible-playbook in a new session, with the words of `command` before it.
 
         The caller waits for it: `tests.processes.running`.
         """
@@ -122,9 +122,9 @@ class Kit:
         }
         environment.pop("PROOFMARK_SITE", None)
         call = [*command, str(tools / "ansible-playbook"), playbook]
-        given = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
+        site = ["-i", "inventory/local", "-l", "local"] if "-i" not in arguments else []
         return subprocess.Popen(
-            [*call, *arguments, *given],
+            [*call, *arguments, *site],
             cwd=self.folder,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -145,14 +145,14 @@ class Kit:
         return (self.folder / "runs/latest").resolve()
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """Return size and time of every file of the checkout and of scratch, but caches."""
-        found = {}
+        """Return size and time of every file of the checkout and of scratch, except caches."""
+        states = {}
         for top in (self.folder, self.scratch):
             for path in [top, *top.rglob("*")] if top.exists() else []:
                 if "__pycache__" not in path.parts and path.parent != path:
                     state = path.lstat()
-                    found[f"{path}"] = (state.st_size, state.st_mtime_ns)
-        return found
+                    states[f"{path}"] = (state.st_size, state.st_mtime_ns)
+        return states
 
     def verdict(self) -> dict[str, Any]:
         """Return verdict.json of the newest run."""
@@ -201,12 +201,12 @@ def assert_runnable_by(user: str) -> None:
 
 def processes_of(folder: Path) -> list[str]:
     """Return the command lines of live processes that name `folder`."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue  # it has just ended
         if str(folder) in line:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines

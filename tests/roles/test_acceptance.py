@@ -1,4 +1,4 @@
-"""acceptance.yml as a whole, with cases that take no time."""
+"""acceptance.yml with cases that take no time."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.slow
 @pytest.mark.fault("interrupt-sigint")
 @pytest.mark.fault("interrupt-sigterm")
 def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
-    """The control of what happens to it below; the fixture looks for children left behind."""
+    """The control of the tests below; the fixture checks that no child is left."""
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
-    assert played.says(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
-    assert played.says("site: local, nodes: 1, BMCs: none")
+    assert played.printed(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
+    assert played.printed("site: local, nodes: 1, BMCs: none")
 
     whens = kit.whens()
     (kit.run() / "report.html").unlink()
@@ -42,7 +42,7 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
 
 
 def signing_key(folder: Path) -> tuple[Path, Path]:
-    """Make an ssh key in `folder`; return it, and the file that names it as a signer."""
+    """Make an ssh key in `folder`; return the key, and the file that lists it as a signer."""
     key, signers = folder / "key", folder / "signers"
     make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)]
     subprocess.run(make, check=True)
@@ -51,7 +51,7 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 
 def assert_signed(kit: Kit, signers: Path) -> None:
-    """Check that the playbook's signature holds, and that one byte more in an output breaks it."""
+    """Check that the signature is valid, and that one byte more in an output breaks it."""
     verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
     verify += ["--signers", f"{signers}"]
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
@@ -68,8 +68,8 @@ def assert_signed(kit: Kit, signers: Path) -> None:
 
 
 @pytest.mark.root
-def test_report_is_written_first_then_the_play_fails(kit: Kit) -> None:
-    """And the run belongs to the run user."""
+def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
+    """The run belongs to the run user."""
     assert "echo rate: 100" in NAP
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("rate: 100", "rate: 10"))
     kit.partition(run_user="nobody")
@@ -95,14 +95,14 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
     sites = ["-i", "inventory/local", "-i", "inventory/other", "-l", "local"]
     played = kit.play("acceptance.yml", *sites)
     assert played.code == 2
-    assert played.says("found 2 sites")
-    assert played.says("exactly one site")
+    assert played.printed("found 2 sites")
+    assert played.printed("exactly one site")
     assert kit.files() == before
 
 
 @pytest.mark.fault("two-sites")
 def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
-    """The control; the first alone is that of the whole flow."""
+    """The control. The first test of this file is the control for the first site."""
     shutil.copytree(kit.folder / "inventory/local", kit.folder / "inventory/other")
     played = kit.play("playbooks/validate.yml", "-i", "inventory/other", "-l", "local")
     assert played.code == 0, played.output
@@ -122,14 +122,14 @@ def test_wrong_variables_are_refused_before_anything_is_done(
     before = kit.files()
     played = kit.play("acceptance.yml", "-e", extra)
     assert played.code == 2
-    assert played.says(words)
+    assert played.printed(words)
     assert kit.files() == before
 
 
-def test_playbook_without_a_run_says_so(kit: Kit) -> None:
+def test_a_playbook_without_a_run_reports_it(kit: Kit) -> None:
     played = kit.play("playbooks/report.yml", "-e", "run_id=none")
     assert played.code == 2
-    assert played.says("not a run")
+    assert played.printed("not a run")
 
 
 def terminate(process: subprocess.Popen[str]) -> None:
@@ -148,7 +148,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.05)
 
 
@@ -156,7 +156,7 @@ SLOW = ("acceptance.yml", "-e", "suite=slow")
 
 
 def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], None]) -> None:
-    """Stop a play; it is an error if it has to be killed."""
+    """Stop a play. It is an error if it has to be killed."""
     try:
         how(process)
         process.communicate(timeout=30)
@@ -167,7 +167,7 @@ def stop(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], 
 
 
 def in_the_last_step(kit: Kit, *play: str) -> subprocess.Popen[str]:
-    """Start `play` and wait for the last step of the run, the only one that waits."""
+    """Start `play`, and wait until the last step of the run waits."""
     process = kit.start(*play)
     try:
         wait_for(lambda: any("[ 24 = 24 ]" in line for line in processes_of(kit.folder)), 120)
@@ -180,8 +180,8 @@ def in_the_last_step(kit: Kit, *play: str) -> subprocess.Popen[str]:
 @pytest.mark.fault("interrupt-sigint")
 @pytest.mark.fault("interrupt-sigterm")
 @pytest.mark.fault("same-run-id")
-def test_whatever_stops_it_leaves_no_child_and_the_same_command_goes_on(kit: Kit) -> None:
-    """And while it goes on, nobody else may run the same run."""
+def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit) -> None:
+    """While it continues, a second play of the same run is refused."""
     assert "sleep {seconds}" in NAP
     waits = f"while [ {{number}}{{seconds}} = 24 ] && [ ! -e {kit.folder}/go ]; do sleep 0.1; done"
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("sleep {seconds}", waits))
@@ -203,7 +203,7 @@ def test_whatever_stops_it_leaves_no_child_and_the_same_command_goes_on(kit: Kit
         interrupted = sorted(run.glob("steps/*/interrupted-*"))
         second = kit.play(*SLOW, "-e", f"run_id={run.name}")
         assert second.code == 2
-        assert second.says(f"{run.name}: in use by process")
+        assert second.printed(f"{run.name}: in use by process")
         (kit.folder / "go").touch()
         output, _ = first.communicate(timeout=120)
     finally:

@@ -1,4 +1,4 @@
-"""A checkout in a folder below the temporary one, with a blank in its path."""
+"""A checkout below the temporary folder, with a blank in its path."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ COMMAND = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    """Return a folder in /tmp, of which virtual nodes have one of their own."""
+    """Yield a folder in /tmp; virtual nodes have their own /tmp."""
     with tempfile.TemporaryDirectory(prefix="proofmark any ", dir="/tmp") as folder:
         yield Path(folder)
 
 
 def python_in(folder: Path) -> Path:
-    """Make a virtual environment that also finds what the running Python finds."""
+    """Make a virtual environment that also has the packages of the running Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    there = sysconfig.get_path("purelib")
-    (packages / "there.pth").write_text(f"import site; site.addsitedir({there!r})\n")
+    installed = sysconfig.get_path("purelib")
+    (packages / "installed.pth").write_text(f"import site; site.addsitedir({installed!r})\n")
     python, command = folder / "bin/python", folder / "bin/proofmark"
     command.write_text(f"#!/bin/sh\nexec '{python}' -c '{COMMAND}' \"$@\"\n")
     command.chmod(0o755)
@@ -38,7 +38,7 @@ def python_in(folder: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_an_acceptance_runs_where_every_path_has_a_blank(top: Path) -> None:
+def test_an_acceptance_runs_if_every_path_has_a_blank(top: Path) -> None:
     kit = make_kit(top)
     environment(kit, PYTHON_SYSTEM)
     wheel(kit, "1.0")
@@ -57,7 +57,7 @@ def test_an_acceptance_runs_where_every_path_has_a_blank(top: Path) -> None:
 
 
 @pytest.mark.root
-def test_virtual_nodes_see_their_checkout_and_nothing_else_of_tmp(top: Path) -> None:
+def test_virtual_nodes_see_their_checkout_and_no_other_file_of_tmp(top: Path) -> None:
     checkout = top / "my kit"
     shutil.copytree(ROOT / "tests/emulators/vcluster", checkout / "tests/emulators/vcluster")
     shutil.copy(ROOT / "tests/folders.py", checkout / "tests")

@@ -1,4 +1,4 @@
-"""The playbooks over emulated BMCs: every mode of a plan, safely, and back."""
+"""The playbooks with emulated BMCs: every mode of a plan, and the restore."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Machine = tuple[Kit, Emulator]
 
 @pytest.fixture
 def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
-    """Make the kit's one node a Xeon Phi with an emulated BMC and, if told, a fault."""
+    """Yield a function that makes the kit's node a Xeon Phi with an emulated BMC and a fault."""
     opened: list[Emulator] = []
 
     def make(fault: str = "", **changes: Any) -> Machine:
@@ -61,7 +61,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "boot_timeout_s": 60,
         }
         kit.partition(
-            origin="emulated",  # or the layout of this machine would speak against every mode
+            origin="emulated",  # else the NUMA domains of this machine would contradict every mode
             modes=MODES,
             current_mode="quadrant-flat",
             firmware=firmware | changes,
@@ -77,7 +77,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
         emulator.__exit__(None, None, None)
 
 
-def act(kit: Kit, *arguments: str, playbook: str = "acceptance.yml") -> Played:
+def play(kit: Kit, *arguments: str, playbook: str = "acceptance.yml") -> Played:
     return kit.play(playbook, *CONFIRMED, GIVEN, *arguments)
 
 
@@ -85,22 +85,22 @@ def modes_measured(kit: Kit) -> set[str]:
     return {result["mode"] for result in kit.verdict()["results"]}
 
 
-def test_every_mode_of_the_plan_runs_and_the_node_is_put_back(
+def test_every_mode_of_the_plan_runs_and_the_node_is_restored(
     machine: Callable[..., Machine],
 ) -> None:
     kit, emulator = machine()
-    played = act(kit)
+    played = play(kit)
     assert played.code == 0, played.output
     assert modes_measured(kit) == set(MODES)
     assert kit.verdict()["coverage"]["not_run"] == []
     phi = emulator.machines[NODE]
     assert (phi.current["ClusterMode"], phi.current["MemoryMode"]) == ("Quadrant", "Flat")
-    assert phi.resets == 3, "into two modes, and back"
-    assert played.says("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
+    assert phi.resets == 3, "two changes and the restore"
+    assert played.printed("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
     texts = [path.read_bytes() for path in kit.folder.rglob("*") if path.is_file()]
     assert PASSWORD not in played.output
     assert not any(PASSWORD.encode() in text for text in texts)
-    again = act(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/run.yml")
+    again = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/run.yml")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
     assert phi.resets == 3
 
@@ -117,7 +117,7 @@ def test_without_confirmation_nothing_is_reset_and_steps_are_listed(
 
 
 @pytest.mark.fault("check-mode")
-def test_check_mode_of_a_new_run_shows_each_node_and_how_long_and_changes_nothing(
+def test_check_mode_of_a_new_run_shows_each_node_and_the_duration_and_changes_nothing(
     machine: Callable[..., Machine],
 ) -> None:
     kit, emulator = machine()
@@ -134,34 +134,34 @@ def test_check_mode_of_a_new_run_shows_each_node_and_how_long_and_changes_nothin
         }
     )
     before = kit.files()
-    played = act(kit, "--check", "--diff")
+    played = play(kit, "--check", "--diff")
     assert played.code == 0, played.output
-    assert played.says("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
-    assert played.says("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
-    assert played.says("quadrant-cache: about 20 min 00 s")
-    assert played.says("1 h 00 min for resets and the restore"), played.output
-    assert played.says(f"localhost: would mount: tmpfs (none) on {point}")
+    assert played.printed("localhost: MemoryMode: Flat → Cache, drain, reset, resume")
+    assert played.printed("localhost: ClusterMode: Quadrant → Hemisphere, drain, reset, resume")
+    assert played.printed("quadrant-cache: about 20 min 00 s")
+    assert played.printed("1 h 00 min for resets and the restore"), played.output
+    assert played.printed(f"localhost: would mount: tmpfs (none) on {point}")
     assert kit.files() == before
     assert not point.exists()
     phi = emulator.machines[NODE]
     assert (phi.patches, phi.resets) == (0, 0)
 
 
-def test_a_node_that_does_not_take_the_mode_runs_no_step_in_it(
+def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     machine: Callable[..., Machine],
 ) -> None:
     kit, emulator = machine(fault="silent")
-    played = act(kit)
+    played = play(kit)
     assert played.code == 2
-    assert played.says("NOT_APPLIED: 1 nodes (localhost)")
+    assert played.printed("NOT_APPLIED: 1 nodes (localhost)")
     ran = {path.parent.name for path in kit.run().glob("steps/*/rc")}
-    assert len(ran) == 2, "those of the mode that the node was in"
-    restored = act(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
+    assert len(ran) == 2, "the steps of the mode before the change"
+    restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output
     assert emulator.machines[NODE].pending == {}
 
 
-def test_a_mode_that_a_person_has_changed_is_found_before_any_step(
+def test_a_mode_that_a_person_changed_is_detected_before_any_step(
     machine: Callable[..., Machine],
 ) -> None:
     kit, emulator = machine()
@@ -169,16 +169,16 @@ def test_a_mode_that_a_person_has_changed_is_found_before_any_step(
     emulator.machines[NODE].come_up()
     played = kit.play("playbooks/plan.yml", "playbooks/run.yml")
     assert played.code == 2
-    assert played.says("OTHER_MODE: 1 nodes (localhost)")
+    assert played.printed("OTHER_MODE: 1 nodes (localhost)")
     assert list(kit.run().glob("steps/*/rc")) == []
 
 
-def test_preflight_names_what_is_not_right(machine: Callable[..., Machine]) -> None:
-    """The window has ended; all else is right."""
+def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> None:
+    """The maintenance window has ended. All other checks are OK."""
     kit, emulator = machine()
     before = kit.files()
-    played = act(kit, "-e", "window_ends=2020-01-01T00:00:00Z", playbook="playbooks/preflight.yml")
+    played = play(kit, "-e", "window_ends=2020-01-01T00:00:00Z", playbook="playbooks/preflight.yml")
     assert played.code == 2
-    assert played.says("TOO_SHORT: maintenance window")
-    assert played.says("OK: BMCs: certificate, log-in, registry: localhost")
+    assert played.printed("TOO_SHORT: maintenance window")
+    assert played.printed("OK: BMCs: certificate, log-in, registry: localhost")
     assert emulator.machines[NODE].patches == 0 and kit.files() == before

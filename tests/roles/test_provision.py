@@ -34,7 +34,7 @@ def environment(kit: Kit, text: str) -> None:
 
 
 def wheel(kit: Kit, version: str) -> None:
-    """Write a wheel with the program `tiny`, and the lock that names it by its hash."""
+    """Write a wheel with the program `tiny`, and a lock with its hash."""
     info = f"tiny-{version}.dist-info"
     files = {
         f"tiny-{version}.data/scripts/tiny": Path("/bin/sh").read_bytes(),
@@ -99,8 +99,8 @@ def ordinary_user(kit: Kit) -> tuple[str, ...]:
 
 
 @pytest.mark.fault("not-root")
-def test_user_goes_on_or_is_told_what_is_missing_and_the_one_command(kit: Kit) -> None:
-    """The control comes first: nothing is missing."""
+def test_a_user_gets_the_missing_packages_and_the_command_that_installs_them(kit: Kit) -> None:
+    """The control is first: no package is missing."""
     command = ordinary_user(kit)
     played = build(kit, command=command)
     assert played.code == 0, played.output
@@ -110,36 +110,36 @@ def test_user_goes_on_or_is_told_what_is_missing_and_the_one_command(kit: Kit) -
     for arguments in ((), ("--check",)):
         played = kit.play("playbooks/build.yml", *arguments, command=command)
         assert played.code == 2
-        assert played.says(f"only root can install them: {ABSENT} Nothing was changed.")
-        assert played.says(
+        assert played.printed(f"only root can install them: {ABSENT} Nothing was changed.")
+        assert played.printed(
             "apt-get update && apt-get install --no-install-recommends --yes " + ABSENT
         )
     after = kit.files()
-    assert {path for path in after if after[path] != before.get(path)} <= own_notes(kit)
+    assert {path for path in after if after[path] != before.get(path)} <= lock_files(kit)
 
 
-def own_notes(kit: Kit) -> set[str]:
-    """Return what asking for a run's state may touch."""
+def lock_files(kit: Kit) -> set[str]:
+    """Return the paths that `proofmark status` may change."""
     return {f"{kit.run()}/lock", str(kit.run())}
 
 
 @pytest.mark.root
 @pytest.mark.fault("check-mode")
-def test_check_mode_says_what_root_would_install(kit: Kit) -> None:
+def test_check_mode_prints_the_packages_that_root_would_install(kit: Kit) -> None:
     environment(kit, SYSTEM.replace("apt: [dash]", f"apt: [dash, {ABSENT}]"))
     played = build(kit, "--check")
     assert (played.code, played.recap["changed"]) == (0, 1), played.output
-    assert played.says(f"Debian packages: {ABSENT}")
+    assert played.printed(f"Debian packages: {ABSENT}")
 
 
 @pytest.mark.fault("program-missing")
 def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None:
-    """The control of the fault: with the program the same command goes on."""
+    """The control of the fault: with the program the same command continues."""
     program = kit.folder / "sh"
     environment(kit, SYSTEM.replace("/bin/sh", str(program)))
     played = build(kit)
     assert played.code == 2
-    assert played.says(f"no such program: {program}")
+    assert played.printed(f"no such program: {program}")
     shutil.copy("/bin/sh", program)
     assert build(kit).code == 0
     software = (kit.run() / "software.json").read_bytes()
@@ -147,12 +147,12 @@ def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None
         file.write(b"another build")
     played = kit.play("playbooks/build.yml")
     assert played.code == 2
-    assert played.says("programs or libraries of shell that changed")
+    assert played.printed("programs or libraries of shell that changed")
     assert (kit.run() / "software.json").read_bytes() == software
 
 
 def test_unknown_origin_is_refused(kit: Kit) -> None:
     played = build(kit, "-e", "provision_from=apt")
     assert played.code == 2
-    assert played.says("provision_from")
-    assert played.says("preinstalled")
+    assert played.printed("provision_from")
+    assert played.printed("preinstalled")

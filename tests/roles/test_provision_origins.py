@@ -1,6 +1,6 @@
-"""The role provision with Spack, EasyBuild and the site's own programs; the builders are stand-ins.
+"""The role provision with emulated Spack and EasyBuild, and with the programs of the site.
 
-`tests/spack` has the same with a real Spack.
+`tests/spack` has the same tests with a real Spack.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def repository(folder: Path, tag: str) -> dict[str, str]:
-    """Make a git repository of what is in `folder`; return how a pin names it."""
+    """Make a git repository of the files in `folder`; return its pin."""
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message=x")
@@ -67,9 +67,9 @@ def spec(name: str, key: str, *needs: str) -> dict[str, Any]:
 
 @pytest.fixture
 def spack(kit: Kit) -> Kit:
-    """Give the kit an environment with a lock, and pins of a Spack that is a stand-in."""
+    """Return a kit that has an environment with a lock, and pins of an emulated Spack."""
     top = kit.folder.parent
-    for name in ("upstream", "recipes", "told"):
+    for name in ("upstream", "recipes", "orders"):
         (top / name).mkdir()
     (top / "upstream/bin").mkdir()
     shutil.copy(FAKE, top / "upstream/bin/spack")
@@ -102,15 +102,16 @@ def spack(kit: Kit) -> Kit:
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
         "optarch: {local: GENERIC}}\n",
-        kit.folder / "requirements/spack.txt": "# nothing: the stand-in has no solver\n",
+        kit.folder / "requirements/spack.txt": "# nothing: the emulated Spack has no solver\n",
     }.items():
         path.write_text(text)
     kit.partition(provision_from="spack")
-    return dataclasses.replace(kit, environment={"PROOFMARK_FAKE": str(top / "told")})
+    return dataclasses.replace(kit, environment={"PROOFMARK_FAKE": str(top / "orders")})
 
 
-def tell(kit: Kit, what: str, package: str) -> None:
-    (kit.folder.parent / "told" / what).write_text(package)
+def order(kit: Kit, what: str, package: str) -> None:
+    """Make the emulated Spack fail or hang (`what`) at a package."""
+    (kit.folder.parent / "orders" / what).write_text(package)
 
 
 def build(kit: Kit, *arguments: str) -> Played:
@@ -129,13 +130,13 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
     assert planned.code == 0, planned.output
     checked = spack.play("playbooks/build.yml", "--check")
     assert (checked.code, checked.recap["changed"]) == (0, 1), checked.output
-    assert checked.says("spack: lib-one@1.0 shell@1.0")
+    assert checked.printed("spack: lib-one@1.0 shell@1.0")
     assert not (spack.folder / ".provision").exists()
 
     built = spack.play("playbooks/build.yml")
     assert built.code == 0, built.output
-    assert built.says("1 of 2: lib-one@1.0")
-    assert built.says("2 of 2: shell@1.0, for 0 s; about 0 s left")
+    assert built.printed("1 of 2: lib-one@1.0")
+    assert built.printed("2 of 2: shell@1.0, for 0 s; about 0 s left")
     package = software(spack)
     assert (package["origin"], package["spec"], package["hash"]) == ("spack", "shell@1.0", SHELL)
     program = package["programs"]["sh"]
@@ -150,30 +151,30 @@ def test_lock_is_installed_with_progress_and_a_second_time_changes_nothing(spack
 
 @pytest.mark.fault("build-fails")
 @pytest.mark.fault("interrupt-sigterm")
-def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> None:
-    """With a lock of the site, which is taken and labelled."""
+def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -> None:
+    """The lock is that of the site. It is used, and labelled."""
     site_lock(spack)
-    tell(spack, "fails", "shell")
+    order(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
-    assert failed.says("ProcessError: shell does not compile")
-    assert failed.says("run the same command again to continue")
+    assert failed.printed("ProcessError: shell does not compile")
+    assert failed.printed("run the same command again to continue")
     assert not (spack.run() / "software.json").exists()
-    tell(spack, "fails", "")
+    order(spack, "fails", "")
 
-    tell(spack, "hangs", "shell")
+    order(spack, "hangs", "shell")
     process = spack.start("playbooks/build.yml")
     until(lambda: builders(spack) != [] or process.poll() is not None, 120)
     os.kill(process.pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode != 0
     until(lambda: builders(spack) == [])
-    tell(spack, "hangs", "")
+    order(spack, "hangs", "")
 
-    went_on = build(spack)
-    assert went_on.code == 0, went_on.output
-    assert went_on.says("1 of 1: shell@1.0")
-    assert not went_on.says("lib-one@2.0, for")
+    continued = build(spack)
+    assert continued.code == 0, continued.output
+    assert continued.printed("1 of 1: shell@1.0")
+    assert not continued.printed("lib-one@2.0, for")
     package = software(spack)
     assert package["hash"] == SHELL
     (finding,) = package["findings"]
@@ -182,7 +183,7 @@ def test_failed_and_stopped_installs_leave_no_builder_and_go_on(spack: Kit) -> N
 
 
 def site_lock(kit: Kit) -> None:
-    """Give the site a lock of its own, with another version of the library."""
+    """Write a lock of the site, with another version of the library."""
     ours = kit.folder / "environments/local" / this_system()
     site = kit.folder / "inventory/local/locks/local" / this_system()
     shutil.copytree(ours, site)
@@ -192,19 +193,19 @@ def site_lock(kit: Kit) -> None:
 
 
 def builders(kit: Kit) -> list[str]:
-    """Return the command lines of the Spack that runs."""
+    """Return the command lines of running Spack processes."""
     return [line for line in processes_of(kit.folder) if "--only-concrete" in line]
 
 
 @pytest.mark.fault("stale-lock")
-def test_stale_lock_and_moved_tag_are_refused_before_anything_is_made(spack: Kit) -> None:
+def test_stale_lock_and_moved_tag_are_refused_before_anything_is_installed(spack: Kit) -> None:
     recipes = spack.folder / "spack-repo/spack_repo/proofmark/repo.yaml"
     text = recipes.read_text()
     recipes.write_text(text + "# edited\n")
     played = build(spack)
     assert played.code == 2
-    assert played.says("recipes changed: make lock")
-    assert played.says("rc: 3")
+    assert played.printed("recipes changed: make lock")
+    assert played.printed("rc: 3")
     assert not (spack.folder / ".provision").exists()
 
     recipes.write_text(text)
@@ -213,21 +214,21 @@ def test_stale_lock_and_moved_tag_are_refused_before_anything_is_made(spack: Kit
     git(upstream, "tag", "--force", "v1")
     played = spack.play("playbooks/build.yml")
     assert played.code == 2
-    assert played.says("the pinned commit")
+    assert played.printed("the pinned commit")
     assert not (spack.folder / ".provision/spack/spack").exists()
 
 
 def preinstalled(kit: Kit, **facts: Any) -> Path:
-    """Let the site have a package; return where its program is to be."""
+    """Name a package in the inventory; return the path of its program, which does not exist yet."""
     prefix = kit.folder.parent / "site/shell"
     (prefix / "bin").mkdir(parents=True)
-    named = {"prefix": str(prefix), "version": "7.1", "programs": {"sh": "bin/own-sh"}, **facts}
-    kit.partition(provision_from="preinstalled", preinstalled={"shell": named})
+    package = {"prefix": str(prefix), "version": "7.1", "programs": {"sh": "bin/own-sh"}, **facts}
+    kit.partition(provision_from="preinstalled", preinstalled={"shell": package})
     return prefix / "bin/own-sh"
 
 
 @pytest.mark.fault("program-missing")
-def test_programs_of_the_site_are_taken_with_their_modules_or_named(kit: Kit) -> None:
+def test_programs_of_the_site_are_used_with_their_modules_or_reported(kit: Kit) -> None:
     home = kit.folder.parent / "home"
     home.mkdir()
     (home / "modules/suite").mkdir(parents=True)
@@ -237,10 +238,10 @@ def test_programs_of_the_site_are_taken_with_their_modules_or_named(kit: Kit) ->
     program = preinstalled(kit, modules=["suite/7"], environment={"TUNED": "1"})
     played = build(kit)
     assert played.code == 2
-    assert played.says("no such program:")
-    assert played.says("site/shell/bin/own-sh")
+    assert played.printed("no such program:")
+    assert played.printed("site/shell/bin/own-sh")
     program.touch(mode=0o644)
-    assert kit.play("playbooks/build.yml").says("not executable:")
+    assert kit.play("playbooks/build.yml").printed("not executable:")
 
     program.unlink()
     shutil.copy("/bin/sh", program)
@@ -279,14 +280,14 @@ def easybuild(kit: Kit) -> Kit:
     return kit
 
 
-def test_site_without_easybuild_is_told_so_and_with_it_the_easystack_is_installed(
+def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
     spack: Kit,
 ) -> None:
     kit = dataclasses.replace(easybuild(spack), environment={"PATH": "/usr/bin:/bin"})
     played = build(kit)
     assert played.code == 2
-    assert played.says("no such command on the controller")
-    assert played.says("another provision_from")
+    assert played.printed("no such command on the controller")
+    assert played.printed("another provision_from")
 
     program = kit.folder.parent / "tools/eb"
     program.write_text(FAKE_EB)
@@ -296,7 +297,7 @@ def test_site_without_easybuild_is_told_so_and_with_it_the_easystack_is_installe
     )
     built = kit.play("playbooks/build.yml")
     assert built.code == 0, built.output
-    assert built.says("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
+    assert built.printed("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
     package = software(kit)
     assert (package["origin"], package["version"]) == ("easybuild", "1.0")
     assert package["spec"] == "Shell/1.0-GCC"

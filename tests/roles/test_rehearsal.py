@@ -1,4 +1,4 @@
-"""The rehearsal: the playbooks on a virtual machine room, of which nothing is left afterwards."""
+"""The rehearsal: the playbooks on a virtual cluster, which leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODES = ["quadrant-flat", "quadrant-cache"]
 
 @pytest.fixture
 def rehearsal(kit: Kit) -> Iterator[Kit]:
-    """Give the kit the rehearsal's site, with two modes; afterwards nothing of it may be left."""
+    """Yield a kit with the site of the rehearsal and two modes; nothing may be left afterwards."""
     shutil.copytree(ROOT / "inventory/rehearsal", kit.folder / "inventory/rehearsal")
     case = yaml.safe_load(NAP)
     case["suites"] = {"rehearsal": {"modes": MODES, "scope": "each-node"}}
@@ -42,9 +42,9 @@ def interfaces() -> list[str]:
 
 
 def left_behind(top: Path) -> list[str]:
-    """Return what a rehearsal in `top` has left: folders, and processes or mounts that name one."""
+    """Return the folders that a rehearsal in `top` left, and processes or mounts that name one."""
     word = re.compile(rb"proofmark-rehearsal-\w+")
-    found = [str(path) for path in top.glob("proofmark-rehearsal-*")]
+    left = [str(path) for path in top.glob("proofmark-rehearsal-*")]
     for process in Path("/proc").glob("[0-9]*"):
         for name in ("cmdline", "environ", "mountinfo"):
             try:
@@ -52,8 +52,8 @@ def left_behind(top: Path) -> list[str]:
             except OSError:
                 continue  # it has just ended
             if f"{top}".encode() in content and word.search(content):
-                found.append(f"{process.name} {name}")
-    return found
+                left.append(f"{process.name} {name}")
+    return left
 
 
 def start(kit: Kit, *arguments: str) -> subprocess.Popen[str]:
@@ -90,7 +90,7 @@ def test_every_mode_is_rehearsed_and_the_figures_are_emulated(rehearsal: Kit) ->
     assert all("Xeon Phi" in text for text in nodes.values())
 
 
-def test_stopped_by_ctrl_c_it_leaves_nothing(rehearsal: Kit) -> None:
+def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
     process = start(rehearsal, "--nodes=2", "--one-mode")
     with running(process):
         begun = rehearsal.folder.glob

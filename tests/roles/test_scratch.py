@@ -1,4 +1,4 @@
-"""The scratch guard on real file systems, before any benchmark."""
+"""The checks of the scratch directory on real file systems, before any benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.root]
 
 @pytest.fixture
 def tmpfs(kit: Kit) -> Iterator[Kit]:
-    """Put the scratch directory of `kit` on a tmpfs of 32 MiB; the naps ask for 64 MiB and 5 %."""
+    """Yield a kit with its scratch on a tmpfs of 32 MiB; the cases need 64 MiB and 5 %."""
     kit.scratch.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "none", kit.scratch], check=True)
     yield kit
@@ -25,62 +25,62 @@ def grow(kit: Kit) -> None:
     subprocess.run(["mount", "-o", "remount,size=128m", kit.scratch], check=True)
 
 
-def guard(kit: Kit, *arguments: str) -> Played:
+def check(kit: Kit, *arguments: str) -> Played:
     return kit.play("playbooks/plan.yml", "playbooks/scratch.yml", *arguments)
 
 
 def test_scratch_without_room_is_refused_before_any_benchmark(tmpfs: Kit) -> None:
     played = tmpfs.play("acceptance.yml")
     assert played.code == 2
-    assert played.says("32.0 MiB available; accepted: 67.2 MiB, for the 64.0 MiB")
+    assert played.printed("32.0 MiB available; accepted: 67.2 MiB, for the 64.0 MiB")
     assert not (tmpfs.run() / "steps").exists()
     assert list(tmpfs.scratch.iterdir()) == []
 
 
 def test_scratch_with_room_is_accepted_and_left_empty(tmpfs: Kit) -> None:
-    """The control, in which type and device are demanded as well."""
+    """The control. Type and device are required too."""
     grow(tmpfs)
     tmpfs.partition(scratch={"path": str(tmpfs.scratch), "type": "tmpfs", "off_root": True})
-    played = guard(tmpfs)
+    played = check(tmpfs)
     assert played.code == 0, played.output
     assert list(tmpfs.scratch.iterdir()) == []
     assert "tmpfs" in (tmpfs.run() / "scratch.probe").read_text()
 
 
-def test_wrong_type_on_the_root_device_is_refused_and_not_made(kit: Kit) -> None:
+def test_wrong_type_on_the_root_device_is_refused_and_not_created(kit: Kit) -> None:
     kit.partition(scratch={"path": str(kit.scratch), "type": "lustre", "off_root": True})
-    played = guard(kit)
+    played = check(kit)
     assert played.code == 2
-    assert played.says("accepted: type lustre")
+    assert played.printed("accepted: type lustre")
     on_root = Path("/").stat().st_dev == kit.folder.stat().st_dev
-    assert played.says("the device of /") == on_root
+    assert played.printed("the device of /") == on_root
     assert not kit.scratch.exists()
 
 
 def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
-    """Root can write there, but root does not run the benchmarks."""
+    """Root can write there, but the run user runs the benchmarks."""
     kit.scratch.mkdir(mode=0o755)
-    played = guard(kit, "-e", "scratch_user=nobody")
+    played = check(kit, "-e", "scratch_user=nobody")
     assert played.code == 2
-    assert played.says("not writable by nobody: dd: failed to open Permission denied")
+    assert played.printed("not writable by nobody: dd: failed to open Permission denied")
 
 
-def test_scratch_is_made_for_the_run_user(kit: Kit) -> None:
-    """The control; making it again changes nothing."""
-    played = guard(kit, "-e", "scratch_user=nobody")
+def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:
+    """The control. A second call changes nothing."""
+    played = check(kit, "-e", "scratch_user=nobody")
     assert played.code == 0, played.output
     assert kit.scratch.owner() == "nobody"
     again = kit.play("playbooks/scratch.yml", "-e", "scratch_user=nobody")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
 
-def test_another_directory_than_the_planned_one_is_refused_and_not_made(kit: Kit) -> None:
+def test_another_directory_than_the_planned_one_is_refused_and_not_created(kit: Kit) -> None:
     missing = ("-e", f"scratch_dir={kit.scratch}/pfs/runs")
-    played = guard(kit, *missing)
+    played = check(kit, *missing)
     assert played.code == 2
-    assert played.says("no such directory, the nearest is")
+    assert played.printed("no such directory, the nearest is")
     assert not kit.scratch.exists()
     played = kit.play("playbooks/scratch.yml", "-e", f"scratch_dir={kit.scratch}-2")
     assert played.code == 2
-    assert played.says("with which the run was planned")
+    assert played.printed("with which the run was planned")
     assert not Path(f"{kit.scratch}-2").exists()

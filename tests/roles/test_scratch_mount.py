@@ -1,4 +1,4 @@
-"""The role mounts a real distributed file system (JuiceFS over FUSE), once, and takes it away."""
+"""The role mounts and unmounts a real distributed file system (JuiceFS over FUSE)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_mounted(point: Path) -> bool:
 
 @pytest.fixture
 def pfs(kit: Kit) -> Iterator[Path]:
-    """Make a file system, and a site whose scratch lies on it; return where it is to be mounted."""
+    """Make a file system, and a site with its scratch on it; yield the mount point."""
     store, point = kit.folder / "store", kit.folder.parent / "pfs"
     meta = f"sqlite3://{kit.folder}/meta.db"
     command = [f"{JUICEFS}", "format", meta, "pfs", "--storage", "file", "--bucket", f"{store}/"]
@@ -49,33 +49,35 @@ def pfs(kit: Kit) -> Iterator[Path]:
     subprocess.run([JUICEFS, "umount", point], capture_output=True, check=False)
 
 
-def test_mounted_proven_and_taken_away(kit: Kit, pfs: Path) -> None:
-    looked = kit.play("playbooks/plan.yml")
-    assert looked.code == 0, looked.output
-    looked = kit.play("playbooks/scratch.yml", "--check", "--diff")
-    assert looked.code == 0, looked.output
-    assert (looked.recap["changed"], pfs.exists()) == (1, False)
+def test_the_file_system_is_mounted_verified_and_unmounted(kit: Kit, pfs: Path) -> None:
+    planned = kit.play("playbooks/plan.yml")
+    assert planned.code == 0, planned.output
+    checked = kit.play("playbooks/scratch.yml", "--check", "--diff")
+    assert checked.code == 0, checked.output
+    assert (checked.recap["changed"], pfs.exists()) == (1, False)
 
     first = kit.play("playbooks/scratch.yml")
     assert first.code == 0, first.output
     assert is_mounted(pfs)
-    said = (kit.run() / "scratch.probe").read_text()
-    assert "fuse.juicefs" in said
-    assert "=== layout" in said
+    reports = (kit.run() / "scratch.probe").read_text()
+    assert "fuse.juicefs" in reports
+    assert "=== layout" in reports
     assert list((pfs / "runs").iterdir()) == []
 
-    # Mounted again and unmounted twice: of the four tasks one changes something.
-    left = kit.play("playbooks/scratch.yml", "unmount.yml", "unmount.yml")
-    assert left.code == 0, left.output
-    assert (is_mounted(pfs), pfs.exists(), left.recap["changed"]) == (False, False, 1)
+    # It is mounted again and unmounted twice. Only the first unmount changes something.
+    unmounted = kit.play("playbooks/scratch.yml", "unmount.yml", "unmount.yml")
+    assert unmounted.code == 0, unmounted.output
+    assert (is_mounted(pfs), pfs.exists(), unmounted.recap["changed"]) == (False, False, 1)
 
 
 @pytest.mark.fault("mount-fails")
-def test_a_file_system_that_is_not_there(kit: Kit, pfs: Path) -> None:
-    """The control is the test above."""
+def test_a_missing_file_system_is_reported(kit: Kit, pfs: Path) -> None:
+    """The control: the test above."""
     (kit.folder / "meta.db").unlink()
     played = kit.play("playbooks/plan.yml", "playbooks/scratch.yml")
     assert played.code == 2
-    assert played.says("database is not formatted") or played.says("not formatted"), played.output
+    assert played.printed("database is not formatted") or played.printed("not formatted"), (
+        played.output
+    )
     assert not pfs.exists()
     assert not (kit.run() / "steps").exists()

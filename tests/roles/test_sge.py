@@ -46,26 +46,26 @@ def kit(booted: GridEngine, tmp_path: Path) -> Kit:
 
 
 def stage(kit: Kit, engine: GridEngine, **queue: Any) -> Run:
-    """Stage steps that both nodes measure by themselves, in one job."""
+    """Write a run with steps that each of both nodes measures, in one job."""
     kit.case(
         suites={"quick": {"scope": "each-node", "sweep": {"size": 1}}},
         environment={"GO": str(kit.folder / "go")},
     )
     site = kit.site(hosts=engine.cluster.names)
-    chosen = Queue(**{"exclusive": False, "stall_timeout_s": 20, **queue})
-    partition = site.partition.model_copy(update={"scheduler": "sge", "queue": chosen})
+    settings = Queue(**{"exclusive": False, "stall_timeout_s": 20, **queue})
+    partition = site.partition.model_copy(update={"scheduler": "sge", "queue": settings})
     return kit.run(site=site.model_copy(update={"partition": partition}))
 
 
 def watch(run: Run) -> None:
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
-    work = JobMonitor(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
-    while work.poll():
+    monitor = JobMonitor(run, jobs, "sge", site_of(run).partition.queue, lambda line: None)
+    while monitor.poll():
         time.sleep(0.2)
 
 
 def test_every_node_of_a_job_measures(kit: Kit, engine: GridEngine) -> None:
-    """The control of the one below."""
+    """The control of the tests below."""
     run = stage(kit, engine)
     (kit.folder / "go").touch()
     watch(run)
@@ -84,12 +84,12 @@ def test_a_job_that_an_admin_deletes_is_named(kit: Kit, engine: GridEngine) -> N
     engine.call("qdel", json.loads(ticket.read_text())["id"])
     thread.join(50)
     (line,) = judge_run(run).coverage.stopped
-    # All that the accounts of this release tell; newer ones say who deleted it.
+    # The accounts of this release report no more. Newer releases report who deleted the job.
     assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
 
 
 @pytest.mark.fault("scheduler-restarts")
-def test_the_qmaster_may_be_restarted_while_a_job_runs(kit: Kit, engine: GridEngine) -> None:
+def test_a_restart_of_the_qmaster_loses_no_job(kit: Kit, engine: GridEngine) -> None:
     run = stage(kit, engine)
     thread = Thread(target=watch, args=(run,))
     thread.start()

@@ -1,4 +1,4 @@
-"""A link that tbf slows down: real ping-pong between virtual nodes, judged by the fleet."""
+"""A link that tbf slows down: a real ping-pong between virtual nodes, compared with its peers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.root]
 NODES = 8
 ROUNDS = 8
 SPEED, SLOW = "100mbit", "60mbit"
-"""All links are shaped, so that a busy host makes no difference between them."""
+"""All links have a limit, so that a busy host does not make them differ."""
 PING_PONG = """
 import socket, sys, time
 SIZE, TIMES = 1 << 18, 2
@@ -55,20 +55,20 @@ def shape(cluster: Cluster, node: str, rate: str) -> None:
 def rates(cluster: Cluster, program: Path) -> dict[str, float]:
     """Return the best rate, in MB/s, of each node with its two neighbours in a ring.
 
-    A busy host slows a ping-pong down but never speeds it up: the best of several rounds counts.
+    A busy host slows a ping-pong down and never speeds it up, so the best of several rounds counts.
     """
     names = cluster.names
     best = dict.fromkeys(names, 0.0)
     for one, other in ROUNDS * list(zip(names, [*names[1:], names[0]], strict=True)):
-        said = cluster.on(one, sys.executable, str(program), cluster.address(other))
+        rate = cluster.on(one, sys.executable, str(program), cluster.address(other))
         for node in (one, other):
-            best[node] = max(best[node], float(said))
+            best[node] = max(best[node], float(rate))
     return best
 
 
 @pytest.mark.fault("slow-link")
-def test_a_link_that_tbf_slows_is_a_slow_node(tmp_path: Path) -> None:
-    """The first round is the control: no node is accused."""
+def test_a_slow_link_is_attributed_to_its_node(tmp_path: Path) -> None:
+    """The control: before the link is slowed, no node is bad."""
     program = tmp_path / "ping-pong.py"
     program.write_text(PING_PONG)
     with Cluster(tmp_path / "cluster", NODES, shared=[tmp_path]) as cluster:

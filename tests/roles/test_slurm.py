@@ -1,4 +1,4 @@
-"""Runs through a real Slurm on a virtual cluster, and what can befall them there."""
+"""Runs through a real Slurm on a virtual cluster, and their faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAITS = (
     'echo "size $1"; : >"$GO.$1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '
     'echo "rate 100"; echo END'
 )
-"""The step of size 2 waits until there is a file $GO."""
+"""The step of size 2 waits until the file $GO exists."""
 
 
 class Site:
@@ -40,10 +40,10 @@ class Site:
     def __init__(self, kit: Kit, slurm: Slurm) -> None:
         self.kit, self.slurm, self.cluster = kit, slurm, slurm.cluster
         self.go = kit.folder / "go"
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def run(self, *, nodes: int = 1, scope: str = "job", **queue: Any) -> Run:
-        """Stage a run of the sizes 1, 2 and 3, as steps of `nodes` nodes or of each."""
+        """Write a run of the sizes 1, 2 and 3, as steps of `nodes` nodes or of each node."""
         sweep = {"size": [1, 2, 3], "nodes": 1 if scope == "each-node" else nodes}
         self.kit.case(
             suites={"quick": {"scope": scope, "sweep": sweep}}, environment={"GO": str(self.go)}
@@ -54,7 +54,7 @@ class Site:
         return self.kit.run(site=site.model_copy(update={"partition": partition}))
 
     def execute(self, run: Run) -> None:
-        execute(run, "slurm", self.said.append)
+        execute(run, "slurm", self.lines.append)
 
     @contextmanager
     def begun(self, run: Run) -> Iterator[subprocess.Popen[str]]:
@@ -71,7 +71,7 @@ class Site:
             yield process
 
     def jobs(self) -> list[str]:
-        """Return the ids of all jobs that Slurm knows, ended ones too."""
+        """Return the ids of all jobs that Slurm lists, also of ended jobs."""
         return self.slurm.call("squeue", "--noheader", "--states=all", "--format=%i").split()
 
 
@@ -90,11 +90,11 @@ def ends(run: Run) -> list[str | None]:
 
 
 def states(run: Run) -> list[str]:
-    """Return what the history of the run's only job tells, without repetition."""
+    """Return the states in the history of the run's only job, without repetition."""
     (group,) = run.plan.groups
     (job,) = group.jobs
-    told = [line["state"] for line in JobFolder(run, job).history()]
-    return [state for at, state in enumerate(told) if told[at - 1 : at] != [state]]
+    history = [line["state"] for line in JobFolder(run, job).history()]
+    return [state for at, state in enumerate(history) if history[at - 1 : at] != [state]]
 
 
 def stopped(run: Run) -> str:
@@ -103,8 +103,8 @@ def stopped(run: Run) -> str:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = process.communicate(timeout=600)
-    return process.returncode, said
+    _, stderr = process.communicate(timeout=600)
+    return process.returncode, stderr
 
 
 def test_a_run_goes_through_the_queue(site: Site) -> None:
@@ -120,7 +120,7 @@ def test_a_run_goes_through_the_queue(site: Site) -> None:
     assert not list((run.folder / "jobs").rglob("ticket.json"))
 
 
-def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> None:
+def test_every_node_of_a_job_measures_and_is_probed(site: Site) -> None:
     run = site.run(nodes=4, scope="each-node")
     site.go.touch()
     site.execute(run)
@@ -130,8 +130,8 @@ def test_every_node_of_a_job_measures_and_is_asked_what_it_is(site: Site) -> Non
     (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
     probes = {path.name for path in attempt.glob("knl*")}
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
-    rerun(run, pick(run, ["2/knl0003"]), site.said.append)
-    assert site.said[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
+    rerun(run, pick(run, ["2/knl0003"]), site.lines.append)
+    assert site.lines[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
     values = {each.record.node: len(each.values) for each in judge_run(run).results[4:8]}
     assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
     assert len(site.jobs()) == 2
@@ -147,15 +147,15 @@ def test_jobs_of_other_nodes_run_at_the_same_time_and_idle_nodes_come_first(site
     run = chunked(site, max_jobs=2, stall_timeout_s=2)
     site.go.touch()
     site.execute(run)
-    first, *_ = [line for line in site.said if "jobs:" in line]
-    assert "1 to submit" not in first  # two chunks, both are there
+    first, *_ = [line for line in site.lines if "jobs:" in line]
+    assert "1 to submit" not in first  # two jobs, both submitted
     order = {path.parent.name: path.stat().st_mtime for path in run.folder.rglob("history.jsonl")}
     assert set(order) == {"00-0001", "00-0002"}
     assert judge_run(run).coverage.stopped == ("job 00-0001: without knl0001: down drained spare",)
 
 
 def chunked(site: Site, **queue: Any) -> Run:
-    """Stage per-node steps in jobs of two nodes."""
+    """Write a run with per-node steps in jobs of two nodes."""
     sweep = {"size": [1, 2, 3], "nodes": 1}
     site.kit.case(
         suites={"quick": {"scope": "each-node", "sweep": sweep}}, environment={"GO": str(site.go)}
@@ -167,7 +167,7 @@ def chunked(site: Site, **queue: Any) -> Run:
 
 
 @pytest.mark.fault("node-dies")
-def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site: Site) -> None:
+def test_a_node_that_dies_during_a_job_is_named_and_the_same_command_continues(site: Site) -> None:
     run = site.run(nodes=2)
     with site.begun(run) as process:
         site.cluster.kill("knl0002")
@@ -185,7 +185,7 @@ def test_a_node_that_dies_under_a_job_is_named_and_the_same_command_goes_on(site
 
 
 @pytest.mark.fault("node-dies")
-def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
+def test_a_node_that_dies_does_not_stop_the_other_nodes(site: Site) -> None:
     run = site.run(nodes=4, scope="each-node")
     with site.begun(run) as process:
         step = steps_of(run)[1]
@@ -199,7 +199,7 @@ def test_a_node_that_dies_keeps_no_other_from_measuring(site: Site) -> None:
 
 
 @pytest.mark.fault("scheduler-restarts")
-def test_slurmctld_may_be_restarted_while_a_job_runs(site: Site) -> None:
+def test_a_restart_of_slurmctld_loses_no_job(site: Site) -> None:
     run = site.run()
     with site.begun(run) as process:
         site.slurm.stop_controller()
@@ -216,9 +216,9 @@ def test_a_scheduler_that_does_not_answer_is_named_and_the_job_found_later(site:
     run = site.run(stall_timeout_s=1)
     with site.begun(run) as process:
         site.slurm.stop_controller()
-        code, said = finish(process)
+        code, stderr = finish(process)
     assert code == 0
-    assert "the scheduler does not answer: squeue: " in said
+    assert "the scheduler does not answer: squeue: " in stderr
     assert "given up after 1 s" in stopped(run)
     site.slurm.start_controller()
     until(lambda: bool(site.slurm.states()))
@@ -272,24 +272,24 @@ def test_a_job_that_is_refused_is_named_with_the_reason(site: Site) -> None:
 
 
 @pytest.mark.fault("job-time-limit")
-def test_a_job_at_its_time_limit_goes_on_as_it_got_further(site: Site) -> None:
+def test_a_job_at_its_time_limit_continues_if_it_made_progress(site: Site) -> None:
     run = site.run()
     with site.begun(run) as process:
-        # Slurm's limits are whole minutes, their end is not.
+        # A limit of Slurm is whole minutes. The end of a job can be set to the second.
         (first,) = site.jobs()
         site.slurm.call("scontrol", "update", f"JobId={first}", "EndTime=now+1")
         until(lambda: len(site.jobs()) == 2, 60)
         site.go.touch()
-        code, said = finish(process)
+        code, stderr = finish(process)
     assert code == 0
-    assert "stopped at its time limit: TIMEOUT TimeLimit; submitted again" in said
+    assert "stopped at its time limit: TIMEOUT TimeLimit; submitted again" in stderr
     assert ends(run) == ["0", "0", "0"]
     assert states(run).count("TIME_LIMIT") == 1
     assert judge_run(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("submitter-killed")
-@pytest.mark.parametrize("known", [True, False], ids=["after its id was noted", "before"])
+@pytest.mark.parametrize("known", [True, False], ids=["after its id was recorded", "before"])
 def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: bool) -> None:
     run = site.run()
     with site.begun(run) as process:
@@ -306,7 +306,7 @@ def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: boo
     assert len(list((run.folder / "jobs").rglob("attempt-*"))) == 1
 
 
-def test_a_signal_cancels_the_job_and_the_same_command_goes_on(site: Site) -> None:
+def test_a_signal_cancels_the_job_and_the_same_command_continues(site: Site) -> None:
     run = site.run()
     with site.begun(run) as process:
         process.send_signal(signal.SIGINT)
@@ -318,7 +318,7 @@ def test_a_signal_cancels_the_job_and_the_same_command_goes_on(site: Site) -> No
     assert ends(run) == ["0", "0", "0"]
 
 
-def test_a_script_that_fails_says_why(site: Site) -> None:
+def test_a_script_that_fails_reports_the_reason(site: Site) -> None:
     run = site.run()
     (run.folder / "probe.sh").write_text("echo 'the probe is broken' >&2; exit 1\n")
     with pytest.raises(BadInput, match="exit code 74; the probe is broken; "):

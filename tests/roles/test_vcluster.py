@@ -1,4 +1,4 @@
-"""The virtual cluster itself: what its nodes have of their own, and that nothing of it is left."""
+"""The virtual cluster: its nodes are separate, and it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ pytestmark = pytest.mark.root
 
 def processes(folder: Path) -> list[str]:
     """Return the command lines that mention `folder`."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             text = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if str(folder) in text:
-            found.append(text)
-    return found
+            lines.append(text)
+    return lines
 
 
-def test_nodes_have_names_processes_and_a_tmp_of_their_own(tmp_path: Path) -> None:
+def test_each_node_has_its_own_name_processes_and_tmp(tmp_path: Path) -> None:
     mark = tmp_path / "seen by all"
     mark.touch()
     with Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster:
@@ -49,7 +49,7 @@ def test_nodes_have_names_processes_and_a_tmp_of_their_own(tmp_path: Path) -> No
 @pytest.mark.fault("virtual-cluster-killed")
 @pytest.mark.parametrize("how", ["kill", "terminate", "stdin"])
 def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
-    """The control is its ordinary end, here that of its command."""
+    """The control: the cluster ends with its command (`stdin`)."""
     command = [
         sys.executable,
         "-m",
@@ -75,10 +75,10 @@ def test_nothing_is_left_behind(tmp_path: Path, how: str) -> None:
     until(lambda: processes(tmp_path) == [])
 
 
-def test_a_scheduler_that_does_not_come_up_is_waited_for(
+def test_a_scheduler_that_does_not_start_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control is every test of tests/roles/test_slurm.py."""
+    """The control: every test of tests/roles/test_slurm.py."""
 
     def never(_slurm: Slurm, seconds: float = 0) -> None:
         raise TimeoutError(f"{seconds}")

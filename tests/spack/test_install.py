@@ -91,7 +91,7 @@ def test_stream_is_installed_from_lock_bundle_and_build_cache(tmp_path: Path, ke
     }
     built = build(first, **variables)
     assert built.code == 0, built.output
-    assert built.says("3 of 3: stream@5.10")
+    assert built.printed("3 of 3: stream@5.10")
     again = first.play("playbooks/build.yml", *(f"-e{k}={v}" for k, v in variables.items()))
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
@@ -104,7 +104,7 @@ def test_stream_is_installed_from_lock_bundle_and_build_cache(tmp_path: Path, ke
     offline = {"provision_bundle": bundle}
     wrong = build(second, OFFLINE, **offline, provision_cache_key=keys / "other.pub")
     assert wrong.code == 2
-    assert wrong.says("signed by another key")
+    assert wrong.printed("signed by another key")
     right = build(second, OFFLINE, **offline, provision_cache_key=keys / "site.pub")
     assert right.code == 0, right.output
     log = (second.folder / ".provision/spack/logs/local.log").read_text()

@@ -16,7 +16,7 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, complete
-from proofmark.runs.journal import proven
+from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, site_of
@@ -88,9 +88,9 @@ def _without_nodes(job: Job, missing: Collection[str]) -> Job | None:
 
 
 def unverified_nodes(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
-    """Return the nodes whose mode is not proven to be `mode`, each with the reason."""
+    """Return the nodes that are not verified in `mode`, each with the reason."""
     firmware = site_of(run).partition.firmware
-    return proven(run.folder, nodes, mode) if firmware else {}
+    return unverified(run.folder, nodes, mode) if firmware else {}
 
 
 def format_reasons(missing: Mapping[str, str]) -> str:

@@ -88,7 +88,7 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
     with lock(run):
         for group, job, together in _jobs(run, executions):
             if missing := unverified_nodes(run, job.nodes, group.mode):
-                accepted = f"nodes whose mode is proven to be {group.mode}"
+                accepted = f"nodes that are verified in mode {group.mode}"
                 raise bad_input(together[0].folder, "", format_reasons(missing), accepted)
             folder = JobFolder(run, job)
             if folder.submission():

@@ -1,4 +1,4 @@
-"""Executions of a step, as its folder tells: how each ended, where it ran, and what went wrong."""
+"""Reads the executions of a step from its folder: exit code, times, nodes and last message."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from proofmark.runs.files import StepFiles
 
 @dataclass(frozen=True)
 class Attempt:
-    """One execution of a step, as its folder tells.
+    """One execution of a step.
 
     Attributes:
-        number: 1 for the step's own folder, then 2, 3, … for ``again-1``, ``again-2``, …
+        number: 1 for the folder of the step; 2, 3, … for ``again-1``, ``again-2``, …
         path: its folder.
-        rc: the exit code; less than 0 if one of its files is damaged.
+        rc: the exit code; negative if a file of the execution is damaged.
         host: the node that ran the command.
-        start: UTC in ISO 8601, as is `end`.
+        start, end: UTC in ISO 8601.
         timed_out: whether the watchdog stopped it.
-        binding: where ranks and threads ran, as they noted it themselves.
-        steal: the share of its CPU time that a hypervisor withheld, steal ÷ (busy + steal) on all
-            CPUs of `host`; NaN where the step did not record it.
-        others: the share of the CPU time that other processes used, (busy - own) ÷ busy; NaN where
-            the step did not record it.
+        seconds: the duration.
+        binding: the content of ``binding.json``: the reports of ranks and threads.
+        steal: the share of CPU time that a hypervisor took, steal ÷ (busy + steal) on all CPUs of
+            `host`; NaN if the step did not record it.
+        others: the share of CPU time of other processes, (busy - own) ÷ busy; NaN if the step did
+            not record it.
     """
 
     number: int
@@ -49,7 +50,7 @@ class Attempt:
 
     @property
     def files(self) -> StepFiles:
-        """Return its files."""
+        """The files of the execution."""
         return StepFiles(Path(self.path))
 
     @cached_property
@@ -63,23 +64,23 @@ class Attempt:
 
 def attempts(folder: Path | str) -> list[Attempt]:
     """Return the finished executions of the step in `folder`, oldest first."""
-    where = os.fspath(folder)
+    step = os.fspath(folder)
     try:
-        names = os.listdir(where)  # noqa: PTH208 (as in content_of)
+        names = os.listdir(step)  # noqa: PTH208 (as in content_of)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = [_attempt(where, 1)] if "rc" in names else []
+    finished = [_attempt(step, 1)] if "rc" in names else []
     numbered = {
-        1 + int(number): f"{where}/{name}"
+        1 + int(number): f"{step}/{name}"
         for name in names
         if name.startswith("again-") and (number := name.removeprefix("again-")).isdecimal()
     }
-    found += [
+    finished += [
         _attempt(path, number)
         for number, path in sorted(numbered.items())
         if os.path.exists(f"{path}/rc")  # noqa: PTH110
     ]
-    return found
+    return finished
 
 
 def _attempt(path: str, number: int) -> Attempt:
@@ -91,13 +92,13 @@ def _attempt(path: str, number: int) -> Attempt:
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
         steal, others = _shares(when)
     except (OSError, *UNREADABLE):
-        # The loop writes these files before rc: what is damaged now was damaged afterwards.
+        # The step script writes these files before rc, so the damage is later.
         return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
     return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal, others)
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the shares of the CPU time that were stolen, and that other processes used."""
+    """Return `steal` and `others` of an attempt."""
     if "stolen_ticks" not in when:
         return math.nan, math.nan
     busy, stolen, own = int(when["busy_ticks"]), int(when["stolen_ticks"]), when["own_ticks"]
@@ -108,17 +109,17 @@ def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def last_words(path: Path) -> str:
-    """Return the line of `path` that best says what went wrong, shortened; empty if there is none.
+    """Return the last message in the file `path`, shortened; empty if it has none.
 
-    A full file system is named wherever it stands; else the last line that is not blank.
+    A line about a full file system has priority over the last line.
     """
     try:
         text = path.read_bytes()[-20_000:].decode("utf-8", errors="replace")
     except OSError:
         return ""
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=#*\t")]
-    telling = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
-    shown = telling[-1] if telling else ""
+    messages = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
+    shown = messages[-1] if messages else ""
     if len(shown) > 160:
-        shown = f"…{shown[-159:]}"  # what went wrong stands behind the path that it befell
+        shown = f"…{shown[-159:]}"  # a message begins with a path and ends with the problem
     return "".join(letter if letter.isprintable() else "·" for letter in shown)

@@ -169,12 +169,12 @@ def journals(run: Path) -> list[Journal]:
     return [Journal(run, path.stem) for path in sorted(RunFiles(run).journal.glob("*.jsonl"))]
 
 
-def proven(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
-    """Return those of `nodes` whose journal does not prove `mode`, and what it says instead."""
-    missing = {}
+def unverified(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
+    """Return the nodes that are not verified in `mode`, with the reason from their journal."""
+    reasons = {}
     for node in nodes:
         past = Journal(run, node).history()
         if past.mode != mode or past.failed or past.in_flight or past.no_scratch:
             why = past.failed or (f"no scratch: {past.no_scratch}" if past.no_scratch else "")
-            missing[node] = why or (f"in mode {past.mode}" if past.mode else "not proven")
-    return missing
+            reasons[node] = why or (f"in mode {past.mode}" if past.mode else "not verified")
+    return reasons

@@ -59,7 +59,7 @@ class Fabric(StrictModel):
     levels: list[Level] = []
     top: Slug = "fabric"
     rack: Count | None = None
-    source: Text = "not told"
+    source: Text = "not stated"
 
     @model_validator(mode="after")
     def _nested(self) -> Fabric:

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Debian packages of this node.
 #
-#   debian-packages.sh missing PACKAGE...   prints those that are not installed; where there are any
-#                                           and this is not root, stderr says what root has to do,
-#                                           and the exit code is 4
-#   debian-packages.sh install PACKAGE...   installs them
+#   debian-packages.sh missing PACKAGE...   prints the packages that are not installed. If there are
+#                                           any and the user is not root, it prints the command for
+#                                           root to stderr, and exits with 4.
+#   debian-packages.sh install PACKAGE...   installs the packages
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -21,7 +21,7 @@ missing() {
 case $verb in
 missing)
     if ! command -v dpkg-query >/dev/null; then
-        echo "$(uname -n) is no Debian: it has no dpkg-query. Provide the programs from somewhere else." >&2
+        echo "$(uname -n): dpkg-query is missing, so this is not Debian. Use another value of provision_from." >&2
         exit 4
     fi
     lacking=$(missing "$@")

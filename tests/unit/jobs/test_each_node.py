@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import SOUND, SYMBOLS, Kit, make_kit, topology
 
 from proofmark.common.errors import BadInput
@@ -72,12 +73,7 @@ def run_of(kit: Kit, hosts: tuple[str, ...] = HOSTS) -> Run:
 def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> None:
     """Write the files of a node into a folder of a step."""
     path = run.folder / "steps" / step.id / folder
-    path.mkdir(parents=True, exist_ok=True)
-    when = {"start": "", "end": "", "seconds": 1.0, "host": host, "timed_out": False}
-    (path / "when.json").write_text(json.dumps(when))
-    (path / "binding.json").write_text("[]")
-    (path / "stdout").write_text(f"size 1\nrate {rate}\nEND\n")
-    (path / "rc").write_text("0\n")
+    write_execution(path, host, {"stdout": f"size 1\nrate {rate}\nEND\n"}, start="", end="")
 
 
 def test_one_step_has_all_nodes(kit: Kit) -> None:

@@ -118,7 +118,7 @@ class TestPower:
     def test_a_test_without_power_has_no_limit_and_a_reason(self) -> None:
         limit = fleet_limit([10.0, 60.0, 100.0, 140.0, 190.0], "higher", 1e-3)
         assert limit.limit is None
-        assert "not even one that fails altogether stands out" in limit.powerless
+        assert "even a node that fails completely would not be detected" in limit.powerless
         assert limit.power_at(0.5) == 0
 
     def test_three_nodes_are_too_few_for_a_limit(self) -> None:

@@ -19,7 +19,7 @@ from tests.emulators.bmc.server import PASSWORD, Emulator, Timing
 from proofmark.common.errors import BadInput
 from proofmark.machine.modes.rollout import Result, summary
 from proofmark.machine.schedulers import slurm
-from proofmark.runs.journal import Journal, journals, proven
+from proofmark.runs.journal import Journal, journals, unverified
 
 BEFORE = ("Quadrant", "Flat")
 MakeSite = Callable[..., EmulatedSite]
@@ -67,7 +67,7 @@ class TestModeChange:
         assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
         assert {site.settings(node) for node in site.nodes} == {("SNC-4", "Flat")}
         assert site.slurm.drained == {}
-        assert proven(site.run, site.nodes, "snc4-flat") == {}
+        assert unverified(site.run, site.nodes, "snc4-flat") == {}
         back = rollout.restore()
         assert outcomes(back) == dict.fromkeys(site.nodes, "OK")
         assert {site.settings(node) for node in site.nodes} == {BEFORE}
@@ -107,8 +107,8 @@ class TestModeChange:
         rollout = site.rollout()
         for mode in ("a2a-flat", "quadrant-hybrid50", "snc4-cache"):
             assert outcomes(rollout.enter(site.nodes, site.target(mode))) == {"n1": "OK"}
-            assert proven(site.run, site.nodes, mode) == {}
-            assert proven(site.run, site.nodes, "snc2-flat") == {"n1": f"in mode {mode}"}
+            assert unverified(site.run, site.nodes, mode) == {}
+            assert unverified(site.run, site.nodes, "snc2-flat") == {"n1": f"in mode {mode}"}
         rollout.restore()
         assert site.settings("n1") == BEFORE
         assert site.emulator.machines["n1"].current["MemoryModeHybridPercent"] == "25"
@@ -189,7 +189,7 @@ class TestChecksBeforeTheChange:
         done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "DENIED", "n3": "OK"}
         assert site.emulator.machines["n2"].resets == 0
-        assert proven(site.run, site.nodes, "snc4-flat") == {"n2": "not proven"}
+        assert unverified(site.run, site.nodes, "snc4-flat") == {"n2": "not verified"}
 
     @pytest.mark.parametrize(
         ("attributes", "words"),
@@ -280,7 +280,7 @@ class TestAfterTheReset:
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
         assert site.slurm.drained == {"n2": f"proofmark:test {outcome}"}
-        assert proven(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
+        assert unverified(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
         last = Journal(site.run, "n2").lines()[-1]
         assert (last["state"], last["outcome"]) == ("fail", outcome)
 
@@ -386,7 +386,7 @@ def test_a_mode_change_that_is_killed_is_resumed_or_restored(
     if then == "resume":
         assert outcomes(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
         assert site.settings("n1") == ("SNC-4", "Flat")
-        assert proven(site.run, site.nodes, "snc4-flat") == {}
+        assert unverified(site.run, site.nodes, "snc4-flat") == {}
         # No kill may cause a second reset.
         assert site.emulator.machines["n1"].resets == 1
     assert set(outcomes(site.rollout().restore()).values()) <= {"OK"}

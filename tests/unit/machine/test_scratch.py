@@ -19,7 +19,7 @@ from tests.processes import namespace
 from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
 from proofmark.machine import node_scripts
-from proofmark.runs.journal import Journal, proven
+from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run
 from proofmark.site.firmware import Firmware
 from proofmark.site.storage import FileSystem, Scratch
@@ -316,12 +316,12 @@ def test_a_node_within_the_budget_is_left_out(
     else:
         (world.folder / "broken-n1").touch()
     assert act("verify", run, capsys) == ["n[2-3]"]
-    assert list(proven(run.folder, NODES, "m")) == ["n1"]
-    assert "no scratch" in proven(run.folder, NODES, "m")["n1"]
+    assert list(unverified(run.folder, NODES, "m")) == ["n1"]
+    assert "no scratch" in unverified(run.folder, NODES, "m")["n1"]
     if how == "broken":
         (world.folder / "broken-n1").unlink()
         assert act("verify", run, capsys) == ["n1"]
-        assert proven(run.folder, NODES, "m") == {}
+        assert unverified(run.folder, NODES, "m") == {}
 
 
 def test_without_a_budget_a_dead_node_is_refused(
@@ -452,4 +452,4 @@ def test_a_node_that_hangs_is_left_out(
     run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
     assert act("verify", run, capsys) == ["n[1-2]"]
-    assert list(proven(run.folder, ["n3"], "m")) == ["n3"]
+    assert list(unverified(run.folder, ["n3"], "m")) == ["n3"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import SOUND, Kit, described, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
@@ -48,18 +49,12 @@ def after(kit: Kit, program: str) -> tuple[Record, Record]:
 
 
 def write(folder: Path, **changes: Any) -> None:
-    """Write the folder of a sound execution, with `changes` of its files by stem."""
-    when = {"start": "2026", "end": "2026", "seconds": 1, "host": HOST, "timed_out": False}
-    files = {
-        "rc": "0\n",
-        "stdout": "size 1\nrate 100\nEND\n",
-        "stderr": "",
-        "when.json": json.dumps(when),
-        "binding.json": json.dumps([{"rank": 0, "host": HOST, "cpus": "0-1"}]),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(changes.get(name.partition(".")[0], text), encoding="utf-8")
+    """Write the folder of a valid execution, then the texts of `changes` by the file's stem."""
+    binding = [{"rank": 0, "host": HOST, "cpus": "0-1"}]
+    write_execution(folder, HOST, {"stdout": "size 1\nrate 100\nEND\n"}, binding=binding)
+    names = {path.stem: path for path in folder.iterdir()}
+    for stem, text in changes.items():
+        names[stem].write_text(text, encoding="utf-8")
 
 
 class TestFaults:

@@ -64,7 +64,7 @@ def test_an_hpl_submission_has_input_output_script_and_environment(
     assert exported(run, "hpl", tmp_path / "out") == 0
     assert (tmp_path / "out" / "software.json").is_file()
     assert {path.name for path in (tmp_path / "out" / "0001-fake" / "n01").iterdir()} == {
-        "HPL.dat", "stdout", "run.sh", "rc", "when.json", "binding.json"
+        "HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json"
     }  # fmt: skip
 
 

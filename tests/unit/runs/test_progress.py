@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import make_kit, steps_of
 
 from proofmark.common.text import duration, size
@@ -25,8 +25,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def finish(folder: Path, rc: int = 0, seconds: float = 20) -> None:
-    (folder / "rc").write_text(f"{rc}\n")
-    (folder / "when.json").write_text(json.dumps({"seconds": seconds}))
+    write_execution(folder, "", exit_code=rc, seconds=seconds)
 
 
 def begin(folder: Path, at: float = 1000) -> None:

@@ -72,7 +72,7 @@ class BadNode:
             return str(self.causes[0])
         if self.rare_settings:
             return "; ".join(self.rare_settings[:2])
-        return "nothing that its fellows do not have as well: the node itself"
+        return "the node itself: its reported properties are those of its peers"
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""

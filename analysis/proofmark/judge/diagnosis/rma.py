@@ -55,7 +55,7 @@ def evidence_of(slow: SlowFigure) -> str:
 
 def _serial(facts: NodeFacts | None) -> str:
     firmware = facts.firmware if facts else {}
-    return next((firmware[key] for key in _SERIALS if firmware.get(key)), "not told")
+    return next((firmware[key] for key in _SERIALS if firmware.get(key)), "not reported")
 
 
 def _dimm_serial(facts: NodeFacts | None, place: str) -> str | None:

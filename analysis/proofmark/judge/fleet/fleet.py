@@ -221,7 +221,7 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
     bad = value < limit.limit if better == "higher" else value > limit.limit
     if bad:
         deviation = limit.deviation(value)
-        distance = "" if deviation == float("inf") else f", {deviation:.1f} spreads off"
-        reason = f"{reason}{distance}; {limit.critical:.1f} are accepted"
+        distance = "" if deviation == float("inf") else f", {deviation:.1f} spreads from the median"
+        reason = f"{reason}{distance}; at most {limit.critical:.1f} spreads are accepted"
     outcome = "FAIL" if bad else "PASS"
     return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)

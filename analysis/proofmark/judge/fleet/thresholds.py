@@ -96,7 +96,7 @@ def fleet_limit(
     if drop >= 1:
         why = (
             f"{nodes} like nodes with a spread of {100 * spread:.1f} %: "
-            "not even one that fails altogether stands out"
+            "even a node that fails completely would not be detected"
         )
         return FleetLimit(nodes, centre, spread, critical, None, detectable, why)
     return FleetLimit(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)
