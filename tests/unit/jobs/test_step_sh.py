@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +230,28 @@ class TestScratch:
         (step.scratch / "stale").touch()
         assert step.run() == 0
         assert step.text("stdout") == "END\n"
+
+    @pytest.mark.fault("scratch-removed-by-another-node")
+    @pytest.mark.parametrize(("times", "code"), [(0, 0), (1, 0), (2, 0), (3, 73)])
+    def test_another_node_may_remove_the_empty_folder_of_the_step(
+        self, step: Staged, tmp_path: Path, times: int, code: int
+    ) -> None:
+        """`mkdir -p` makes two folders. The other node removes the first one `times` times."""
+        tools = tmp_path / "tools"
+        tools.mkdir()
+        mkdir = tools / "mkdir"
+        parent, calls = step.scratch.parent, tmp_path / "calls"
+        mkdir.write_text(
+            "#!/bin/sh\n"
+            f'case $* in *"{step.scratch}") ;; *) exec /usr/bin/mkdir "$@" ;; esac\n'
+            f"echo call >>{calls}\n"
+            f'[ "$(grep -c call {calls})" -gt {times} ] && exec /usr/bin/mkdir "$@"\n'
+            f'/usr/bin/mkdir -p "{parent}" && rmdir "{parent}"\n'
+            'exec /usr/bin/mkdir "$2"\n'
+        )
+        mkdir.chmod(0o755)
+        assert replace(step, path=f"{tools}:{step.path}").run() == code
+        assert ("No such file" in step.text("stderr")) is (code != 0)
 
     def test_a_scratch_that_cannot_be_created_fails_the_step(self, step: Staged) -> None:
         step.scratch.parent.parent.mkdir()

@@ -34,7 +34,9 @@ case ${1-} in
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
 	if [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
-		mkdir -p "$SCRATCH" || exit 73
+		# Another node may remove the folder of the step, which is empty, before this makes its own.
+		mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null ||
+			mkdir -p "$SCRATCH" || exit 73
 	fi
 	launch
 	;;
