@@ -95,9 +95,9 @@ def compare(options: Namespace) -> int:
         str(folder): judge_run(run).results
         for folder, run in zip(options.folders, runs, strict=True)
     }
-    for found in compare_runs(results, nodes=options.nodes):
+    for comparison in compare_runs(results, nodes=options.nodes):
         rows = []
-        for each in found.differences:
+        for each in comparison.differences:
             interval = confidence = "–"
             if each.interval:
                 interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
@@ -108,10 +108,10 @@ def compare(options: Namespace) -> int:
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             rows.append((*values, interval, confidence))
         note = "* an interval with 95 % confidence excludes 0 %"
-        print(f"{found.later} compared with {found.first} ({note})")
+        print(f"{comparison.later} compared with {comparison.first} ({note})")
         headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
         print_table(headers, rows)
-        for name, keys in found.alone.items():
+        for name, keys in comparison.alone.items():
             print(f"{len(keys)} metrics only in {name}")
             for key in keys:
                 print(f"  {' '.join(filter(None, key))}")

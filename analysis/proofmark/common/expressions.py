@@ -147,4 +147,5 @@ def names_in(value: Any) -> set[str]:
         return set().union(*map(names_in, value)) if value else set()
     if not isinstance(value, str):
         return set()
-    return {name for found in _BRACES.findall(value) for name in re.findall(r"[A-Za-z_]\w*", found)}
+    expressions = _BRACES.findall(value)
+    return {name for each in expressions for name in re.findall(r"[A-Za-z_]\w*", each)}

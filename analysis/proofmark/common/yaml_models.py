@@ -39,8 +39,8 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
     try:
         return model.model_validate(data, context=context)
     except ValidationError as error:
-        found = [_mistake(path, node, item, model) for item in error.errors()]
-        raise BadInput(*_merged(found)) from None
+        mistakes = [_mistake(path, node, item, model) for item in error.errors()]
+        raise BadInput(*_merged(mistakes)) from None
 
 
 def repeated_keys(path: Path) -> list[InputError]:
@@ -54,20 +54,20 @@ def repeated_keys(path: Path) -> list[InputError]:
 
 def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
     """Return the keys that `node` has twice. YAML keeps the last one without a warning."""
-    found: list[InputError] = []
+    repeated: list[InputError] = []
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             word = str(key.value)
             if word in seen:
                 line = f"{file}:{key.start_mark.line + 1}"
-                found.append(InputError(line, word, "the key a second time", "each key once"))
+                repeated.append(InputError(line, word, "the key a second time", "each key once"))
             seen.add(word)
-            found += _repeated_keys(value, file)
+            repeated += _repeated_keys(value, file)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            found += _repeated_keys(item, file)
-    return found
+            repeated += _repeated_keys(item, file)
+    return repeated
 
 
 def _mistake(
@@ -139,7 +139,7 @@ def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
 
     pydantic adds the names of the members of a union to the parts.
     """
-    found, line = [], node.start_mark.line
+    keys, line = [], node.start_mark.line
     for part in parts:
         step: tuple[yaml.Node, yaml.Node] | None = None
         if isinstance(node, yaml.MappingNode):
@@ -147,9 +147,9 @@ def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
         elif isinstance(node, yaml.SequenceNode) and part in range(len(node.value)):
             step = (node.value[part], node.value[part])
         if step is not None:
-            found.append(part)
+            keys.append(part)
             line, node = step[0].start_mark.line, step[1]
-    return found, line + 1
+    return keys, line + 1
 
 
 def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
@@ -163,9 +163,9 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
         except (OSError, ValueError, yaml.YAMLError):
             continue
         if isinstance(node, yaml.MappingNode):
-            found, line = _located(node, parts)
-            if found:
-                return f"{path}:{line}", ".".join(map(str, found))
+            keys, line = _located(node, parts)
+            if keys:
+                return f"{path}:{line}", ".".join(map(str, keys))
     return "", ""
 
 
@@ -174,7 +174,7 @@ def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
     models = [model]
     for part in location[:-1]:
         named = [each for each in models if each.__name__ == part]  # the member of a union
-        inner = [found for each in models for found in _models(_field(each, part))]
+        inner = [field for each in models for field in _models(_field(each, part))]
         models = named or inner or models  # an index or the key of a mapping keeps the models
     return [field.alias or name for name, field in models[0].model_fields.items()]
 
@@ -190,4 +190,4 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     inner = getattr(annotation, "__args__", ())
-    return [found for argument in inner for found in _models(argument)]
+    return [model for argument in inner for model in _models(argument)]

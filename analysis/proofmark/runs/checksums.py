@@ -98,27 +98,27 @@ Entries = list[tuple[str, str]]
 def _entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and checksum of each file. Many folders are read by several processes."""
     root = os.fspath(folder)
-    found, folders = _listed(root, "")
+    files, folders = _listed(root, "")
     deep: list[str] = []
     for name in folders:
-        own, inner = _listed(root, name)
-        found += own
+        files_in_it, inner = _listed(root, name)
+        files += files_in_it
         deep += inner
-    yield from found
+    yield from files
     # The number of links of a folder includes its sub-folders on most file systems.
     large = sum(os.stat(f"{root}/{name}").st_nlink for name in deep) > _ONE_PROCESS  # noqa: PTH116
-    for own in parallel_map(partial(_below, root), deep, large=large):
-        yield from own
+    for files in parallel_map(partial(_below, root), deep, large=large):
+        yield from files
 
 
 def _below(root: str, folder: str) -> Entries:
-    found: Entries = []
+    entries: Entries = []
     waiting = [folder]
     while waiting:
-        own, folders = _listed(root, waiting.pop())
-        found += own
+        files, folders = _listed(root, waiting.pop())
+        entries += files
         waiting += folders
-    return found
+    return entries
 
 
 def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
@@ -192,8 +192,8 @@ def verify(folder: Path, signers: Path) -> Checked:
         if not each.is_file():
             raise bad_input(each, "", "no such file: the run is unsigned", "proofmark sign RUN")
     names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
-    found = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
-    signer = found[0].strip()
+    principals = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
+    signer = principals[0].strip()
     raw = path.read_bytes()
     good = _run("verify", "-I", signer, *names, content=raw)
     if good.returncode:

@@ -55,8 +55,8 @@ class StepFiles:
     @property
     def submitted(self) -> list[Path]:
         """The files of a submission to the HPL list, besides ``HPL.dat``."""
-        own = [self.stdout, self.stderr, self.script, self.exit_code, self.when]
-        return [*own, self.folder / "binding.json"]
+        outputs = [self.stdout, self.stderr, self.script, self.exit_code, self.when]
+        return [*outputs, self.folder / "binding.json"]
 
 
 @dataclass(frozen=True)

@@ -86,14 +86,14 @@ class Journal:
             texts = self.path.read_text(encoding="utf-8").split("\n")
         except FileNotFoundError:
             return []
-        found = []
+        lines = []
         for number, text in enumerate(texts[:-1], 1):
             try:
-                found.append(json.loads(text))
+                lines.append(json.loads(text))
             except ValueError:
                 accepted = "a line of JSON"
                 raise bad_input(f"{self.path}:{number}", "", repr(text[:80]), accepted) from None
-        return found
+        return lines
 
     def _append(self, state: str, kind: str, facts: Mapping[str, Any]) -> None:
         self.path.parent.mkdir(exist_ok=True)
