@@ -91,7 +91,8 @@ def read_lock(path: Path) -> Lock:
     """Read a ``spack.lock``.
 
     Raises:
-        BadInput: the file is missing or is not a lock, or two roots are of one package.
+        BadInput: the file is missing or is not a lock, a root has no spec, or two roots are of one
+            package.
     """
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
@@ -103,6 +104,8 @@ def read_lock(path: Path) -> Lock:
         raise bad_input(path, "", f"no lock ({error!r})", "a lock of Spack") from None
     roots: dict[str, str] = {}
     for root in requested:
+        if root not in specs:
+            raise bad_input(path, "roots", f"{root}: not in concrete_specs", "roots with a spec")
         name = specs[root].name
         if name in roots:
             raise bad_input(path, "roots", f"{name} twice", "one root per package")
