@@ -27,8 +27,25 @@ from proofmark.common.command import trace
 from proofmark.common.errors import Stopped
 from proofmark.common.signals import StopSignals
 
+
+class NodeProcess(subprocess.CompletedProcess[str]):
+    """The command of a node that has ended.
+
+    Attributes:
+        began, ended: the clock of the controller at its start and end, in seconds since 1970 UTC.
+    """
+
+    def __init__(
+        self, words: Sequence[str], code: int, stdout: str, stderr: str, began: float
+    ) -> None:
+        super().__init__(words, code, stdout, stderr)
+        self.began, self.ended = began, time.time()
+
+
 Result = subprocess.CompletedProcess[str] | OSError | subprocess.TimeoutExpired
 """What a command printed and its exit code, or why there is no exit code."""
+NodeResult = NodeProcess | OSError | subprocess.TimeoutExpired
+"""The same of the command of a node, with its times."""
 EXIT_POLL_S = (0.001, 0.05)
 """First and longest interval between two polls of a process that has closed its outputs."""
 
@@ -43,7 +60,7 @@ def run_commands(
     timeout_s: float,
     at_once: int,
     signals: StopSignals,
-) -> dict[str, Result]:
+) -> dict[str, NodeResult]:
     """Run the commands of all nodes; return the result of each, in the order of `commands`.
 
     Args:
@@ -98,7 +115,7 @@ class _Client(ExecClient, EventHandler):
 
     def _exec_nonblock(self, commandlist: Sequence[str], **_: object) -> _Process | _NotStarted:
         """Start the process as `run_command` does: ClusterShell's own start ignores SIGPIPE."""
-        self._began = time.monotonic()
+        self._began, self._began_at = time.monotonic(), time.time()
         (stdin, feed), (stdout, out), (stderr, err) = [os.pipe() for _ in range(3)]
         process: _Process | _NotStarted
         try:
@@ -149,7 +166,7 @@ class _Client(ExecClient, EventHandler):
             self.popen.kill()
         super()._close(abort, timeout)
         stdout, stderr = (b"".join(each).decode(errors="replace") for each in self._output.values())
-        result: Result
+        result: NodeResult
         if self._error:
             result, outcome = self._error, type(self._error).__name__
         elif timeout:
@@ -157,7 +174,7 @@ class _Client(ExecClient, EventHandler):
             outcome = "TimeoutExpired"
         else:
             code = self.popen.returncode
-            result = subprocess.CompletedProcess(self._words, code, stdout, stderr)
+            result = NodeProcess(self._words, code, stdout, stderr, self._began_at)
             outcome = "killed" if abort else f"exit code {code}"
         self.worker.results[self.key] = result
         trace(shlex.join(self._words), outcome, time.monotonic() - self._began)
@@ -192,7 +209,7 @@ class _Worker(ExecWorker):
 
     def __init__(self, commands: Mapping[str, Sequence[str]], timeout_s: float) -> None:
         self.commands, self.timeout_s = commands, timeout_s
-        self.results: dict[str, Result] = {}
+        self.results: dict[str, NodeResult] = {}
         none = NodeSet(resolver=RESOLVER_NOGROUP)
         super().__init__(none, None, timeout=timeout_s, command="", stderr=True)
 

@@ -15,7 +15,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import stop_signals
-from proofmark.machine.node_commands import run_commands
+from proofmark.machine.node_commands import NodeProcess, run_commands
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
 from proofmark.machine.remote_shell import node_command, node_output
@@ -48,6 +48,20 @@ def run_on_nodes(
         ") </dev/null || exit\n"
         for name, words in scripts
     )
+    processes, failed = run_text(site, names, text)
+    return {node: process.stdout for node, process in processes.items()}, failed
+
+
+def run_text(
+    site: Site, names: Sequence[str], text: str
+) -> tuple[dict[str, NodeProcess], dict[str, NodeError]]:
+    """Run the POSIX sh script `text` on each of `names`; return its processes and failures by node.
+
+    A process with another exit code than 0 is a failure.
+
+    Raises:
+        Stopped: SIGINT or SIGTERM came; all processes have been killed.
+    """
     firmware = site.partition.firmware
     with stop_signals() as signals, TemporaryDirectory(prefix="proofmark-") as folder:
         commands, failed = _commands(site, names, Path(folder))
@@ -58,13 +72,17 @@ def run_on_nodes(
             at_once=firmware.max_parallel if firmware else AT_ONCE,
             signals=signals,
         )
-    outputs: dict[str, str] = {}
+    processes: dict[str, NodeProcess] = {}
     for node in filter(commands.__contains__, names):
+        result = results[node]
         try:
-            outputs[node] = node_output(node, commands[node][0], results[node])
+            node_output(node, commands[node][0], result)
         except NodeError as error:
             failed[node] = error
-    return outputs, failed
+        else:
+            assert isinstance(result, NodeProcess)
+            processes[node] = result
+    return processes, failed
 
 
 def _commands(

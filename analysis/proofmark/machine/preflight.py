@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pwd
+import shlex
 import shutil
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
@@ -18,6 +17,8 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.stage import hosts_of
+from proofmark.machine.node_commands import NodeProcess
+from proofmark.machine.node_scripts import run_on_nodes, run_text
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.programs import lacking, plan_programs
@@ -75,9 +76,8 @@ def preflight(
         user: the user who runs the steps.
     """
     firmware = site.partition.firmware
-    remote = firmware or Firmware(back_end="manual", remote_shell=site.remote_shell)
-    findings = _nodes(site, remote, user)
-    findings += _programs(site, remote, plan_programs(plan))
+    findings = _nodes(site, user)
+    findings += _programs(site, plan_programs(plan))
     findings += _bmcs(site, firmware, credentials) if firmware else []
     return [
         *findings,
@@ -87,34 +87,31 @@ def preflight(
     ]
 
 
-def _nodes(site: Site, firmware: Firmware, user: str) -> list[Finding]:
-    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+def _nodes(site: Site, user: str) -> list[Finding]:
     uid = pwd.getpwnam(user).pw_uid
-
-    def check_node(node: str) -> str:
-        start = time.time()
-        clock, node_uid = shell(node, SCRIPT, (user,)).split()[:2]
-        if not start - CLOCK_S <= int(clock) + 1 or not int(clock) <= time.time() + CLOCK_S:
-            return f"CLOCK_SKEW {int(clock) - start:+.0f} s"
-        return "OK" if node_uid == str(uid) else f"OTHER_UID {user} is {node_uid}, here {uid}"
-
-    good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel))
-    results = {**good, **{node: _ssh_outcome(error) for node, error in bad.items()}}
+    processes, failed = run_text(site, site.hosts, f"set -- {shlex.quote(user)}\n{SCRIPT}")
+    results = {node: _identity(process, user, uid) for node, process in processes.items()}
+    results |= {node: _ssh_outcome(error) for node, error in failed.items()}
     return _grouped("nodes: host key, log-in, clock, uid", results)
 
 
-def _programs(site: Site, firmware: Firmware, needed: Mapping[str, str]) -> list[Finding]:
+def _identity(process: NodeProcess, user: str, uid: int) -> str:
+    """Return the outcome of a node that printed its clock and the uid of `user`."""
+    try:
+        clock, node_uid = map(int, process.stdout.split())
+    except ValueError:
+        return f"UNEXPECTED found {process.stdout[:80]!r}; accepted: a clock and a uid"
+    if not process.began - CLOCK_S <= clock + 1 or not clock <= process.ended + CLOCK_S:
+        return f"CLOCK_SKEW {clock - process.began:+.0f} s"
+    return "OK" if node_uid == uid else f"OTHER_UID {user} is {node_uid}, here {uid}"
+
+
+def _programs(site: Site, needed: Mapping[str, str]) -> list[Finding]:
     """Check on every node that can be reached for the programs that the step scripts call."""
-    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
-    script = (files("proofmark.machine") / "shell" / MISSING_PROGRAMS).read_text(encoding="utf-8")
-
-    def check_node(node: str) -> str:
-        return lacking(shell(node, script, tuple(needed)), needed)
-
-    good, _ = split(fan_out(site.hosts, check_node, firmware.max_parallel))
+    outputs, _ = run_on_nodes(site, site.hosts, (MISSING_PROGRAMS, needed))
     nodes_of: dict[str, list[str]] = {}
-    for node, missing in good.items():
-        nodes_of.setdefault(missing, []).append(node)
+    for node, output in outputs.items():
+        nodes_of.setdefault(lacking(output, needed), []).append(node)
     return [
         Finding(
             "programs: what the steps call",

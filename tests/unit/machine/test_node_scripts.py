@@ -22,7 +22,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.signals import stop_signals
 from proofmark.machine import node_scripts
-from proofmark.machine.node_commands import Result, run_commands
+from proofmark.machine.node_commands import NodeResult, Result, run_commands
 from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT
@@ -39,7 +39,7 @@ ODD_NAMES = (
 
 def run_all(
     commands: Mapping[str, list[str]], text: str = "", timeout_s: float = 60, at_once: int = 64
-) -> dict[str, Result]:
+) -> dict[str, NodeResult]:
     with stop_signals() as signals:
         return run_commands(commands, text, timeout_s=timeout_s, at_once=at_once, signals=signals)
 

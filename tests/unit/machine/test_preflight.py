@@ -34,7 +34,8 @@ def site_with(kit: Kit, **firmware: Any) -> Site:
     site = kit.site(hosts=("n1", "n2"))
     settings = Firmware.model_validate({"back_end": "manual", **firmware})
     partition = site.partition.model_copy(update={"firmware": settings})
-    return site.model_copy(update={"partition": partition})
+    changes = {"partition": partition, "remote_shell": settings.remote_shell}
+    return site.model_copy(update=changes)
 
 
 def outcomes(kit: Kit, site: Site, window_end: datetime | None = None) -> dict[str, list[str]]:
@@ -82,6 +83,7 @@ def test_only_a_plan_that_changes_a_mode_needs_to_drain(
         ("echo No route to host >&2; exit 255", "UNREACHABLE"),
         ("echo 1000000000; echo 0", "CLOCK_SKEW"),
         ("date +%s; echo 4711", "OTHER_UID"),
+        ("echo Welcome to n2; date +%s; id -u", "UNEXPECTED"),
     ],
 )
 def test_a_problem_of_one_node_is_named(kit: Kit, script: str, outcome: str) -> None:
