@@ -44,7 +44,11 @@ if TYPE_CHECKING:
     from proofmark.runs.run import open_run as open_run
     from proofmark.site.node.facts import parse_probe as parse_probe
     from proofmark.software.blas import candidate_kernels as candidate_kernels
+    from proofmark.software.installed import Installed as Installed
+    from proofmark.software.installed import Provided as Provided
+    from proofmark.software.provider import Provider as Provider
     from proofmark.software.provision import system_needs as system_needs
+    from proofmark.software.request import ProvisionRequest as ProvisionRequest
 
 MODULES = {
     "BackEnd": "proofmark.machine.bmc.back_end",
@@ -54,6 +58,7 @@ MODULES = {
     "Drawing": "proofmark.report.drawing.charts",
     "FirmwareState": "proofmark.machine.bmc.model",
     "Host": "proofmark.machine.bmc.model",
+    "Installed": "proofmark.software.installed",
     "JobStatus": "proofmark.runs.job_state",
     "Launch": "proofmark.jobs.launcher",
     "Launcher": "proofmark.jobs.launcher",
@@ -63,6 +68,9 @@ MODULES = {
     "Plot": "proofmark.report.plot",
     "PlotContext": "proofmark.report.plot",
     "ProofmarkError": "proofmark.common.errors",
+    "Provided": "proofmark.software.installed",
+    "Provider": "proofmark.software.provider",
+    "ProvisionRequest": "proofmark.software.request",
     "Record": "proofmark.records.columns",
     "Request": "proofmark.machine.scheduler",
     "Run": "proofmark.runs.run",

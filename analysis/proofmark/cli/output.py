@@ -40,31 +40,46 @@ def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int
     """
     columns = list(zip(headers, *rows, strict=True))
     gaps = _GAP * (len(columns) - 1)
-    natural = sum(max(map(len, column)) for column in columns) + gaps
+    natural = [max(map(len, column)) for column in columns]
     least = [
         max((len(word) for text in column for word in text.split()), default=0)
         for column in columns
     ]
     if width is not None and sum(least) + gaps > width:
         return _blocks(headers, rows, width)
-    return _columns(headers, rows, least, natural if width is None else min(width, natural))
+    room = sum(natural) if width is None else width - gaps
+    return _columns(headers, rows, _widths(natural, least, room))
 
 
-def _columns(
-    headers: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[int], width: int
-) -> str:
+def _widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return the widths of the columns, at most `room` together.
+
+    A column that needs little more than its longest word gets it first. rich does not share the
+    room itself: it shrinks the widest column, also below its longest word.
+    """
+    widths, spare = list(least), room - sum(least)
+    order = sorted(range(len(widths)), key=lambda column: natural[column] - least[column])
+    for position, column in enumerate(order):
+        more = min(natural[column] - least[column], spare // (len(order) - position))
+        widths[column] += more
+        spare -= more
+    return widths
+
+
+def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
     # rich takes a tenth of a second to import: only commands that print a table need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False)
-    for header, size in zip(headers, least, strict=True):
-        table.add_column(Text(header), min_width=size)
+    for header, width in zip(headers, widths, strict=True):
+        table.add_column(Text(header), width=width)
     for row in rows:
         table.add_row(*map(Text, row))
     output = StringIO()
-    Console(file=output, width=width, color_system=None).print(table)
+    total = sum(widths) + _GAP * len(widths)
+    Console(file=output, width=total, color_system=None).print(table)
     return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
 
 

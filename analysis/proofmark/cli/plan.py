@@ -24,6 +24,7 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import choose_inventory, load_site, load_sites
 from proofmark.site.machines import machines_of
+from proofmark.software.provider import check_provider, provider_names
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
@@ -48,10 +49,13 @@ def plan(options: Namespace) -> int:
     inventory = choose_inventory(options.inventory)
     if not options.create:
         sites = load_sites(inventory, options.limit, overrides)
+        for site in sites:
+            check_provider(site.partition.provision_from)
         plans = [make_plan(benchmarks, options.suite, site, machines_of(site)[0]) for site in sites]
         _print_plans(plans, kit_folder() / "runs", as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
+    check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines)
     run, continued = start_or_continue(
@@ -152,6 +156,7 @@ def validate(options: Namespace) -> int:
             each.name for each in (kit_folder() / "environments").iterdir() if each.is_dir()
         ],
         schedulers=SCHEDULERS.names(),
+        providers=provider_names(),
     )
     if mistakes:
         raise BadInput(*mistakes)

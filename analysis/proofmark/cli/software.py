@@ -26,7 +26,7 @@ from proofmark.software.spack.lock_check import make
 
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--from", dest="origin", choices=PROVIDERS.names(), required=True)
+    parser.add_argument("--from", dest="origin", required=True, help="the provider")
     parser.add_argument(
         "--check", action="store_true", help="report what is missing, install nothing"
     )

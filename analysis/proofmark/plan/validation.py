@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
@@ -21,6 +21,7 @@ def validate(
     *,
     environments: Collection[str],
     schedulers: Collection[str],
+    providers: Collection[str],
 ) -> tuple[list[Plan], list[InputError]]:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
@@ -30,7 +31,13 @@ def validate(
         benchmarks: all cases and suites.
         environments: the accepted names of ``partition.environment``.
         schedulers: the accepted names of ``partition.scheduler``.
+        providers: the accepted names of ``partition.provision_from``.
     """
+    accepted = {
+        "environment": environments,
+        "scheduler": schedulers,
+        "provision_from": providers,
+    }
     mistakes = [
         mistake for file in sorted(inventory.rglob("*.yml")) for mistake in repeated_keys(file)
     ]
@@ -44,7 +51,7 @@ def validate(
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
     for site in [*sites, *broken]:
-        mistakes += _unknown_names(site, environments, schedulers)
+        mistakes += _unknown_names(site, accepted)
         mistakes += _duplicates(site)
         mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
     for site in map(_without_limits, sites):  # the mistakes in limits are already in the list
@@ -59,10 +66,7 @@ def _without_limits(site: Site) -> Site:
     return site.model_copy(update={"partition": partition})
 
 
-def _unknown_names(
-    site: Site, environments: Collection[str], schedulers: Collection[str]
-) -> Iterator[InputError]:
-    accepted = {"environment": environments, "scheduler": schedulers}
+def _unknown_names(site: Site, accepted: Mapping[str, Collection[str]]) -> Iterator[InputError]:
     for key, names in accepted.items():
         if (name := getattr(site.partition, key)) not in names:
             found = f"{name!r}{nearest(name, names)}"

@@ -57,7 +57,7 @@ class Partition(RenamedKeys):
     Attributes:
         hardware: declared values, or ``discovered``: the probe reads them on the machine.
         environment: the Spack environment of the partition (a folder of ``environments/``).
-        provision_from: the source of the programs.
+        provision_from: ``system``, or the name of a provider.
         preinstalled: where the programs are, for the source of that name.
         run_user: the user that runs the jobs. None is the user that starts the play.
         origin: ``emulated`` marks the records of virtual nodes.
@@ -84,7 +84,7 @@ class Partition(RenamedKeys):
     ]
     environment: Slug
     scheduler: Slug
-    provision_from: Literal["system", "spack", "easybuild", "preinstalled"]
+    provision_from: Slug
     preinstalled: dict[Slug, Preinstalled] = {}
     scratch: Scratch
     run_user: str | None = None

@@ -9,7 +9,6 @@ from pathlib import Path
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.software.software import Origin
 
 PROGRAM_FOLDERS = ("bin", "libexec")
 """Folders of a prefix that contain programs; those of OSU are deep in the second."""
@@ -42,7 +41,7 @@ class Provided(StrictModel):
 class Installed(StrictModel):
     """All packages of a plan, by the name that the cases use: ``installed.json``."""
 
-    origin: Origin
+    origin: str
     packages: dict[str, Provided]
 
     def probe_requests(self) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
 from proofmark.plan.plan import Plan
 from proofmark.software.build_process import Say
@@ -39,8 +40,26 @@ class Provider(ABC):
         return {}
 
 
-PROVIDERS = Plugins(Provider, "proofmark.software.providers", "--from")
-"""All providers. ``partition.provision_from`` accepts only those of the kit, and ``system``."""
+PROVIDERS = Plugins(Provider, "proofmark.software.providers", "provision_from")
+"""All providers: those of the kit, and those of a site by entry points of this group."""
+
+
+def provider_names() -> list[str]:
+    """Return the accepted values of ``partition.provision_from``.
+
+    The role installs the packages of ``system`` by itself.
+    """
+    return ["system", *PROVIDERS.names()]
+
+
+def check_provider(name: str) -> None:
+    """Refuse a value of ``provision_from`` that is not accepted.
+
+    Raises:
+        BadInput: no provider has the name `name`.
+    """
+    if name not in (names := provider_names()):
+        raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
 
 
 def programs_of(plan: Plan) -> dict[str, set[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -13,9 +13,6 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import blas_variants
 from proofmark.software.program import Launcher, Program
-
-Origin = Literal["system", "spack", "easybuild", "preinstalled"]
-"""The provider of a package: the values of ``partition.provision_from``."""
 
 BLAS_KERNEL = "blas_kernel"
 """The variant whose choices select the kernel of the BLAS."""
@@ -43,7 +40,7 @@ class Package(_WithDigest):
     """One package of a run.
 
     Attributes:
-        origin: the provider.
+        origin: the provider: a value of ``partition.provision_from``.
         version: the version of the package.
         spec: the request to the provider; empty if there is none.
         hash: the hash of Spack; empty for other providers.
@@ -57,7 +54,7 @@ class Package(_WithDigest):
         environment_hash: SHA-256 of `identity`.
     """
 
-    origin: Origin
+    origin: str
     version: str
     spec: str = ""
     hash: str = ""
@@ -92,7 +89,7 @@ class Software(_WithDigest):
 def package_of(
     programs: Mapping[str, Program],
     facts: NodeFacts,
-    origin: Origin,
+    origin: str,
     version: str,
     *,
     spec: str = "",

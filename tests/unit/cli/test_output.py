@@ -43,6 +43,14 @@ def test_a_long_text_is_broken_between_words_in_its_column() -> None:
     ]
 
 
+def test_the_widest_column_keeps_its_longest_word() -> None:
+    rows = [("0" * 19, "0 0 0 0 0 0 0 0 0000")]
+    assert table_text(HEADERS, rows, 40).splitlines()[1:] == [
+        f"{'0' * 19}  0 0 0 0 0 0 0 0",
+        f"{' ' * 21}0000",
+    ]
+
+
 def test_a_row_is_a_block_if_its_words_do_not_fit_side_by_side() -> None:
     step, path = f"0001-{'x' * 30}", f"/scratch/{'y' * 20}"
     assert table_text(HEADERS, [(step, f"in {path}")], 45).splitlines() == [

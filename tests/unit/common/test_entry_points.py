@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import make_kit
 
+from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.plot import PLOTS
-from proofmark.software.provider import PROVIDERS
+from proofmark.software.provider import PROVIDERS, check_provider
 
 LAUNCHER = """
 from proofmark.jobs.launcher import Launcher
@@ -88,6 +91,41 @@ def test_a_plug_in_that_is_no_launcher_is_refused(name: str) -> None:
 def test_a_plug_in_that_cannot_be_imported_is_refused(name: str, problem: str) -> None:
     with pytest.raises(BadInput, match=f"found {problem}: .*; accepted: a concrete subclass"):
         launcher(name)
+
+
+PROVIDER = """
+from proofmark.api import Installed, Provider
+
+class Modules(Provider):
+    def missing(self):
+        return []
+
+    def install(self, say):
+        say("modules of the site")
+        packages = {
+            name: {"version": "7", "prefix": "/opt", "programs": {}}
+            for name in self.request.programs
+        }
+        return Installed(origin="site-modules", packages=packages)
+"""
+
+
+def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kit = make_kit(tmp_path / "kit")
+    run = kit.run()
+    (tmp_path / "site_provider.py").write_text(PROVIDER)
+    info = tmp_path / "site_provider-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: site-provider\nVersion: 1.0\n")
+    group = "[proofmark.software.providers]"
+    (info / "entry_points.txt").write_text(f"{group}\nsite-modules = site_provider:Modules\n")
+    with pytest.raises(BadInput, match="provision_from: found 'site-modules'"):
+        check_provider("site-modules")  # the control
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check_provider("site-modules")
+    assert main(["install", str(run.folder), "--from", "site-modules"]) == 0
+    installed = json.loads(run.files.installed.read_text())
+    assert (installed["origin"], list(installed["packages"])) == ("site-modules", ["fake"])
 
 
 def test_an_old_name_is_refused_with_the_new_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.topology import Topology
 from proofmark.site.storage import FileSystem
+from proofmark.software.provider import provider_names
 
 
 def site(inventory: str, limit: str) -> Site:
@@ -169,7 +171,12 @@ def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     environments = [path.name for path in (ROOT / "environments").iterdir()]
     _, mistakes = validate(
-        inventory, limit, benchmarks, environments=environments, schedulers=SCHEDULERS.names()
+        inventory,
+        limit,
+        benchmarks,
+        environments=environments,
+        schedulers=SCHEDULERS.names(),
+        providers=provider_names(),
     )
     return [f"{mistake}" for mistake in mistakes]
 
@@ -187,6 +194,15 @@ def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["validate", "-i", str(ROOT / "inventory" / "template")]) == 0
     out = capsys.readouterr().out
     assert {"p1", "p2", "p3", "p4", "p5", "full", "node"} <= {*out.split()}
+
+
+def test_an_unknown_provider_is_refused_with_the_accepted_names(tmp_path: Path) -> None:
+    inventory = copied(tmp_path, "template")
+    file = inventory / "group_vars" / "cluster" / "partition.yml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(re.sub("provision_from: .*", "provision_from: spak", text), encoding="utf-8")
+    (mistake,) = check(inventory)
+    assert "partition.provision_from: found 'spak', did you mean 'spack'?; accepted: " in mistake
 
 
 def test_all_mistakes_are_reported_together_with_file_and_line(tmp_path: Path) -> None:

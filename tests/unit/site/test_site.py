@@ -122,7 +122,6 @@ class TestFacts:
             ({"scratch": {"pth": "/x"}}, "partition.scratch.pth: found unknown key, did you mean"),
             ({"scratch": {}}, "partition.scratch.path: found nothing; accepted: "),
             ({"scratch": {"path": "x"}}, "partition.scratch.path: found 'x'"),
-            ({"provision_from": "apt"}, "partition.provision_from: found 'apt'"),
             ({"hardware": "guessed"}, "partition.hardware"),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
             ({"limits": [{"case": "hpl"}]}, "partition.limits.0.metric: found nothing"),
