@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.cli.checkout import arguments as run_arguments
@@ -16,6 +14,7 @@ from proofmark.cli.command import Command, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
+from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.fanout import fan_out, split
@@ -77,7 +76,8 @@ def _run(options: Namespace, opened: Run) -> int:
     if changes and not options.confirm_reboot:
         raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
     try:
-        with _stopping() as stop:
+        stop = threading.Event()  # after it, no new action is started
+        with on_stop_signal(lambda _: stop.set()):
             rollout = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
             return VERBS[options.verb](opened, site, rollout, options.mode)
     except NodeError as failed:
@@ -190,19 +190,6 @@ def credentials_of(source: str | None) -> Credentials:
     if source == "-":
         return credentials(sys.stdin.read())
     return credentials(Path(source).read_text(encoding="utf-8") if source else "")
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set. Begun actions end; no new action begins."""
-    stop = threading.Event()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 COMMANDS = {"modes": Command(run, "modes check runs/latest --mode snc4-flat", arguments)}

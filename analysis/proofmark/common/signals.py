@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request that is handled where nothing is left behind."""
+"""Handlers of SIGINT and SIGTERM, so that a command ends without processes left behind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,27 @@ from proofmark.common.errors import Stopped
 NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
+@contextmanager
+def on_stop_signal(handle: Callable[[str], object]) -> Iterator[None]:
+    """Call `handle` with the name of each SIGINT and SIGTERM during the block.
+
+    Only the main thread can set a handler. In another thread this does nothing.
+    """
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        handle(signal.Signals(number).name)
+
+    chosen = NUMBERS if threading.current_thread() is threading.main_thread() else ()
+    previous = {number: signal.signal(number, handler) for number in chosen}
+    try:
+        yield
+    finally:
+        for number, earlier in previous.items():
+            signal.signal(number, earlier)
+
+
 class StopSignals:
-    """The first signal that came; further ones change nothing."""
+    """The first signal of a block. Further signals change nothing."""
 
     def __init__(self) -> None:
         self.received = ""
@@ -22,7 +41,7 @@ class StopSignals:
 
     @contextmanager
     def sent_to(self, send: Callable[[str], object]) -> Iterator[None]:
-        """Call `send` with the name of the signal as soon as it comes, or if it has come."""
+        """Call `send` with the name of the signal when it comes, or at once if it has come."""
         self._send = send
         if self.received:
             send(self.received)
@@ -31,28 +50,23 @@ class StopSignals:
         finally:
             self._send = None
 
-    def note(self, number: int, _frame: FrameType | None) -> None:
-        """Handle a signal."""
+    def note(self, name: str) -> None:
+        """Store the first signal, and send it."""
         if not self.received:
-            self.received = signal.Signals(number).name
+            self.received = name
             if self._send:
-                self._send(self.received)
+                self._send(name)
 
 
 @contextmanager
 def stop_signals() -> Iterator[StopSignals]:
-    """Give the signals that come; only the main thread gets any.
+    """Yield the record of the signals of the block.
 
     Raises:
-        Stopped: a signal came; it is raised at the end.
+        Stopped: a signal came. It is raised at the end of the block.
     """
     signals = StopSignals()
-    chosen = NUMBERS if threading.current_thread() is threading.main_thread() else ()
-    previous = {number: signal.signal(number, signals.note) for number in chosen}
-    try:
+    with on_stop_signal(signals.note):
         yield signals
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
     if signals.received:
         raise Stopped(signals.received)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
+from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
@@ -107,7 +105,8 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
     Raises:
         Stopped: SIGINT or SIGTERM was received; the task was cancelled.
     """
-    with _recorded_signals() as received:
+    received: list[str] = []
+    with on_stop_signal(received.append):
         try:
             while task.poll():
                 if received:
@@ -120,22 +119,6 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
         report()
         if received:
             raise Stopped(received[0])
-
-
-@contextmanager
-def _recorded_signals() -> Iterator[list[str]]:
-    """Record SIGINT and SIGTERM by name instead of stopping: the task must be cancelled first."""
-    received: list[str] = []
-
-    def record(number: int, _frame: FrameType | None) -> None:
-        received.append(signal.Signals(number).name)
-
-    previous = {number: signal.signal(number, record) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 class ProgressReporter:

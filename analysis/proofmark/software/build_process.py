@@ -8,12 +8,11 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from proofmark.common.command import traced
 from proofmark.common.errors import Stopped
+from proofmark.common.signals import on_stop_signal
 
 IDLE_S = 30.0
 """Without output for this time, `run` calls `idle`."""
@@ -44,7 +43,7 @@ def run(
         Stopped: this process received SIGINT or SIGTERM; the builder and its children have ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as log_file, _stop_on_signal(), traced(shlex.join(command)) as outcome:
+    with log.open("ab") as log_file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -97,14 +96,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
-@contextmanager
-def _stop_on_signal() -> Iterator[None]:
-    def stop(number: int, _frame: FrameType | None) -> None:
-        raise Stopped(signal.Signals(number).name)
-
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+def _stop(name: str) -> None:
+    raise Stopped(name)
