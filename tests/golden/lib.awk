@@ -1,5 +1,5 @@
 # What the other scripts share: readings are collected, then printed as a JSON list.
-# A value is printed exactly as it stands in the output; "null" and ok = 0 where there is none.
+# A value is printed exactly as in the output; "null" and ok = 0 if there is no value.
 function put(bench, metric, value, unit, parameters, ok) {
     n++
     b[n] = bench; m[n] = metric; v[n] = value; u[n] = unit; p[n] = parameters; good[n] = ok

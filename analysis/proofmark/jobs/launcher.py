@@ -118,7 +118,7 @@ def mask(cpus: Iterable[int]) -> str:
 
 
 class Launcher(ABC):
-    """Starts the ranks of a program, each on its CPUs.
+    """Starts the ranks of a program and binds each rank to its CPUs.
 
     Attributes:
         starts_children: whether the ranks on the node of the launcher are its child processes;

@@ -88,7 +88,7 @@ def _picture(drawing: Drawing, files: Files, folder: str) -> Picture:
 
 
 def csv_of(drawing: Drawing) -> str:
-    """Return the data of a plot as CSV, in the units that the programs printed."""
+    """Return the data of a plot as CSV. The units are those of the program outputs."""
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
     columns = ("origin", "case", "benchmark", "metric", "node", "mode", "placement", "unit")

@@ -1,4 +1,4 @@
-"""The request of a run for programs: what a provider installs, from where and into which folder."""
+"""The request to a provider: programs, their sources, and the folder of the installation."""
 
 from __future__ import annotations
 

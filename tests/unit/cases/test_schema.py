@@ -1,4 +1,4 @@
-"""The JSON Schema of case files: up to date, and consistent with the models."""
+"""The JSON Schema of case files is up to date, and accepts what the models accept."""
 
 from __future__ import annotations
 

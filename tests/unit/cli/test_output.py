@@ -1,4 +1,4 @@
-"""Tables of the commands: their width, and their words."""
+"""The tables of the commands fit the terminal, and no word is cut."""
 
 from __future__ import annotations
 

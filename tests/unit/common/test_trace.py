@@ -1,4 +1,4 @@
-"""The trace of calls: what it contains of a call, and what it never contains."""
+"""Tests of the trace: each call has a line, and no line contains the input or the output."""
 
 from __future__ import annotations
 

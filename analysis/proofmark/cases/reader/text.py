@@ -27,7 +27,7 @@ _ABORTED = (
 
 
 def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
-    """Return one `ProgramRun` for each run of the program in `text`."""
+    """Return the program runs in `text`, one `ProgramRun` each."""
     *lines, cut = text.split("\n")
     current = _TextRun(spec, rules)
     runs = [current]

@@ -20,7 +20,7 @@ from proofmark.judge.fleet.critical_values import (
 FAMILY_LEVEL = 0.01
 """Probability that any node is flagged in a run on a healthy machine."""
 LEAST_DROP = 0.01
-"""The least drop that is flagged: less than 1 % is no fault, even if the spread is smaller."""
+"""The least drop that is flagged. A drop of less than 1 % is accepted at any spread."""
 SURE = 0.95
 """Power of the test for the drop that counts as detectable."""
 DROPS = (0.03, 0.05, 0.10, 0.50)
@@ -72,7 +72,7 @@ def level_of_one(family: float, figures: int) -> float:
 def fleet_limit(
     values: Sequence[float] | Floats, better: Literal["higher", "lower"], level: float
 ) -> FleetLimit:
-    """Return the limit for the values of like nodes.
+    """Return the limit below or above which a like node is flagged.
 
     The test is one-sided: a node that is better than the others is never flagged.
 

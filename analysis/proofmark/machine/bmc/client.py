@@ -48,7 +48,7 @@ class ConnectionSettings:
 
 @dataclass(frozen=True)
 class Response:
-    """Response with an accepted status. `body` is {} if the response had no JSON object."""
+    """A response with an accepted status. Without a JSON object, `body` is {}."""
 
     status: int
     etag: str

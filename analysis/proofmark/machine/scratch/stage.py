@@ -58,9 +58,9 @@ class ScratchTarget:
 
     @property
     def others(self) -> Iterator[ScratchTarget]:
-        """The further file systems that the plan writes to; the site mounts them.
+        """The other file systems to which the plan writes. The site mounts them.
 
-        Two block sizes of GPFS are two file systems of one type.
+        Example: two GPFS file systems with different block sizes.
         """
         wanted = {step.file_system for step in self.run.plan.steps()}
         first = self.site.partition.scratch

@@ -55,7 +55,7 @@ whole_file() { # SECTION FILE [FILTER...]
     else absent "$current" "no relevant line in ${file#"$root"}"; fi
 }
 
-# Prints the path of a tool: of PROBE_ROOT if that is set.
+# Prints the path of a tool. If PROBE_ROOT is set, the tool is below that folder.
 tool() { # NAME
     if [ -z "$root" ]; then command -v "$1"; else [ -x "$root/bin/$1" ] && echo "$root/bin/$1"; fi
 }
