@@ -39,31 +39,27 @@ def ssh_commands(
     With ``-F`` ssh reads no other file, so the files that it would read are included after the
     entries: of several values of a setting ssh uses the first one.
     """
-    entries: dict[tuple[str, ...], dict[str, str]] = {}
+    groups: dict[tuple[str, ...], list[tuple[str, str, tuple[str, ...]]]] = {}
     refused: dict[str, NodeError] = {}
     for node in nodes:
+        host = access.of(node)
         try:
-            entry = _entry(node, access.of(node))
+            entry = _entry(node, host)
         except NodeError as failed:
             refused[node] = failed
         else:
-            included, _ = _split_options(access.of(node))
-            entries.setdefault(included, {})[node] = entry
-    commands: dict[str, list[str]] = {}
-    for included, group in entries.items():
-        names = list(group)
-        for start in range(0, len(names), ENTRIES_PER_FILE):
-            chunk = names[start : start + ENTRIES_PER_FILE]
-            file = folder / f"ssh_config.{len(commands)}"
-            _write(file, [*(group[node] for node in chunk), "Host *\n", *map(_include, included)])
-            commands |= {node: _command(access, node, file) for node in chunk}
-    return commands, refused
-
-
-def _command(access: SshAccess, node: str, file: Path) -> list[str]:
-    _, options = _split_options(access.of(node))
+            included, options = _split_options(host)
+            groups.setdefault(included, []).append((node, entry, options))
     program, *usual = SSH[:-2]
-    return [program, "-F", f"{file}", *usual, *options, node, access.shell]
+    commands: dict[str, list[str]] = {}
+    for included, group in groups.items():
+        for start in range(0, len(group), ENTRIES_PER_FILE):
+            chunk = group[start : start + ENTRIES_PER_FILE]
+            file = folder / f"ssh_config.{len(commands)}"
+            _write(file, [*(entry for _, entry, _ in chunk), "Host *\n", *map(_include, included)])
+            for node, _, options in chunk:
+                commands[node] = [program, "-F", f"{file}", *usual, *options, node, access.shell]
+    return commands, refused
 
 
 def _entry(node: str, host: SshHost) -> str:
@@ -94,17 +90,16 @@ def _split_options(host: SshHost) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     Of several ``-F`` ssh uses the last one: that of the site would replace the private file.
     """
-    files: list[str] = []
+    files: tuple[str, ...] = USER_FILES
     options: list[str] = []
     words = iter(host.options)
     for word in words:
         if word.startswith("-F"):
-            files = [word[2:] or next(words, "none")]
+            file = word[2:] or next(words, "none")
+            files = () if file == "none" else (f"{Path(file).absolute()}",)
         else:
             options.append(word)
-    if files:
-        return tuple(f"{Path(file).absolute()}" for file in files if file != "none"), tuple(options)
-    return USER_FILES, tuple(options)
+    return files, tuple(options)
 
 
 def _include(file: str) -> str:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import local_site
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -15,11 +16,8 @@ from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run
 from proofmark.runs.start import start_or_continue
-from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.partition import Partition
-from proofmark.site.storage import Scratch
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
 from proofmark.software.provision import System, make_software, provide_software, system_needs
@@ -182,21 +180,7 @@ def run(tmp_path: Path) -> Run:
     (benchmarks / "suites.yml").write_text("suites: {quick: {title: x}}\n")
     system_file(environment, "packages: {fio: {apt: [fio], programs: {fio: /usr/bin/fio}}}\n")
     cases = load_benchmarks(benchmarks)
-    site = Site(
-        name="local",
-        inventory=tmp_path,
-        limit="local",
-        partition_name="local",
-        partition=Partition(
-            hardware="discovered",
-            environment="local",
-            scheduler="none",
-            provision_from="system",
-            scratch=Scratch(path=f"{tmp_path}/scratch"),
-        ),
-        hosts=("localhost",),
-        connection="local",
-    )
+    site = local_site(tmp_path / "local", tmp_path / "scratch")
     machine = Machine.from_facts(parse_probe(FACTS, "facts"), 1)
     plan = make_plan(cases, "quick", site, machine)
     return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
