@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.files import read_json
 from proofmark.common.messages import say
@@ -139,11 +139,16 @@ def collect(options: Namespace) -> int:
 
 COMMANDS = {
     "status": Command(status, "status runs/latest --watch", _status_arguments),
-    "rerun": Command(rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments),
-    "record-software": Command(
-        record_software, "record-software runs/latest --probe hpcc.probe", _record_arguments
+    "rerun": Command(
+        rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
     ),
-    "stage": Command(stage, "stage runs/latest"),
-    "execute": Command(execute, "execute runs/latest"),
+    "record-software": Command(
+        record_software,
+        "record-software runs/latest --probe hpcc.probe",
+        _record_arguments,
+        rights=Rights.NONE,
+    ),
+    "stage": Command(stage, "stage runs/latest", rights=Rights.NONE),
+    "execute": Command(execute, "execute runs/latest", rights=Rights.NONE),
     "collect": Command(collect, "collect runs/latest"),
 }
