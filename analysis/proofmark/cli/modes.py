@@ -6,7 +6,7 @@ import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.checkout import arguments as run_arguments
@@ -98,7 +98,7 @@ def _enter(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
     nodes = waiting_nodes(opened, goal.mode)
-    with _working(options, opened, site) as rollout:
+    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened, goal.mode)
@@ -111,7 +111,7 @@ def _verify(options: Namespace) -> int:
     firmware = firmware_of(site)
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
-    with _working(options, opened, site) as rollout:
+    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
 
         def verify(node: str) -> bool:
             seen = rollout.transition.observe(node)
@@ -139,11 +139,10 @@ def _restore(options: Namespace) -> int:
         return 0
     site = site_of_inventory(options, state.partition)
     firmware_of(site)
-    with state.locked(), _run_lock(state), _exported(state):
-        with _rollout(options, state, site) as rollout:
-            nodes = rollout.to_restore()
-            _announce(site, rollout, nodes, "back to the original state")
-            return _conclude(rollout.restore())
+    with _working(options, state, _run_lock(state), site) as rollout:
+        nodes = rollout.to_restore()
+        _announce(site, rollout, nodes, "back to the original state")
+        return _conclude(rollout.restore())
 
 
 def _status(options: Namespace) -> int:
@@ -189,6 +188,13 @@ def _state(options: Namespace) -> RunState | None:
     return adopt(opened, _old_reasons(opened))
 
 
+def _begun(opened: Run) -> RunState:
+    """Return the state of a run whose plan has not changed; the first call creates it."""
+    if find(opened.plan.site, opened.folder) is None:
+        adopt(opened, _old_reasons(opened))
+    return begin(opened)
+
+
 def _old_reasons(opened: Run) -> list[str]:
     """Return the reasons with which version 0.1.0 drained nodes for this run."""
     modes = {group.mode for group in opened.plan.groups} | {RESTORED}
@@ -197,13 +203,12 @@ def _old_reasons(opened: Run) -> list[str]:
 
 
 @contextmanager
-def _working(options: Namespace, opened: Run, site: Site) -> Iterator[ModeRollout]:
+def _working(
+    options: Namespace, state: RunState, run_lock: AbstractContextManager[None], site: Site
+) -> Iterator[ModeRollout]:
     """Yield a rollout that changes nodes; the block holds the locks, then exports the journals."""
-    state = find(site.name, opened.folder) or adopt(opened, _old_reasons(opened)) or begin(opened)
-    begin(opened)  # refuses a plan that has changed
-    with state.locked(), lock(opened.folder), _exported(state):
-        with _rollout(options, state, site) as rollout:
-            yield rollout
+    with state.locked(), run_lock, _exported(state), _rollout(options, state, site) as rollout:
+        yield rollout
 
 
 @contextmanager

@@ -29,11 +29,15 @@ def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
+    parser.add_argument("--plan", action="store_true", help="print the plan as JSON, nothing else")
 
 
 def status(options: Namespace) -> int:
     """Print the progress of a run; with ``--watch``, each change until the run ends."""
     run = open_run(options.folder)
+    if options.plan:
+        print_json(run.plan.model_dump(mode="json"))
+        return 0
     last = ""
     while True:
         active = is_locked(run)

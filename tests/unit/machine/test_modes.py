@@ -279,7 +279,7 @@ class TestAfterTheReset:
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
-        assert site.slurm.drained == {"n2": f"proofmark:test {outcome}"}
+        assert site.slurm.drained == {"n2": f"proofmark:test on head {outcome}"}
         assert unverified(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
         last = Journal(site.run, "n2").lines()[-1]
         assert (last["state"], last["outcome"]) == ("fail", outcome)
