@@ -190,8 +190,11 @@ def _state(options: Namespace) -> RunState | None:
 
 def _begun(opened: Run) -> RunState:
     """Return the state of a run whose plan has not changed; the first call creates it."""
-    if find(opened.plan.site, opened.folder) is None:
-        adopt(opened, _old_reasons(opened))
+    if find(opened.plan.site, opened.folder, replace=True) is None:
+        try:
+            adopt(opened, _old_reasons(opened))
+        except BadInput as error:
+            say(f"proofmark: {error}; not read")
     return begin(opened)
 
 

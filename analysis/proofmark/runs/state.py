@@ -173,13 +173,16 @@ def planned(run: Run) -> RunState:
     return _known(site, run.folder) or RunState(folder, site, run.folder, run.plan.partition)
 
 
-def find(site: str, run: Path) -> RunState | None:
-    """Return the state of the run in the folder `run`; None if it has none. Nothing is written.
+def find(site: str, run: Path, *, replace: bool = False) -> RunState | None:
+    """Return the state of the run in the folder `run`; None if it has none.
+
+    With `replace`, the state of another run with this id is removed if that run was removed and
+    none of its nodes waits for the restore.
 
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    return _known(_site_folder(site), run)
+    return _known(_site_folder(site), run, replace=replace)
 
 
 def proofs_of(run: Run) -> Path:
