@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,14 +94,14 @@ class Claims:
             run=self.run, folder=f"{self.run_folder}", controller=self.controller, since=now
         )
         made(self.folder)
-        fresh = self.folder / f".{node}.{os.getpid()}"
-        fresh.write_text(json.dumps(holder.model_dump()) + "\n")
+        fresh = self.folder / f".{node}.{secrets.token_hex(8)}"
         try:
+            fresh.write_text(json.dumps(holder.model_dump()) + "\n")
             os.link(fresh, self._path(node))
         except FileExistsError:
             return self.other(node)
         finally:
-            fresh.unlink()
+            fresh.unlink(missing_ok=True)
         return ""
 
     def release(self, node: str) -> None:

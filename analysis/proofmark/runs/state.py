@@ -284,7 +284,7 @@ def made(folder: Path) -> Path:
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         for path in reversed(missing):
-            path.mkdir(mode=0o755)
+            path.mkdir(exist_ok=True)  # another command may create it at the same time
             path.chmod(0o755)  # the run user reads it, whatever the umask is
     except OSError as error:
         found = f"cannot be created: {error.strerror}"
