@@ -180,17 +180,25 @@ def _state(options: Namespace) -> RunState | None:
     """Return the state of the run; its folder need not exist any more."""
     folder: Path = options.folder.resolve()
     site = choose_inventory(options.inventory).name
-    if state := find(site, folder):
+    state = find(site, folder)
+    if state and (journals(state.folder) or not folder.is_dir()):
         return state
     opened = open_run(folder)
     if opened.plan.site != site:
         raise bad_input("-i", "", f"the site {site}", f"{opened.plan.site}, the site of the run")
-    return adopt(opened, _old_reasons(opened))
+    try:
+        return adopt(opened, _old_reasons(opened)) or state
+    except BadInput as error:
+        if state is None:
+            raise
+        say(f"proofmark: {error}; not read")
+        return state
 
 
 def _begun(opened: Run) -> RunState:
     """Return the state of a run whose plan has not changed; the first call creates it."""
-    if find(opened.plan.site, opened.folder, replace=True) is None:
+    state = find(opened.plan.site, opened.folder, replace=True)
+    if state is None or not journals(state.folder):
         try:
             adopt(opened, _old_reasons(opened))
         except BadInput as error:
