@@ -140,7 +140,8 @@ def begin(run: Run) -> RunState:
     """Return the state of `run`. The first call creates it.
 
     Raises:
-        BadInput: another run has this id, the plan has changed, or the folder is not safe.
+        BadInput: another run has this id, the plan has changed since a node was changed, or the
+            folder is not safe.
     """
     site = _site_folder(run.plan.site)
     digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
@@ -157,6 +158,9 @@ def begin(run: Run) -> RunState:
         return RunState(folder, site, run.folder, partition)
     begun = read_json(known.files.identity, Begun)
     if begun.plan != digest:
+        if not _in_use(known.folder):  # the folder was removed, and planned again
+            shutil.rmtree(known.folder)
+            return begin(run)
         found = f"another plan than at {begun.since}, when the run first used a node"
         raise bad_input(run.files.plan, "", found, "the plan of the run, or a new run id")
     return known

@@ -297,9 +297,12 @@ def test_a_changed_plan_is_refused_and_restored(phi: Phi) -> None:
     assert phi.enter(run) == 0
     run.files.plan.write_text(run.files.plan.read_text() + "\n")
     assert phi.enter(run) == 3
+    plan = run.files.plan.read_text()
     run.files.plan.unlink()
     assert phi.change("restore", run) == 0
     assert phi.clusters() == QUADRANT
+    run.files.plan.write_text(plan)
+    assert phi.enter(run) == 0, "no node waits for the restore of the first plan"
 
 
 @pytest.mark.parametrize("owner", ["root", "nobody"])
