@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import signal
 import subprocess
 import tomllib
@@ -20,6 +21,7 @@ Started = list[weakref.ref["subprocess.Popen[Any]"]]
 
 _started: Started = []
 """The processes that the running test and its fixtures started."""
+_numbers = itertools.count()
 _of_fixtures: dict[int, Started] = {}
 """The processes of fixtures that outlive a test, by the id of the fixture."""
 TIERS = ("test", "soak")
@@ -109,6 +111,16 @@ def _left(process: subprocess.Popen[Any]) -> bool:
         return False  # it was never started
     pipes = (process.stdin, process.stdout, process.stderr)
     return process.returncode is None or any(pipe and not pipe.closed for pipe in pipes)
+
+
+@pytest.fixture(autouse=True)
+def private_state(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keep the state of sites in a private folder: a test must not see that of this machine."""
+    folder = tmp_path_factory.getbasetemp() / f"state-{next(_numbers)}"  # most tests write none
+    monkeypatch.setenv("PROOFMARK_STATE", str(folder / "root"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
 
 
 def allowed_skips() -> frozenset[str]:

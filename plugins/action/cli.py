@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -103,7 +104,18 @@ def _parse(text: str, command_line: str) -> Any:
 def _contents(patterns: Sequence[str]) -> dict[str, str]:
     """Return the SHA-256 of every file that the absolute `patterns` match."""
     paths = {path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))}
-    return {f"{p}": hashlib.sha256(p.read_bytes()).hexdigest() for p in paths if p.is_file()}
+    return {f"{path}": digest for path in paths if (digest := _digest(path))}
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a regular file; empty for a link or another kind of file."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with os.fdopen(number, "rb") as file:
+        regular = stat.S_ISREG(os.fstat(number).st_mode)
+        return hashlib.file_digest(file, "sha256").hexdigest() if regular else ""
 
 
 class _Child:

@@ -105,6 +105,7 @@ class Room:
         return {
             **self.cluster.environment(),
             "PROOFMARK_REHEARSAL": str(self.folder),
+            "PROOFMARK_STATE": str(self.folder / "state"),  # its nodes end with the room
             "PROOFMARK_REHEARSAL_PORT": str(self.emulator.port),
             "PROOFMARK_REHEARSAL_CPUS": ",".join(map(str, cpus)),
         }

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,14 +17,15 @@ from tests.folders import ROOT
 from tests.programs import in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
-from proofmark.cli.nodes import programs as check_programs
 from proofmark.cli.preflight import print_findings
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.node_scripts import check_programs
 from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import BOUND_MEMORY, Called, Place, called, plan_programs
 from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
+from proofmark.runs.run import site_of
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
@@ -336,20 +336,19 @@ def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     kit = make_kit(tmp_path)
     write_case(kit, binds)
     run = kit.run(site=site_without(kit, {"n1": program} if injected else {}))
-    options = Namespace(folder=run.folder, program=[])
     if not injected:
-        assert check_programs(options) == 0
+        check_programs(run, site_of(run), [])
         return
     wanted = re.escape(f"on n1: found UNEXPECTED: no such program: {program} (Debian: {package})")
     with pytest.raises(BadInput, match=wanted):
-        check_programs(options)
+        check_programs(run, site_of(run), [])
 
 
 def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     write_case(kit, False)
     run = kit.run(site=site_without(kit, {"n1": "numactl", "n2": "numactl"}))
-    assert check_programs(Namespace(folder=run.folder, program=[])) == 0
+    check_programs(run, site_of(run), [])
     assert "numactl" not in plan_programs(run.plan)
 
 

@@ -187,7 +187,8 @@ def make_kit(top: Path) -> Kit:
         (folder / name).write_text(text)
     # Python writes its bytecode at the first import; a test compares the files of the kit.
     compileall.compile_dir(folder / "plugins", quiet=1)
-    made = Kit(folder, top / "scratch")
+    # The run user reads the state of root, which is that of this kit only.
+    made = Kit(folder, top / "scratch", {"PROOFMARK_STATE": f"{top / 'state'}"})
     made.partition()
     return made
 

@@ -21,6 +21,8 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
+from proofmark.machine.scheduler import NodeStatus
+from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
@@ -340,3 +342,42 @@ def test_sixty_four_nodes_measure_in_one_job(
     assert judge_run(run).coverage.measured == judge_run(run).coverage.expected == 3 * 64
     by_node = {result.record.node for result in judge_run(run).results}
     assert by_node == set(cluster.names)
+
+
+PSU = "leaking PSU, do not power on; was State=IDLE"
+
+
+@pytest.mark.fault("slurm-reason-as-fields")
+@pytest.mark.parametrize(
+    "reason",
+    [
+        PSU,
+        "was proofmark:acc1 on head to flat",
+        "State=IDLE Reason=proofmark:acc1 on head to flat",
+        "first line\n{other}|idle|none\nproofmark:acc1 on head to flat",
+        "  two  blanks ",
+    ],
+)
+def test_the_reason_of_a_node_is_read_whole(site: Site, reason: str) -> None:
+    """No part of the reason is read as a state of this node, or as another node."""
+    node, other = site.cluster.names[:2]
+    given = reason.format(other=other)
+    site.slurm.call("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={given}")
+    statuses = Scheduler().node_status([node, other, "absent"])
+    assert statuses[node] == NodeStatus(out=True, idle=True, reason=given)
+    assert statuses[other] == NodeStatus(out=False, idle=True)
+    assert statuses["absent"].out and "does not list" in statuses["absent"].reason
+
+
+def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:
+    """The control of the test above, with a job that still runs on one of the nodes."""
+    first, second = site.cluster.names[:2]
+    site.slurm.call("sbatch", f"--nodelist={first}", "--output=/dev/null", "--wrap=sleep 60")
+    until(lambda: not Scheduler().node_status([first])[first].idle)
+    reason = "proofmark:acc1 on head.example.org to snc4-flat"
+    Scheduler().drain([first, second], reason)
+    statuses = Scheduler().node_status([first, second])
+    assert statuses[first] == NodeStatus(out=True, idle=False, reason=reason)
+    assert statuses[second] == NodeStatus(out=True, idle=True, reason=reason)
+    Scheduler().resume([second])
+    assert Scheduler().node_status([second])[second] == NodeStatus(out=False, idle=True)

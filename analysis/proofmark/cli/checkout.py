@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.cli.command import complete
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import start_or_continue
-from proofmark.site.inventory import choose_inventory, load_site
+from proofmark.site.inventory import COMPUTE, Site, choose_inventory, load_site, read_sites
 from proofmark.site.machines import machines_of
 
 
@@ -44,22 +45,76 @@ def _suites() -> Iterable[str]:
 def arguments(parser: ArgumentParser) -> None:
     """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
     parser.add_argument("folder", metavar="RUN", nargs="?", type=Path, help="the run's folder")
-    planned = parser.add_argument_group("without RUN, a plan is made from")
-    planned.add_argument("-i", "--inventory", action="append", default=[], help="the site")
-    planned.add_argument("-l", "--limit", help="a partition, or hosts of one")
+    site_arguments(parser)
+    planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
+def site_arguments(parser: ArgumentParser) -> None:
+    """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
+    parser.add_argument("-i", "--inventory", action="append", default=[], help="the site")
+    note = "a partition, or hosts of one (default: the partition of the run)"
+    parser.add_argument("-l", "--limit", help=note)
+
+
+def site_of_inventory(
+    options: Namespace, partition: str, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site that ``-i`` and ``-l`` select, for a run on `partition`.
+
+    The file ``inputs/site.json`` in the folder of the run is not read: it has commands, and the run
+    user can write it.
+
+    Raises:
+        BadInput: no site is named, or the inventory or the limit does not have the partition.
+    """
+    inventory = choose_inventory(options.inventory)
+    if options.limit:
+        site = load_site(inventory, options.limit, overrides)
+        if site.partition_name != partition:
+            found = f"{options.limit!r}: hosts of {site.partition_name}"
+            raise bad_input("-l", "", found, f"hosts of {partition}, the partition of the run")
+        return site
+    sites, mistakes = read_sites(inventory, COMPUTE, overrides)
+    for site in sites:
+        if site.partition_name == partition:
+            return site
+    if mistakes:
+        raise BadInput(*mistakes)
+    names = ", ".join(site.partition_name for site in sites)
+    raise bad_input(inventory, "compute", f"no partition {partition!r} of the run", names)
+
+
+def refuse_other_hosts(run: Run, site: Site) -> None:
+    """Refuse a plan with nodes that `site` does not select.
+
+    Raises:
+        BadInput: it names these nodes.
+    """
+    if run.plan.site != site.name:
+        found = f"the site {site.name}"
+        raise bad_input("-i", "", found, f"{run.plan.site}, the site of the run")
+    if others := sorted(set(run.plan.nodes()) - set(site.hosts)):
+        found = f"nodes that {site.limit!r} does not select: {folded(others)}"
+        raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
+
+
 @contextmanager
-def open_or_plan_run(options: Namespace, scratch_dir: str | None = None) -> Iterator[Run]:
-    """Yield the run in ``options.folder``, or else a planned run, which is removed afterwards.
+def open_or_plan_run(
+    options: Namespace, scratch_dir: str | None = None
+) -> Iterator[tuple[Run, Site]]:
+    """Yield the run in ``options.folder`` or a planned one, which is removed later, and its site.
 
     Raises:
         BadInput: the run does not exist, or the options to plan one are missing.
     """
     if options.folder:
-        yield open_run(options.folder)
+        run = open_run(options.folder)
+        overrides = {"scratch_dir": scratch_dir}
+        site = site_of_inventory(options, run.plan.partition, overrides)
+        refuse_other_hosts(run, site)
+        yield run, site
         return
     if not options.limit:
         raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
@@ -70,4 +125,4 @@ def open_or_plan_run(options: Namespace, scratch_dir: str | None = None) -> Iter
     plan = make_plan(benchmarks, options.suite, site, machines)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         run, _ = start_or_continue(Path(folder), plan, benchmarks, site, probe, run_id="new")
-        yield run
+        yield run, site

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+
+from proofmark.runs.owner import drop_rights, refuse_foreign
 
 RENAMED_VERBS = {"look": "check", "prove": "verify"}
 """New names of verbs by their old names."""
@@ -44,6 +47,29 @@ def _current_verb(word: str) -> str:
     return word
 
 
+class Rights(Enum):
+    """The rights that root uses in the folder of a run that another user owns."""
+
+    OF_OWNER = 1
+    """Those of the owner, for the whole command."""
+    OF_ROOT = 2
+    """Those of root, for nodes and BMCs. It writes into the folder with those of the owner."""
+    NONE = 3
+    """None: the command starts programs from the folder, and is refused."""
+
+    def limit(self, folders: Sequence[Path]) -> None:
+        """Limit the rights of this process in `folders`.
+
+        Raises:
+            BadInput: the command is refused there.
+        """
+        if self is Rights.OF_OWNER:
+            drop_rights(folders)
+        elif self is Rights.NONE:
+            for folder in folders:
+                refuse_foreign(folder.resolve())
+
+
 @dataclass(frozen=True)
 class Command:
     """A command.
@@ -52,8 +78,10 @@ class Command:
         run: the function of the command; it returns the exit code.
         example: an example of its command line, without `proofmark`.
         arguments: the function that adds its arguments to a parser.
+        rights: the rights of root in the folder of a run that another user owns.
     """
 
     run: Callable[[Namespace], int]
     example: str
     arguments: Callable[[ArgumentParser], None] = run_argument
+    rights: Rights = Rights.OF_OWNER

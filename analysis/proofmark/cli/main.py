@@ -94,7 +94,7 @@ class _CommandParser(_Parser):
         if name:
             command = _load(name)
             self.epilog = f"example: proofmark {command.example}"
-            self.set_defaults(run=command.run)
+            self.set_defaults(run=command.run, rights=command.rights)
             command.arguments(self)
 
 
@@ -146,10 +146,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         autocomplete(top)
     options = top.parse_args(words)
     try:
+        folder = getattr(options, "folder", None)
+        options.rights.limit([folder] if folder else getattr(options, "folders", []))
         if options.verbose:
             from proofmark.cli.trace import start_trace
 
-            start_trace(getattr(options, "folder", None))
+            start_trace(folder)
         result: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:

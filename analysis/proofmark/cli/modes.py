@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run
-from proofmark.cli.command import Command, verb_argument
-from proofmark.common.errors import bad_input
+from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
+from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
@@ -27,18 +28,21 @@ from proofmark.machine.modes.stage import (
 )
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.plan.resets import resets_s
-from proofmark.runs.journal import Journal, journals
-from proofmark.runs.lock import lock
+from proofmark.runs.claims import claims_of
+from proofmark.runs.journal import RESTORED, Journal, journals
+from proofmark.runs.lock import Busy, lock
 from proofmark.runs.progress import waiting_nodes
-from proofmark.runs.run import Run, enter_mode, open_run, site_of
-from proofmark.site.inventory import Site
+from proofmark.runs.run import Run, enter_mode, open_run
+from proofmark.runs.state import RunState, adopt, begin, find, planned
+from proofmark.site.inventory import Site, choose_inventory
 
 FAILED = 1
+CHANGES = ("enter", "restore")
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
-    verb_argument(parser, VERBS)
+    verb_argument(parser, {**VERBS, "check": _check})
     run_arguments(parser)
     parser.add_argument("--scratch-dir", help="see plan")
     parser.add_argument("--mode", help="a mode of the run's plan")
@@ -59,95 +63,97 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the run, the mode, the firmware facts or the credentials cannot be used.
     """
+    if options.verb in CHANGES and not options.confirm_reboot:
+        raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
     if options.verb == "check":
-        with open_or_plan_run(options, options.scratch_dir) as opened:
-            return _run(options, opened)
+        with open_or_plan_run(options, options.scratch_dir) as (opened, site):
+            return _check(options, opened, site)
     if not options.folder:
         raise bad_input("RUN", "", "nothing", "a run's folder")
-    return _run(options, open_run(options.folder))
+    return VERBS[options.verb](options)
 
 
-def _run(options: Namespace, opened: Run) -> int:
-    site = site_of(opened)
-    if site.partition.firmware is None:
-        accepted = "the settings of docs/modes.md"
-        raise bad_input(site.facts, "partition.firmware", "nothing", accepted)
-    changes = options.verb in ("enter", "restore")
-    if changes and not options.confirm_reboot:
-        raise bad_input("--confirm-reboot", "", "nothing", "confirm_reboot=true: nodes are reset")
-    try:
-        stop = threading.Event()  # after it, no new action is started
-        with on_stop_signal(lambda _: stop.set()):
-            rollout = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
-            return VERBS[options.verb](opened, site, rollout, options.mode)
-    except NodeError as failed:
-        raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
-
-
-def _check(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
+def _check(options: Namespace, opened: Run, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
-    goal = target_mode(site, _mode_argument(mode))
+    firmware = firmware_of(site)
+    goal = target_mode(site, _mode_argument(options.mode))
     nodes = waiting_nodes(opened, goal.mode)
-    _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
-    good, bad = rollout.check(nodes, lambda _: goal)
+    with _rollout(options, planned(opened), site) as rollout:
+        _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
+        good, bad = rollout.check(nodes, lambda _: goal)
+        rollout.check_settings(good)
     lines, seconds = rollout.forecast(good)
     for line in [*lines, *summary(bad)]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
-    resets = resets_s(opened.plan, firmware_of(site))
+    resets = resets_s(opened.plan, firmware)
     whole = duration(opened.plan.totals.wall_s + resets)
     say(f"the whole plan: about {whole}, of which {duration(resets)} for resets and the restore")
     return FAILED if bad else 0
 
 
-def _enter(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
+def _enter(options: Namespace) -> int:
     """Change the nodes with waiting steps of the mode to it."""
-    goal = target_mode(site, _mode_argument(mode))
+    opened, site = _opened(options)
+    firmware = firmware_of(site)
+    goal = target_mode(site, _mode_argument(options.mode))
     nodes = waiting_nodes(opened, goal.mode)
-    _announce(site, rollout, nodes, f"to {goal.mode}")
-    with lock(opened):
+    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+        _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened, goal.mode)
-        return _conclude(rollout.enter(nodes, goal), firmware_of(site).max_failures)
+        return _conclude(rollout.enter(nodes, goal), firmware.max_failures)
 
 
-def _restore(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
-    """Restore every node that the run has changed or drained."""
-    nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
-    _announce(site, rollout, nodes, "back to the original state")
-    with lock(opened):
-        return _conclude(rollout.restore())
-
-
-def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
+def _verify(options: Namespace) -> int:
     """Verify on each node that it is in the mode; change nothing."""
-    goal = target_mode(site, mode or site.partition.current_mode)
+    opened, site = _opened(options)
+    firmware = firmware_of(site)
+    goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
+    with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
 
-    def verify(node: str) -> bool:
-        seen = rollout.transition.observe(node)
-        goal.verify(seen)
-        log = Journal(opened.folder, node)
-        past = log.history()
-        if past.mode != goal.mode or past.failed:
-            log.result("verified", mode=goal.mode, seen=seen.as_json())
-        return True
+        def verify(node: str) -> bool:
+            seen = rollout.transition.observe(node)
+            goal.verify(seen)
+            log = Journal(rollout.run, node)
+            past = log.history()
+            if past.mode != goal.mode or past.failed:
+                log.result("verified", mode=goal.mode, seen=seen.as_json())
+            return True
 
-    with lock(opened):
-        firmware = rollout.transition.firmware
         good, bad = split(fan_out(nodes, verify, firmware.max_parallel, rollout.transition.stop))
         for node, failed in bad.items():
             if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
-                log = Journal(opened.folder, node)
+                log = Journal(rollout.run, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
     results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
     return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
 
 
-def _status(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
+def _restore(options: Namespace) -> int:
+    """Restore every node that the run has changed or drained."""
+    state = _state(options)
+    if state is None:
+        say(f"{options.folder}: the run has changed no node")
+        return 0
+    site = site_of_inventory(options, state.partition)
+    firmware_of(site)
+    with _working(options, state, _run_lock(state), site) as rollout:
+        nodes = rollout.to_restore()
+        _announce(site, rollout, nodes, "back to the original state")
+        return _conclude(rollout.restore())
+
+
+def _status(options: Namespace) -> int:
     """Print the state of each node from its journal."""
-    for each in journals(opened.folder):
-        past = each.history()
+    state = _state(options)
+    for each in journals(state.folder) if state else []:
+        try:
+            past = each.history()
+        except BadInput as error:
+            print(f"{each.node}: {error}")
+            continue
         words = [past.failed or past.mode or "between two modes"]
         words += ["drained by this run"] if past.drained else []
         words += ["reset in progress"] if past.in_flight else []
@@ -155,13 +161,105 @@ def _status(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int
     return 0
 
 
-VERBS: Mapping[str, Callable[[Run, Site, ModeRollout, str | None], int]] = {
+VERBS: Mapping[str, Callable[[Namespace], int]] = {
     "enter": _enter,
-    "check": _check,
     "verify": _verify,
     "restore": _restore,
     "status": _status,
 }
+
+
+def _opened(options: Namespace) -> tuple[Run, Site]:
+    opened = open_run(options.folder)
+    site = site_of_inventory(options, opened.plan.partition)
+    refuse_other_hosts(opened, site)
+    return opened, site
+
+
+def _state(options: Namespace) -> RunState | None:
+    """Return the state of the run; its folder need not exist any more."""
+    folder: Path = options.folder.resolve()
+    site = choose_inventory(options.inventory).name
+    state = find(site, folder)
+    if state and (journals(state.folder) or not folder.is_dir()):
+        return state
+    opened = open_run(folder)
+    if opened.plan.site != site:
+        raise bad_input("-i", "", f"the site {site}", f"{opened.plan.site}, the site of the run")
+    try:
+        return adopt(opened, _old_reasons(opened)) or state
+    except BadInput as error:
+        if state is None:
+            raise
+        say(f"proofmark: {error}; not read")
+        return state
+
+
+def _begun(opened: Run) -> RunState:
+    """Return the state of a run whose plan has not changed; the first call creates it."""
+    state = find(opened.plan.site, opened.folder, replace=True)
+    if state is None or not journals(state.folder):
+        try:
+            adopt(opened, _old_reasons(opened))
+        except BadInput as error:
+            say(f"proofmark: {error}; not read")
+    return begin(opened)
+
+
+def _old_reasons(opened: Run) -> list[str]:
+    """Return the reasons with which version 0.1.0 drained nodes for this run."""
+    modes = {group.mode for group in opened.plan.groups} | {RESTORED}
+    words = [*(f"to {mode}" for mode in sorted(modes)), *Outcome]
+    return [f"proofmark:{opened.id} {word}" for word in words]
+
+
+@contextmanager
+def _working(
+    options: Namespace, state: RunState, run_lock: AbstractContextManager[None], site: Site
+) -> Iterator[ModeRollout]:
+    """Yield a rollout that changes nodes; the block holds the locks, then exports the journals."""
+    with state.locked(), run_lock, _exported(state), _rollout(options, state, site) as rollout:
+        yield rollout
+
+
+@contextmanager
+def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRollout]:
+    """Yield the rollout of a run. A signal ends it before its next action."""
+    stop = threading.Event()
+    login = credentials_of(options.credentials)
+    try:
+        with on_stop_signal(lambda _: stop.set()):
+            yield rollout_of(state.folder, claims_of(state), site, login, say, stop)
+    except NodeError as failed:
+        raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
+
+
+@contextmanager
+def _run_lock(state: RunState) -> Iterator[None]:
+    """Hold the lock in the folder of the run, unless the folder or its lock cannot be used.
+
+    Nodes are restored even if the owner of the folder has removed or damaged it.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock(state.run))
+        except Busy:
+            raise
+        except (BadInput, OSError) as error:
+            say(f"proofmark: {error}; the nodes are restored without the lock of the run")
+        yield
+
+
+@contextmanager
+def _exported(state: RunState) -> Iterator[None]:
+    """Copy the journals into the folder of the run after the block."""
+    try:
+        yield
+    finally:
+        try:
+            state.export()
+        except (BadInput, OSError) as error:
+            say(f"proofmark: {error}; the run has no copy of the journals")
 
 
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
@@ -192,4 +290,11 @@ def credentials_of(source: str | None) -> Credentials:
     return credentials(Path(source).read_text(encoding="utf-8") if source else "")
 
 
-COMMANDS = {"modes": Command(run, "modes check runs/latest --mode snc4-flat", arguments)}
+COMMANDS = {
+    "modes": Command(
+        run,
+        "modes check runs/latest -i inventory/nurion --mode snc4-flat",
+        arguments,
+        rights=Rights.OF_ROOT,
+    )
+}

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, Rights
 from proofmark.machine.node_scripts import check_programs
 
 
@@ -22,13 +22,16 @@ def programs(options: Namespace) -> int:
     Raises:
         BadInput: a node lacks a program.
     """
-    with open_or_plan_run(options) as run:
-        check_programs(run, options.program)
+    with open_or_plan_run(options) as (run, site):
+        check_programs(run, site, options.program)
     return 0
 
 
 COMMANDS = {
     "check-programs": Command(
-        programs, "check-programs runs/latest --program /opt/hpl/bin/xhpl", arguments
+        programs,
+        "check-programs runs/latest -i inventory/nurion --program /opt/hpl/bin/xhpl",
+        arguments,
+        rights=Rights.OF_ROOT,
     )
 }

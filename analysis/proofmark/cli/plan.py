@@ -75,6 +75,7 @@ def plan(options: Namespace) -> int:
             "digest": made.digest,
             "totals": made.totals.model_dump(),
             "packages": sorted({step.package for step in made.steps()}),
+            "plan": run.plan.model_dump(mode="json"),
             "partition": site.partition.model_dump(),
         }
     )

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.files import read_json
 from proofmark.common.messages import say
@@ -29,11 +29,15 @@ def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
+    parser.add_argument("--plan", action="store_true", help="print the plan as JSON, nothing else")
 
 
 def status(options: Namespace) -> int:
     """Print the progress of a run; with ``--watch``, each change until the run ends."""
     run = open_run(options.folder)
+    if options.plan:
+        print_json(run.plan.model_dump(mode="json"))
+        return 0
     last = ""
     while True:
         active = is_locked(run)
@@ -139,11 +143,16 @@ def collect(options: Namespace) -> int:
 
 COMMANDS = {
     "status": Command(status, "status runs/latest --watch", _status_arguments),
-    "rerun": Command(rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments),
-    "record-software": Command(
-        record_software, "record-software runs/latest --probe hpcc.probe", _record_arguments
+    "rerun": Command(
+        rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
     ),
-    "stage": Command(stage, "stage runs/latest"),
-    "execute": Command(execute, "execute runs/latest"),
+    "record-software": Command(
+        record_software,
+        "record-software runs/latest --probe hpcc.probe",
+        _record_arguments,
+        rights=Rights.NONE,
+    ),
+    "stage": Command(stage, "stage runs/latest", rights=Rights.NONE),
+    "execute": Command(execute, "execute runs/latest", rights=Rights.NONE),
     "collect": Command(collect, "collect runs/latest"),
 }

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
 
 from proofmark.cli.checkout import arguments as run_arguments
-from proofmark.cli.checkout import open_or_plan_run
-from proofmark.cli.command import Command, verb_argument
+from proofmark.cli.checkout import open_or_plan_run, site_of_inventory
+from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
-from proofmark.machine.scratch.stage import VERBS, ScratchTarget, check, nodes_of
+from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmount, verify
 from proofmark.runs.lock import lock
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run
+from proofmark.runs.state import RunState, begin, find, planned
+from proofmark.site.inventory import Site, choose_inventory
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -31,22 +34,51 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the scratch directory does not fit the needs of the run. It has every reason.
     """
-    if options.verb == "check":
-        with open_or_plan_run(options, options.scratch_dir) as opened:
-            changed = check(_nodes(opened, options))
-    else:
-        if not options.folder:
-            raise bad_input("RUN", "", "nothing", "a run's folder")
-        opened = open_run(options.folder)
-        with lock(opened):
-            changed = VERBS[options.verb](_nodes(opened, options))
+    if options.verb != "check" and not options.folder:
+        raise bad_input("RUN", "", "nothing", "a run's folder")
+    changed = VERBS[options.verb](options)
     print(json.dumps({"changed": fold(sorted(set(changed)))}))
     return 0
 
 
-def _nodes(opened: Run, options: Namespace) -> ScratchTarget:
+def _check(options: Namespace) -> list[str]:
+    """Print what would be mounted, and check the directory; change nothing."""
+    with open_or_plan_run(options, options.scratch_dir) as (opened, site):
+        return check(_nodes(opened, planned(opened), site, options))
+
+
+def _verify(options: Namespace) -> list[str]:
+    """Mount what is not mounted, and verify that all nodes can use one and the same directory."""
+    with open_or_plan_run(options, options.scratch_dir) as (opened, site):
+        state = begin(opened)
+        with state.locked(), lock(opened.folder):
+            changed = verify(_nodes(opened, state, site, options))
+            state.export()
+        return changed
+
+
+def _unmount(options: Namespace) -> list[str]:
+    """Unmount what this run mounted."""
+    state = find(choose_inventory(options.inventory).name, options.folder.resolve())
+    if state is None:
+        return []
+    site = site_of_inventory(options, state.partition, {"scratch_dir": options.scratch_dir})
+    with state.locked():
+        return unmount(state.folder, site)
+
+
+VERBS: Mapping[str, Callable[[Namespace], list[str]]] = {
+    "check": _check,
+    "verify": _verify,
+    "unmount": _unmount,
+}
+
+
+def _nodes(opened: Run, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
     return nodes_of(
         opened,
+        state.folder,
+        site,
         options.mode or "",
         options.scratch_dir or "",
         user=options.user or "",
@@ -55,5 +87,7 @@ def _nodes(opened: Run, options: Namespace) -> ScratchTarget:
 
 
 COMMANDS = {
-    "scratch": Command(run, "scratch check -i inventory/nurion -l knl --suite p1", arguments)
+    "scratch": Command(
+        run, "scratch check -i inventory/nurion -l knl --suite p1", arguments, rights=Rights.OF_ROOT
+    )
 }

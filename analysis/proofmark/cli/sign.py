@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.runs import checksums
 from proofmark.runs.run import open_run
 
@@ -46,6 +46,8 @@ def verify(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "sign": Command(sign, "sign runs/latest --key ~/.ssh/id_ed25519", _sign_arguments),
+    "sign": Command(
+        sign, "sign runs/latest --key ~/.ssh/id_ed25519", _sign_arguments, rights=Rights.OF_ROOT
+    ),
     "verify": Command(verify, "verify runs/latest --signers allowed_signers", _verify_arguments),
 }

@@ -8,12 +8,13 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_folder
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.checkout import kit_folder, site_arguments, site_of_inventory
+from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import read_regular, write_whole
 from proofmark.common.messages import say
+from proofmark.runs.owner import as_owner, refuse_foreign
 from proofmark.runs.run import open_run, site_of
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.request import ProvisionRequest, Sources
@@ -26,6 +27,7 @@ from proofmark.software.spack.lock_check import make
 
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
+    site_arguments(parser)
     parser.add_argument("--from", dest="origin", required=True, help="the provider")
     parser.add_argument(
         "--check", action="store_true", help="report what is missing, install nothing"
@@ -83,7 +85,12 @@ def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
     run, kit = open_run(options.folder), kit_folder()
     files = dict(item.partition("=")[::2] for item in options.loaded)
-    site = site_of(run)
+    if options.inventory:
+        overrides = {"provision_from": options.origin}
+        site = site_of_inventory(options, run.plan.partition, overrides)
+    else:
+        refuse_foreign(run.folder)  # the site has folders of locks, and the names of modules
+        site = site_of(run)
     request = ProvisionRequest(
         kit=kit,
         arch=site.partition.environment,
@@ -103,8 +110,9 @@ def install(options: Namespace) -> int:
     if installed is not None:
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
-        if not options.check and not (target.exists() and target.read_text() == text):
-            write_whole(target, text)
+        if not options.check and not (target.exists() and read_regular(target) == text.encode()):
+            with as_owner(run.folder):
+                write_whole(target, text)
     print_json(
         {
             "missing": missing,
@@ -220,7 +228,9 @@ def cache(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "install": Command(install, "install runs/latest --from spack", _install_arguments),
+    "install": Command(
+        install, "install runs/latest --from spack", _install_arguments, rights=Rights.OF_ROOT
+    ),
     "lock": Command(lock, "lock knl", _lock_arguments),
     "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
     "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),

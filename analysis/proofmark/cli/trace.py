@@ -12,6 +12,7 @@ from proofmark.common.files import open_to_append
 from proofmark.common.messages import say
 from proofmark.runs.checksums import is_signed
 from proofmark.runs.files import RunFiles
+from proofmark.runs.owner import as_owner
 
 FORM = "%(asctime)s.%(msecs)03d %(message)s"
 TIME = "%Y-%m-%dT%H:%M:%S"
@@ -21,7 +22,9 @@ class _FileOfRun(logging.FileHandler):
     """Appends to a file in the folder of a run, which may belong to another user."""
 
     def _open(self) -> TextIOWrapper:
-        return open_to_append(Path(self.baseFilename))
+        path = Path(self.baseFilename)
+        with as_owner(path.parent):
+            return open_to_append(path)
 
 
 def start_trace(run: Path | None) -> None:
@@ -29,7 +32,7 @@ def start_trace(run: Path | None) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if run and RunFiles(run).plan.is_file() and not is_signed(run):
         try:
-            handlers.append(_FileOfRun(RunFiles(run).trace))
+            handlers.append(_FileOfRun(RunFiles(run.resolve()).trace))
         except BadInput as error:
             say(f"proofmark: no trace in the run: {error}")
     for handler in handlers:

@@ -15,6 +15,8 @@ from pydantic import BaseModel, ValidationError
 from proofmark.common.errors import bad_input
 
 Model = TypeVar("Model", bound=BaseModel)
+MAX_BYTES = 1 << 30
+"""The largest file that is read whole. The plan of 8,305 nodes needs a few MiB."""
 
 
 def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
@@ -24,11 +26,35 @@ def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
         BadInput: the file is missing or does not fit the model.
     """
     try:
-        return model.model_validate_json(path.read_text(), context=context)
+        return model.model_validate_json(read_regular(path).decode(), context=context)
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", "a complete run") from None
     except (ValidationError, UnicodeDecodeError) as error:
         raise bad_input(path, "", f"unreadable: {error}", "a file that proofmark wrote") from None
+
+
+def read_regular(path: Path, limit: int = MAX_BYTES) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes. A link is not followed.
+
+    Raises:
+        BadInput: it is a link, another kind of file, larger, or cannot be read.
+        FileNotFoundError: there is no such file.
+    """
+    accepted = f"a regular file of at most {limit} bytes"
+    try:
+        # Without O_NONBLOCK the opening of a FIFO waits for its writer.
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise bad_input(path, "", f"cannot be read: {error.strerror}", accepted) from None
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise bad_input(path, "", "not a regular file", accepted)
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise bad_input(path, "", f"more than {limit} bytes", accepted)
+    return content
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -77,26 +103,21 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def open_to_append(path: Path) -> TextIOWrapper:
-    """Open a file for reading and appending. Create it if it is missing.
-
-    Root also works in the folder of the run user. The file gets the owner of its folder. A link is
-    refused, because its target may be a file of root.
+    """Open a file for reading and appending. Create it if it is missing. A link is refused.
 
     Raises:
         BadInput: the file is a link, is not a regular file, or cannot be opened.
     """
     accepted = "a regular file that can be written"
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        number = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        number = os.open(path, flags, 0o666)
     except OSError as error:
         raise bad_input(path, "", f"cannot be opened: {error.strerror}", accepted) from None
     status = os.fstat(number)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
         raise bad_input(path, "", "a link, or not a regular file", accepted)
-    if os.geteuid() == 0:
-        owner = path.parent.stat()
-        os.fchown(number, owner.st_uid, owner.st_gid)
     return os.fdopen(number, "a+", encoding="utf-8")
 
 

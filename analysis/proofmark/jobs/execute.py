@@ -18,6 +18,7 @@ from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.state import proofs_of
 
 _REPORT_EVERY_S = 30.0
 
@@ -54,7 +55,7 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
         Stopped: SIGINT or SIGTERM was received; the jobs were cancelled.
     """
     scheduler(scheduler_name)
-    with lock(run):
+    with lock(run.folder):
         queue = site_of(run).partition.queue
         for group in run.plan.to_run():
             unfinished: list[Job] = []
@@ -88,7 +89,7 @@ def _without_nodes(job: Job, missing: Collection[str]) -> Job | None:
 def unverified_nodes(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
     """Return the nodes that are not verified in `mode`, each with the reason."""
     firmware = site_of(run).partition.firmware
-    return unverified(run.folder, nodes, mode) if firmware else {}
+    return unverified(proofs_of(run), nodes, mode) if firmware else {}
 
 
 def format_reasons(missing: Mapping[str, str]) -> str:

@@ -85,7 +85,7 @@ def rerun(run: Run, executions: Sequence[Execution], say: Callable[[str], None])
         Stopped: SIGINT or SIGTERM was received; the job was cancelled.
     """
     partition = site_of(run).partition
-    with lock(run):
+    with lock(run.folder):
         for group, job, together in _jobs(run, executions):
             if missing := unverified_nodes(run, job.nodes, group.mode):
                 accepted = f"nodes that are verified in mode {group.mode}"

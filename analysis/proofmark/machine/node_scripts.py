@@ -20,7 +20,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
 from proofmark.machine.remote_shell import node_command, node_output
 from proofmark.machine.ssh_config import ssh_commands
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
 TIMEOUT_S = 120.0
@@ -134,13 +134,18 @@ def check_failure_budget(
         say(f"proofmark: {folded(nodes)}: left out, {reason}")
 
 
-def check_programs(run: Run, paths: Sequence[str]) -> None:
+def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:
     """Check that every node of `run` can execute the programs at `paths` and those of its steps.
+
+    Args:
+        run: the run.
+        site: how its nodes are reached.
+        paths: absolute paths of programs.
 
     Raises:
         BadInput: a node lacks one.
     """
-    site, names, needed = site_of(run), run.plan.nodes(), plan_programs(run.plan)
+    names, needed = run.plan.nodes(), plan_programs(run.plan)
     outputs, failed = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))
     failed |= {
         node: NodeError(Outcome.UNEXPECTED, f"{node}: {missing}")

@@ -14,6 +14,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.ssh_config import check_name
 
 SSH_FAILED = 255
+HOLDER = (files("proofmark.machine.modes") / "holder.sh").read_text(encoding="utf-8")
 PROBE = (files("proofmark.machine.modes") / "mode-probe.sh").read_text(encoding="utf-8")
 
 

@@ -131,11 +131,21 @@ class DrainingScheduler(Scheduler):
     """Base class of schedulers whose nodes can be drained and resumed.
 
     Its own methods raise `NodeError` if the scheduler refuses or does not answer.
+
+    Attributes:
+        keeps_reasons: whether `node_status` returns the whole reason that `drain` got.
     """
+
+    keeps_reasons: ClassVar[bool] = True
 
     @abstractmethod
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Return the status of each node."""
+        """Return the status of each node; a node that the scheduler does not list is out."""
+
+    @staticmethod
+    def unlisted(program: str) -> NodeStatus:
+        """Return the status of a node that `program` does not list: nobody may change it."""
+        return NodeStatus(out=True, idle=False, reason=f"{program} does not list the node")
 
     @abstractmethod
     def drain(self, nodes: Sequence[str], reason: str) -> None:

@@ -1,7 +1,8 @@
 """The journal of a node: each action of a mode change, before it begins and after it ends.
 
-``runs/<id>/journal/<node>.jsonl`` has one line of JSON per entry. A line is on disk before the next
-action. An interrupted mode change is resumed or restored from the journal alone.
+``journal/<node>.jsonl`` of the run's state has one line of JSON per entry. A line is on disk before
+the next action. An interrupted mode change is resumed or restored from the journal alone. The
+folder of the run has a copy, from which the run is judged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_regular
 from proofmark.runs.files import RunFiles
 from proofmark.site.firmware import Scalar
 
@@ -31,6 +33,7 @@ class History:
         original_seen: the observation of the operating system at that time.
         staged: every attribute and value that the kit has staged. Other pending values are foreign.
         drained: whether the kit drained the node, or began to drain it.
+        reasons: every complete reason with which the run drained the node, or was about to.
         in_flight: the boot id before a reset that was requested, or began to be, and has no
             observed end; empty if there is no such reset.
         mode: the verified mode; ``RESTORED`` after the restore; else empty.
@@ -43,6 +46,7 @@ class History:
     original_seen: Mapping[str, Any] = field(default_factory=dict)
     staged: tuple[tuple[str, Scalar], ...] = ()
     drained: bool = False
+    reasons: tuple[str, ...] = ()
     in_flight: str = ""
     mode: str = ""
     failed: str = ""
@@ -58,7 +62,10 @@ RESTORED = "original"
 
 
 class Journal:
-    """The journal of `node` in the folder of a run. The first line creates it."""
+    """The journal of `node` in the folder `run`, which is that of a run or of its state.
+
+    The first line creates it.
+    """
 
     def __init__(self, run: Path, node: str) -> None:
         self.node = node
@@ -73,8 +80,15 @@ class Journal:
         self._append(state, RESULT, facts)
 
     def history(self) -> History:
-        """Return the state of the node, from all lines."""
-        return history(self.lines())
+        """Return the state of the node, from all lines.
+
+        Raises:
+            BadInput: a line is damaged.
+        """
+        try:
+            return history(self.lines())
+        except (AttributeError, KeyError, TypeError) as error:
+            raise bad_input(self.path, "", f"a damaged line ({error!r})", "its own lines") from None
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the lines, without an incomplete last line (the process was killed).
@@ -83,9 +97,11 @@ class Journal:
             BadInput: another line is damaged.
         """
         try:
-            texts = self.path.read_text(encoding="utf-8").split("\n")
+            texts = read_regular(self.path).decode().split("\n")
         except FileNotFoundError:
             return []
+        except UnicodeDecodeError as error:
+            raise bad_input(self.path, "", f"{error}", "UTF-8") from None
         lines = []
         for number, text in enumerate(texts[:-1], 1):
             try:
@@ -100,8 +116,10 @@ class Journal:
         line = {"at": datetime.now(UTC).isoformat(timespec="milliseconds")}
         line |= {"node": self.node, "state": state, "event": kind, **facts}
         raw = json.dumps(line).encode() + b"\n"
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        file = os.open(self.path, flags, 0o644)
         try:
+            os.fchmod(file, 0o644)  # the run user reads it, whatever the umask is
             _drop_cut_line(file)
             os.write(file, raw)
             os.fsync(file)
@@ -131,10 +149,12 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
     """Return the state of the node after `lines`."""
     facts: dict[str, Any] = {}
     staged: list[tuple[str, Scalar]] = []
+    reasons: list[str] = []
     for line in lines:
         state, done = line["state"], line["event"] == RESULT
         if state not in ("fail", "scratch"):
             facts["failed"] = ""
+        reasons += line.get("reasons", [])
         match state:
             case "drain":
                 facts["drained"] = True
@@ -161,7 +181,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
                 facts["no_scratch"] = line.get("missing", "")
             case "fail":
                 facts["failed"] = f"{line['outcome']}: {line['text']}"
-    return History(staged=tuple(staged), **facts)
+    return History(staged=tuple(staged), reasons=tuple(dict.fromkeys(reasons)), **facts)
 
 
 def journals(run: Path) -> list[Journal]:
@@ -173,7 +193,11 @@ def unverified(run: Path, nodes: Iterable[str], mode: str) -> dict[str, str]:
     """Return the nodes that are not verified in `mode`, with the reason from their journal."""
     reasons = {}
     for node in nodes:
-        past = Journal(run, node).history()
+        try:
+            past = Journal(run, node).history()
+        except BadInput as error:
+            reasons[node] = str(error)
+            continue
         if past.mode != mode or past.failed or past.in_flight or past.no_scratch:
             why = past.failed or (f"no scratch: {past.no_scratch}" if past.no_scratch else "")
             reasons[node] = why or (f"in mode {past.mode}" if past.mode else "not verified")

@@ -1,4 +1,8 @@
-"""The lock of a run: one process at a time works on a run."""
+"""The lock of a run: one process at a time works on a run.
+
+The lock is a file in the folder of the run, opened with the rights of its owner. Commands that
+change nodes also hold the lock of the run's state, which the owner of the folder cannot remove.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,41 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import open_to_append
+from proofmark.runs.files import RunFiles
+from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
+
+_MAX_NOTE = 200
+"""Characters of the lock that name the process."""
+
+
+class Busy(BadInput):
+    """Another process works on the run."""
 
 
 @contextmanager
-def lock(run: Run) -> Iterator[None]:
-    """Hold the lock of `run` for the block. The kernel releases it if the process is killed.
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run in `folder` for the block. It ends with the process.
 
     Raises:
-        BadInput: another process holds the lock, or its file is a link.
+        Busy: another process holds the lock.
+        BadInput: its file is a link, or cannot be opened.
     """
-    with open_to_append(run.files.lock) as file:
+    with as_owner(folder):
+        opened = open_to_append(RunFiles(folder).lock)
+    with opened as file:
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
-            found = f"{run.id}: in use by {file.read().strip() or 'another process'}"
+            note = file.read(_MAX_NOTE).strip()
+            user = note if note and note.isprintable() else "another process"
+            found = f"{folder.name}: in use by {user}"
             accepted = "one process at a time; another run id or fresh=true starts another run"
-            raise bad_input("run_id", "", found, accepted)
+            raise Busy(InputError("run_id", "", found, accepted))
         file.truncate(0)
         file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
         file.flush()
@@ -36,10 +55,11 @@ def lock(run: Run) -> Iterator[None]:
 def is_locked(run: Run) -> bool:
     """Return whether a process holds the lock of `run`. It writes nothing."""
     try:
-        with run.files.lock.open() as file:
-            return not _taken(file, fcntl.LOCK_SH)
-    except FileNotFoundError:
+        number = os.open(run.files.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
         return False
+    with os.fdopen(number) as file:
+        return not _taken(file, fcntl.LOCK_SH)
 
 
 def _taken(file: TextIO, kind: int) -> bool:

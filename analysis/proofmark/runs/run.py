@@ -12,11 +12,12 @@ from pydantic import RootModel
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import read_json, read_regular, write_whole
 from proofmark.common.strict_model import OLD_KEYS
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import format_of
+from proofmark.runs.owner import as_owner
 from proofmark.site.inventory import Site
 
 
@@ -58,7 +59,8 @@ def enter_mode(run: Run, mode: str) -> None:
     """Allow `run` to enter `mode`. Its steps are expected from now on."""
     known = _entered(run.files)
     if mode not in known:
-        write_whole(run.files.entered, "".join(f"{each}\n" for each in [*known, mode]))
+        with as_owner(run.folder):
+            write_whole(run.files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
@@ -86,7 +88,7 @@ class _Reasons(RootModel[dict[str, str]]):
 
 def _entered(files: RunFiles) -> list[str]:
     try:
-        return files.entered.read_text().split()
+        return read_regular(files.entered).decode(errors="replace").split()
     except FileNotFoundError:
         return []
 

@@ -55,7 +55,7 @@ def start_or_continue(
         if run.plan.digest != plan.digest:
             found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
             raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
-        with lock(run):
+        with lock(run.folder):
             point_latest(root, run)
         return run, True
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")

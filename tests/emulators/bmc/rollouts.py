@@ -18,6 +18,7 @@ from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
+from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import NumaShape
 
@@ -50,21 +51,27 @@ ATTRIBUTES: dict[str, Any] = {
         "Hybrid-50": {"MemoryMode": "Hybrid", "MemoryModeHybridPercent": "50"},
     },
 }
-SCONTROL = r"""#!/bin/sh
-# Keeps its state in files: slurm/NODE contains the reason of a drained node.
+TOOL = r"""#!/bin/sh
+# scontrol and sinfo. slurm/NODE contains the reason of a drained node.
 folder=${0%/*}/slurm
-echo "$*" >>"$folder.calls"
+echo "${0##*/} $*" >>"$folder.calls"
+IFS=,
 case $1 in
---oneliner)
-    IFS=,
-    for node in $4; do
+--noheader)
+    for node in ${4#--nodes=}; do
+        state=idle reason=none
         if [ -e "$folder/$node" ]; then
-            reason=$(cat "$folder/$node")
-            echo "NodeName=$node Arch=x86_64 State=IDLE+DRAIN Reason=$reason [root@now]"
-        else echo "NodeName=$node Arch=x86_64 State=IDLE Comment=x"; fi
+            state=idle+drain reason=$(cat "$folder/$node")
+            [ -n "$reason" ] || reason=none
+        fi
+        case $5 in
+        --Format=NodeList*) echo "$node     $state" ;;
+        --format=*\ %N\ %E) mark=${5#--format=}; echo "${mark%% *} $node $reason" ;;
+        *) echo "what? $5" >&2; exit 1 ;;
+        esac
     done ;;
+--oneliner) echo "NodeName=$4 Arch=x86_64 State=IDLE Comment=x" ;;
 update)
-    IFS=,
     for node in ${2#NodeName=}; do
         case $3 in
         State=DRAIN) printf %s "${4#Reason=}" >"$folder/$node" ;;
@@ -77,15 +84,16 @@ esac
 
 @dataclass
 class FileSlurm:
-    """An scontrol that keeps the drained nodes in files, one per node."""
+    """An scontrol and an sinfo that keep the drained nodes in files, one per node."""
 
     folder: Path
 
     def __post_init__(self) -> None:
         (self.folder / "slurm").mkdir(parents=True)
-        script = self.folder / "scontrol"
-        script.write_text(SCONTROL)
-        script.chmod(0o755)
+        for name in ("scontrol", "sinfo"):
+            script = self.folder / name
+            script.write_text(TOOL)
+            script.chmod(0o755)
 
     @property
     def drained(self) -> dict[str, str]:
@@ -98,7 +106,7 @@ class FileSlurm:
 
     @property
     def calls(self) -> list[str]:
-        """Return the arguments of every call of scontrol."""
+        """Return the command line of every call."""
         path = self.folder / "slurm.calls"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -120,6 +128,11 @@ class EmulatedSite:
     def nodes(self) -> list[str]:
         return list(self.emulator.machines)
 
+    def claims(self, run: str = "test", controller: str = "head") -> Claims:
+        """Return the claims of `run`, in the state of the site of a controller."""
+        folder = self.run.parent / f"state-{controller}" / "nodes"
+        return Claims(folder, run, self.run.parent / "runs" / run, controller)
+
     def firmware(self, **changes: Any) -> Firmware:
         facts: dict[str, Any] = {
             "back_end": "redfish",
@@ -138,15 +151,24 @@ class EmulatedSite:
         return Firmware.model_validate(facts | changes)
 
     def rollout(
-        self, *, scheduler: str = "slurm", stop: threading.Event | None = None, **changes: Any
+        self,
+        *,
+        scheduler: str = "slurm",
+        stop: threading.Event | None = None,
+        run: str = "test",
+        controller: str = "head",
+        **changes: Any,
     ) -> ModeRollout:
+        """Return the rollout of `run`; `changes` are facts of the firmware."""
+        folder = self.run if run == "test" and controller == "head" else self.run / controller / run
+        folder.mkdir(parents=True, exist_ok=True)
         firmware = self.firmware(**changes)
         shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
         mode_attributes = wanted(firmware, EXPECTED_STATES["quadrant-hybrid25"].settings)
         context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return ModeRollout(
-            run=self.run,
-            tag="proofmark:test",
+            run=folder,
+            claims=self.claims(run, controller),
             transition=ModeTransition(
                 firmware, back_end(context), shell, mode_attributes, stop or threading.Event()
             ),

@@ -10,8 +10,6 @@ import pytest
 from proofmark.common.errors import BadInput
 from proofmark.common.files import open_to_append, replacing, write_whole
 
-NOBODY = 65534
-
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
@@ -46,14 +44,6 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "trace.log")
     with pytest.raises(BadInput, match="not a regular file"):
         open_to_append(tmp_path / "trace.log")
-
-
-def test_what_is_made_has_the_owner_of_its_folder(tmp_path: Path) -> None:
-    if os.geteuid() == 0:  # only root works in the folder of another user
-        os.chown(tmp_path, NOBODY, NOBODY)
-    open_to_append(tmp_path / "trace.log").close()
-    folder, file = tmp_path.stat(), (tmp_path / "trace.log").stat()
-    assert (file.st_uid, file.st_gid) == (folder.st_uid, folder.st_gid)
 
 
 def test_a_link_in_the_place_of_a_new_file_is_replaced(tmp_path: Path, elsewhere: Path) -> None:

@@ -98,7 +98,7 @@ class TestOneAtATime:
     def test_a_run_in_use_is_refused_and_not_changed(self, kit: Kit) -> None:
         (kit.folder / "go").touch()
         run = kit.run()
-        with lock(run):
+        with lock(run.folder):
             before = snapshot(run.folder)
             with pytest.raises(BadInput) as error:
                 execute(run, "none", lambda line: None)

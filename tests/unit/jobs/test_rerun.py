@@ -86,7 +86,7 @@ def test_a_repeated_step_without_a_result_is_an_error(run: Run) -> None:
 
 def test_a_run_in_use_is_refused(run: Run) -> None:
     before = snapshot(run.folder / "steps")
-    with lock(run), pytest.raises(BadInput, match="in use by process"):
+    with lock(run.folder), pytest.raises(BadInput, match="in use by process"):
         rerun(run, pick(run, ["1"]), lambda line: None)
     assert snapshot(run.folder / "steps") == before
 

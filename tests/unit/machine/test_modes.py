@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +280,7 @@ class TestAfterTheReset:
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": outcome}
         assert words in done["n2"].text
-        assert site.slurm.drained == {"n2": f"proofmark:test {outcome}"}
+        assert site.slurm.drained == {"n2": f"proofmark:test on head {outcome}"}
         assert unverified(site.run, site.nodes, "snc4-flat").keys() == {"n2"}
         last = Journal(site.run, "n2").lines()[-1]
         assert (last["state"], last["outcome"]) == ("fail", outcome)
@@ -435,3 +436,203 @@ def test_journal_lines_are_json_with_time_and_node(tmp_path: Path) -> None:
     log.result("up", boot_id="x")
     (line,) = map(json.loads, log.path.read_text().splitlines())
     assert line["node"] == "n1" and line["at"].startswith(time.strftime("%Y"))
+
+
+PSU = "leaking PSU, do not power on; was State=IDLE"
+
+
+class TestOwnership:
+    """A node belongs to the run whose whole reason drained it, or whose claim is recorded."""
+
+    def test_a_node_with_a_reason_of_the_run_is_changed(self, make_site: MakeSite) -> None:
+        """The control: the run was interrupted after the drain."""
+        site = make_site(1)
+        reason = site.claims("acc1").reason("to snc4-flat")
+        rollout = site.rollout(run="acc1")
+        Journal(rollout.run, "n1").intent("drain", address="a", reasons=[reason])
+        site.slurm.drain("n1", reason)
+        assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        assert site.slurm.drained == {}
+
+    @pytest.mark.fault("drain-of-another-run")
+    @pytest.mark.parametrize(
+        "reason",
+        [
+            "proofmark:acc10 on head to snc4-flat",
+            "proofmark:acc1 on other to snc4-flat",
+            "proofmark:acc1 on head to snc4-flat and more",
+            "proofmark:acc1 on head",
+            "proofmark:acc1",
+            PSU,
+        ],
+    )
+    def test_a_node_with_another_reason_is_held(self, make_site: MakeSite, reason: str) -> None:
+        """Also the name of this run in another reason does not make it a drain of this run."""
+        site = make_site(1)
+        rollout = site.rollout(run="acc1")
+        ours = site.claims("acc1").reason("to snc4-flat")
+        Journal(rollout.run, "n1").intent("drain", address="a", reasons=[ours])
+        site.slurm.drain("n1", reason)
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
+        assert (outcomes(done), unchanged(site)) == ({"n1": "HELD"}, True)
+        assert reason in done["n1"].text
+        assert outcomes(rollout.restore()) == {"n1": "HELD"}
+        assert (site.slurm.drained, unchanged(site)) == ({"n1": reason}, True)
+
+    @pytest.mark.fault("node-of-another-run")
+    def test_a_second_run_is_refused_with_the_name_of_the_first(self, make_site: MakeSite) -> None:
+        site = make_site(2)
+        first, second = site.rollout(run="acc10"), site.rollout(run="acc1", max_failures=1)
+        assert outcomes(first.enter(["n1"], site.target("snc4-flat"))) == {"n1": "OK"}
+        done = second.enter(site.nodes, site.target("snc2-flat"))
+        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert f"held by run acc10 in {site.run.parent}/runs/acc10 since 20" in done["n1"].text
+        assert site.emulator.machines["n1"].resets == 1
+        assert outcomes(second.restore()) == {"n2": "OK"}
+        assert site.settings("n1") == ("SNC-4", "Flat")
+        assert outcomes(first.restore()) == {"n1": "OK"}
+        done = second.enter(site.nodes, site.target("snc2-flat"))
+        assert outcomes(done) == {"n1": "OK", "n2": "OK"}, "the control: the first is restored"
+
+    @pytest.mark.fault("node-of-another-run")
+    def test_two_runs_that_claim_at_once_get_each_node_once(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        names = [f"r{number}" for number in range(8)]
+        results: list[str] = []
+        barrier = threading.Barrier(len(names))
+
+        def claim(run: str) -> None:
+            barrier.wait()
+            results.append(site.claims(run).claim("n1"))
+
+        threads = [threading.Thread(target=claim, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(bool(other) for other in results) == [False] + [True] * 7
+
+    @pytest.mark.parametrize("text", ["{", "[]", "", '{"run": "acc1"}'])
+    def test_a_damaged_record_holds_its_node_only(self, make_site: MakeSite, text: str) -> None:
+        site = make_site(2)
+        site.claims().claim("n2")
+        (site.claims().folder / "n1.json").write_text(text)
+        done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert "n1.json" in done["n1"].text
+
+    @pytest.mark.fault("drained-between-enter-and-restore")
+    @pytest.mark.parametrize("reason", [PSU, "", "proofmark:test on head"])
+    def test_a_node_that_an_admin_drains_does_not_stop_the_restore(
+        self, make_site: MakeSite, reason: str
+    ) -> None:
+        site = make_site(3)
+        rollout = site.rollout()
+        rollout.enter(site.nodes, site.target("snc4-flat"))
+        site.slurm.drain("n2", reason)
+        done = rollout.restore()
+        assert outcomes(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
+        assert (reason or "no reason is given") in done["n2"].text
+        assert site.settings("n1") == site.settings("n3") == BEFORE
+        assert site.slurm.drained == {"n2": reason}
+        assert site.emulator.machines["n2"].resets == 1
+        (site.slurm.folder / "slurm/n2").unlink()
+        assert outcomes(rollout.restore()) == {"n2": "OK"}
+        assert site.settings("n2") == BEFORE
+
+    @pytest.mark.fault("drained-between-enter-and-restore")
+    @pytest.mark.parametrize("verb", ["enter", "restore"])
+    def test_a_reason_that_an_admin_replaces_during_the_change_stays(
+        self, make_site: MakeSite, verb: str
+    ) -> None:
+        site = make_site(2, boot=1.0)
+        target = site.target("snc4-flat")
+        rollout = site.rollout()
+        if verb == "restore":
+            rollout.enter(site.nodes, target)
+        resets = site.emulator.machines["n1"].resets
+
+        def drain() -> None:
+            while site.emulator.machines["n1"].resets == resets:
+                time.sleep(0.01)
+            site.slurm.drain("n1", PSU)
+
+        admin = threading.Thread(target=drain)
+        admin.start()
+        done = rollout.enter(site.nodes, target) if verb == "enter" else rollout.restore()
+        admin.join()
+        assert outcomes(done) == {"n1": "HELD", "n2": "OK"}
+        assert PSU in done["n1"].text
+        assert site.slurm.drained == {"n1": PSU}
+        if verb == "enter":
+            assert PSU in unverified(site.run, site.nodes, "snc4-flat")["n1"]
+        else:
+            assert site.settings("n1") == BEFORE
+            assert rollout.restore() == {}
+            assert site.claims("acc2").other("n1") == "", "the run holds the node no longer"
+
+    @pytest.mark.fault("journal-damaged")
+    @pytest.mark.parametrize("line", ["nonsense", "[]", "{}", '{"state": 1}', "\x00"])
+    def test_a_damaged_journal_affects_its_node_only(self, make_site: MakeSite, line: str) -> None:
+        site = make_site(2)
+        rollout = site.rollout()
+        rollout.enter(site.nodes, site.target("snc4-flat"))
+        path = Journal(site.run, "n1").path
+        path.write_text(f"{line}\n{path.read_text()}")
+        done = rollout.restore()
+        assert outcomes(done) == {"n1": "UNEXPECTED", "n2": "OK"}
+        assert "n1.jsonl" in done["n1"].text
+        assert site.settings("n2") == BEFORE
+        assert list(unverified(site.run, ["n1"], "snc4-flat")) == ["n1"]
+
+    def test_a_node_that_is_no_longer_in_the_inventory_stops_no_other(
+        self, make_site: MakeSite
+    ) -> None:
+        site = make_site(2)
+        rollout = site.rollout()
+        rollout.enter(site.nodes, site.target("snc4-flat"))
+        rest = replace(rollout, hosts={"n2": rollout.hosts["n2"]})
+        assert outcomes(rest.restore()) == {"n1": "UNREACHABLE", "n2": "OK"}
+        assert outcomes(rollout.restore()) == {"n1": "OK"}
+
+
+class TestWithoutScheduler:
+    """The name of the run is on the node, because no scheduler keeps a reason."""
+
+    def holder(self, site: EmulatedSite, node: str) -> Path:
+        return site.run.parent / "nodes" / node / "var/lib/proofmark/.holder"
+
+    def test_the_name_is_on_the_node_until_the_restore(self, make_site: MakeSite) -> None:
+        """The control of the faults below."""
+        site = make_site(1)
+        rollout = site.rollout(scheduler="none")
+        assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        assert self.holder(site, "n1").read_text() == "proofmark:test on head\n"
+        assert outcomes(rollout.enter(site.nodes, site.target("snc2-flat"))) == {"n1": "OK"}
+        assert outcomes(rollout.restore()) == {"n1": "OK"}
+        assert not self.holder(site, "n1").exists()
+
+    @pytest.mark.fault("node-of-another-controller")
+    def test_another_controller_is_refused(self, make_site: MakeSite) -> None:
+        """The run of the other controller has the same id."""
+        site = make_site(1)
+        first = site.rollout(scheduler="none", controller="c1")
+        second = site.rollout(scheduler="none", controller="c2")
+        assert outcomes(first.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
+        done = second.enter(site.nodes, site.target("snc2-flat"))
+        assert outcomes(done) == {"n1": "HELD"}
+        assert "the node names another run: proofmark:test on c1" in done["n1"].text
+        assert site.emulator.machines["n1"].resets == 1
+        assert second.restore() == {}
+        assert outcomes(first.restore()) == {"n1": "OK"}
+        done = second.enter(site.nodes, site.target("snc2-flat"))
+        assert outcomes(done) == {"n1": "OK"}
+
+    @pytest.mark.fault("node-of-another-controller")
+    def test_a_node_that_cannot_be_named_is_refused(self, make_site: MakeSite) -> None:
+        site = make_site(1)
+        self.holder(site, "n1").parents[1].mkdir(parents=True)
+        self.holder(site, "n1").parent.touch()  # a file, where the folder should be
+        done = site.rollout(scheduler="none").enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == {"n1": "UNEXPECTED"}
+        assert unchanged(site)

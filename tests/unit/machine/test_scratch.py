@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,11 +15,13 @@ import pytest
 from tests.fixtures.kit import make_kit, until
 from tests.processes import namespace
 
-from proofmark.cli import scratch as command
 from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import fold
 from proofmark.machine import node_scripts
+from proofmark.machine.scratch.stage import check, nodes_of, unmount, verify
 from proofmark.runs.journal import Journal, unverified
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.storage import FileSystem, Scratch
 
@@ -111,40 +112,37 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def act(verb: str, run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> list[str]:
-    """Run `proofmark scratch`; return the nodes on which something changed."""
-    usual = {"mode": None, "scratch_dir": None, "user": None, "existing": False}
-    options = Namespace(**{"verb": verb, "folder": run.folder, **usual, **more})
-    assert command.run(options) == 0
-    changed: list[str] = json.loads(capsys.readouterr().out)["changed"]
-    return changed
+def act(verb: str, run: Run, **more: Any) -> list[str]:
+    """Do what `proofmark scratch` does; return the nodes on which something changed."""
+    run = open_run(run.folder)
+    state, site = begin(run), site_of(run)
+    if verb == "unmount":
+        return fold(sorted(unmount(state.folder, site)))
+    nodes = nodes_of(run, state.folder, site, **more)
+    return fold(sorted(set({"check": check, "verify": verify}[verb](nodes))))
 
 
-def test_a_directory_is_verified_on_all_nodes_and_left_empty(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_is_verified_on_all_nodes_and_left_empty(world: World) -> None:
     """The control of the faults below."""
     world.start()
     run = world.run({"path": f"{world.folder}/scratch"})
-    assert act("check", run, capsys) == []
+    assert act("check", run) == []
     assert not (world.folder / "scratch").exists()
-    assert act("verify", run, capsys) == ["n1"], "the first node makes it for all"
+    assert act("verify", run) == ["n1"], "the first node makes it for all"
     assert list((world.folder / "scratch").iterdir()) == []
-    assert act("verify", run, capsys) == []
+    assert act("verify", run) == []
     text = run.files.scratch_probe.read_text()
     assert [f"| hostname: {node}" in text for node in NODES] == [True] * 3
 
 
-def refusal(run: Run, capsys: pytest.CaptureFixture[str], **more: Any) -> str:
+def refusal(run: Run, **more: Any) -> str:
     with pytest.raises(BadInput) as refused:
-        act("verify", run, capsys, **more)
+        act("verify", run, **more)
     return str(refused.value)
 
 
 @pytest.mark.fault("another-file-system")
-def test_one_node_sees_another_file_system(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_node_sees_another_file_system(world: World) -> None:
     """A tmpfs on each node: type, source and size are equal, but the file of n1 is missing."""
     world.start()
     point = world.folder / "scratch"
@@ -152,15 +150,13 @@ def test_one_node_sees_another_file_system(
     for node in NODES:
         world.on(node, "mount", "-t", "tmpfs", "none", f"{point}")
     run = world.run({"path": f"{point}"})
-    text = refusal(run, capsys)
+    text = refusal(run)
     assert "on n[2-3]: found" in text and "one file system on all nodes" in text
 
 
 @pytest.mark.fault("scratch-root-squash")
 @pytest.mark.parametrize("user", [None, "nobody"])
-def test_a_directory_that_squashes_root_is_refused_for_root(
-    world: World, capsys: pytest.CaptureFixture[str], user: str | None
-) -> None:
+def test_a_directory_that_squashes_root_is_refused_for_root(world: World, user: str | None) -> None:
     """Root must not write there; the owner may."""
     world.start(squash=SQUASHED)
     point = world.folder / "scratch"
@@ -172,17 +168,15 @@ def test_a_directory_that_squashes_root_is_refused_for_root(
     subprocess.run(["chown", "nobody", point], check=True)
     run = world.run({"path": f"{point}"}, run_user=user)
     if user:
-        assert act("verify", run, capsys) == []
+        assert act("verify", run) == []
     else:
-        text = refusal(run, capsys)
+        text = refusal(run)
         assert "not writable by root" in text and "Permission denied" in text
 
 
 @pytest.mark.fault("scratch-full")
 @pytest.mark.parametrize("how", ["room", "full"])
-def test_a_directory_without_space_is_refused(
-    world: World, capsys: pytest.CaptureFixture[str], how: str
-) -> None:
+def test_a_directory_without_space_is_refused(world: World, how: str) -> None:
     world.start()
     point = world.folder / "scratch"
     point.mkdir()
@@ -194,19 +188,19 @@ def test_a_directory_without_space_is_refused(
     totals = run.plan.totals.model_copy(update={"scratch_peak_bytes": 500_000})
     altered = run.plan.model_copy(update={"totals": totals})
     (run.folder / "plan.json").write_text(json.dumps(altered.model_dump(mode="json")))
-    text = refusal(run, capsys)
+    text = refusal(run)
     assert ("on n2: found 0 B available" in text) == (how == "full")
     assert ("one file system on all nodes" in text) == (how == "room"), "that much was free"
 
 
 @pytest.mark.fault("scratch-read-only")
-def test_a_read_only_directory_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_only_directory_is_refused(world: World) -> None:
     world.start()
     point = world.folder / "scratch"
     point.mkdir()
     world.on("n3", "mount", "--bind", f"{point}", f"{point}")
     world.on("n3", "mount", "-o", "remount,bind,ro", f"{point}")
-    text = refusal(world.run({"path": f"{point}"}), capsys)
+    text = refusal(world.run({"path": f"{point}"}))
     assert "on n3: found not writable by root" in text and "Read-only file system" in text
 
 
@@ -252,9 +246,7 @@ def tables(world: World) -> list[bool]:
     return ["lustre" in (world.folder / f"{node}.mounts").read_text() for node in NODES]
 
 
-def test_lustre_is_mounted_striped_and_unmounted(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lustre_is_mounted_striped_and_unmounted(world: World) -> None:
     world.start(table=True)
     demand = lustre(world)
     table = world.folder / "n3.mounts"
@@ -262,84 +254,74 @@ def test_lustre_is_mounted_striped_and_unmounted(
     (world.folder / "pfs").mkdir()
     (world.folder / "pfs/.fs-n3").touch()
     run = world.run(demand)
-    assert act("check", run, capsys) == ["n[1-2]"]
+    assert act("check", run) == ["n[1-2]"]
     assert tables(world) == [False, False, True]
-    assert act("verify", run, capsys) == ["n[1-2]"]
+    assert act("verify", run) == ["n[1-2]"]
     assert tables(world) == [True] * 3
     reports = run.files.scratch_probe.read_text()
     assert reports.count("| stripe_count: 8 stripe_size: 1M") == 3
-    assert act("verify", run, capsys) == []
-    assert act("unmount", run, capsys) == ["n[1-2]"], "on n3 another user had mounted it"
+    assert act("verify", run) == []
+    assert act("unmount", run) == ["n[1-2]"], "on n3 another user had mounted it"
     assert tables(world) == [False, False, True]
-    assert act("unmount", run, capsys) == []
+    assert act("unmount", run) == []
 
 
-def test_a_node_mounts_again_after_a_reset(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_node_mounts_again_after_a_reset(world: World) -> None:
     """A reset empties the table of mounts, and /run with the note."""
     world.start(table=True)
     run = world.run(lustre(world))
-    act("verify", run, capsys)
+    act("verify", run)
     (world.folder / "n2.mounts").write_text("/dev/vda1 / ext4 rw 0 0\n")
     subprocess.run(["rm", "-r", world.folder / "notes-n2"], check=True)
-    assert act("verify", run, capsys, mode="current") == ["n2"]
-    assert act("unmount", run, capsys) == ["n[1-3]"]
+    assert act("verify", run, mode="current") == ["n2"]
+    assert act("unmount", run) == ["n[1-3]"]
 
 
 @pytest.mark.fault("mount-fails")
-def test_a_failed_mount_that_leaves_a_directory_is_refused(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_mount_that_leaves_a_directory_is_refused(world: World) -> None:
     """On n2 nothing is mounted; the directory that the tool left on the root disk is not used."""
     world.start(table=True)
     run = world.run(lustre(world))
     (world.folder / "broken-n2").touch()
-    text = refusal(run, capsys)
+    text = refusal(run)
     assert "on n2: found UNEXPECTED: " in text and "No such target" in text
     assert not (world.folder / "pfs/runs").exists(), "nothing was written anywhere"
 
 
 @pytest.mark.fault("node-without-scratch")
 @pytest.mark.parametrize("how", ["dead", "broken"])
-def test_a_node_within_the_budget_is_left_out(
-    world: World, capsys: pytest.CaptureFixture[str], how: str
-) -> None:
+def test_a_node_within_the_budget_is_left_out(world: World, how: str) -> None:
     """No step runs on it until its scratch is verified; the others are verified."""
     world.start(table=True)
     (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
     run = world.run(lustre(world), max_failures=1)
     for node in NODES:
-        Journal(run.folder, node).result("verified", mode="m", seen={})
+        Journal(begin(run).folder, node).result("verified", mode="m", seen={})
     if how == "dead":
         world.kill("n1")
     else:
         (world.folder / "broken-n1").touch()
-    assert act("verify", run, capsys) == ["n[2-3]"]
-    assert list(unverified(run.folder, NODES, "m")) == ["n1"]
-    assert "no scratch" in unverified(run.folder, NODES, "m")["n1"]
+    assert act("verify", run) == ["n[2-3]"]
+    assert list(unverified(begin(run).folder, NODES, "m")) == ["n1"]
+    assert "no scratch" in unverified(begin(run).folder, NODES, "m")["n1"]
     if how == "broken":
         (world.folder / "broken-n1").unlink()
-        assert act("verify", run, capsys) == ["n1"]
-        assert unverified(run.folder, NODES, "m") == {}
+        assert act("verify", run) == ["n1"]
+        assert unverified(begin(run).folder, NODES, "m") == {}
 
 
-def test_without_a_budget_a_dead_node_is_refused(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_budget_a_dead_node_is_refused(world: World) -> None:
     """The control of the test above."""
     world.start()
     run = world.run({"path": f"{world.folder}/scratch"})
     world.kill("n2")
-    assert "on n2: found UNREACHABLE: no route to host" in refusal(run, capsys)
+    assert "on n2: found UNREACHABLE: no route to host" in refusal(run)
     assert not (world.folder / "scratch").exists()
 
 
 @pytest.mark.fault("another-block-size")
 @pytest.mark.parametrize("real", [524288, 262144])
-def test_two_block_sizes_of_gpfs_are_two_file_systems(
-    world: World, capsys: pytest.CaptureFixture[str], real: int
-) -> None:
+def test_two_block_sizes_of_gpfs_are_two_file_systems(world: World, real: int) -> None:
     """As P4 uses them: the steps of the plan name both, and each has the declared size."""
     world.start(table=True)
     small, large = (f"{world.folder}/{name}" for name in ("small", "large"))
@@ -360,11 +342,11 @@ def test_two_block_sizes_of_gpfs_are_two_file_systems(
     sizes = {step.parameters["fs_block_bytes"] for step in run.plan.steps()}
     assert sizes == {1048576, 524288}
     if real == 524288:
-        assert act("verify", run, capsys) == ["n[1-3]"]
+        assert act("verify", run) == ["n[1-3]"]
         assert run.files.scratch_probe.read_text().count("-B 1048576") == 3
-        assert act("unmount", run, capsys) == ["n[1-3]"], "the site mounts the other one"
+        assert act("unmount", run) == ["n[1-3]"], "the site mounts the other one"
     else:
-        text = refusal(run, capsys)
+        text = refusal(run)
         assert "-B 262144" in text and "accepted: a block size of 524288" in text
 
 
@@ -425,31 +407,27 @@ def gluster_demand(world: World, volume: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.fault("scratch-root-squash")
-def test_glusterfs_is_mounted_verified_and_unmounted(
-    gluster: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_glusterfs_is_mounted_verified_and_unmounted(gluster: World) -> None:
     """One node writes and all read; then a volume that squashes root is refused."""
     (gluster.folder / "pfs").mkdir()
     run = gluster.run(gluster_demand(gluster, "pfs"))
-    assert act("check", run, capsys) == ["n[1-3]"]
-    assert act("verify", run, capsys) == ["n[1-3]"]
+    assert act("check", run) == ["n[1-3]"]
+    assert act("verify", run) == ["n[1-3]"]
     reports = run.files.scratch_probe.read_text()
     assert reports.count("fuse.glusterfs") == 3 and reports.count("=== layout") == 3
-    assert act("verify", run, capsys) == []
-    assert act("unmount", run, capsys) == ["n[1-3]"]
+    assert act("verify", run) == []
+    assert act("unmount", run) == ["n[1-3]"]
     assert list((gluster.folder / "pfs").iterdir()) == []
 
     shutil.rmtree(gluster.folder / "kit")
-    text = refusal(gluster.run(gluster_demand(gluster, "squashed")), capsys)
+    text = refusal(gluster.run(gluster_demand(gluster, "squashed")))
     assert "on n1: found no such directory" in text and "Permission denied" in text
 
 
-def test_a_node_that_hangs_is_left_out(
-    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_hangs_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_scripts, "TIMEOUT_S", 1.0)
     world.start(table=True)
     run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
-    assert act("verify", run, capsys) == ["n[1-2]"]
-    assert list(unverified(run.folder, ["n3"], "m")) == ["n3"]
+    assert act("verify", run) == ["n[1-2]"]
+    assert list(unverified(begin(run).folder, ["n3"], "m")) == ["n3"]

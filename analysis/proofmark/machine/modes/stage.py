@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import render
@@ -16,7 +17,7 @@ from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
-from proofmark.runs.run import Run
+from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, Scalar, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
@@ -26,9 +27,22 @@ Say = Callable[[str], None]
 
 
 def rollout_of(
-    run: Run, site: Site, credentials: Credentials, say: Say, stop: threading.Event
+    folder: Path,
+    claims: Claims,
+    site: Site,
+    credentials: Credentials,
+    say: Say,
+    stop: threading.Event,
 ) -> ModeRollout:
     """Return the rollout that changes the modes of the nodes of a run.
+
+    Args:
+        folder: the folder of the run's state.
+        claims: the nodes that the run holds.
+        site: of the inventory. Only the nodes that it selects are changed.
+        credentials: of the BMCs.
+        say: gets each line of progress.
+        stop: no new action is started after it is set.
 
     Raises:
         BadInput: back end, scheduler, certificates or BMC addresses of the site are wrong.
@@ -40,11 +54,13 @@ def rollout_of(
     for mode in site.partition.modes.values():
         mode_attributes |= wanted(firmware, mode.settings)
     return ModeRollout(
-        run=run.folder,
-        tag=f"proofmark:{run.id}",
+        run=folder,
+        claims=claims,
         transition=ModeTransition(firmware, back_end(context), shell, mode_attributes, stop),
         scheduler=draining(site.partition.scheduler),
-        hosts=hosts_of(site, firmware),
+        hosts={
+            node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
+        },
         say=say,
     )
 
@@ -94,6 +110,12 @@ def target_mode(site: Site, mode: str) -> TargetMode:
 
 
 def firmware_of(site: Site) -> Firmware:
-    """Return the firmware settings of a partition that has them."""
-    assert site.partition.firmware is not None
+    """Return the firmware settings of the partition.
+
+    Raises:
+        BadInput: the partition has none.
+    """
+    if site.partition.firmware is None:
+        accepted = "the settings of docs/modes.md"
+        raise bad_input(site.facts, "partition.firmware", "nothing", accepted)
     return site.partition.firmware

@@ -28,6 +28,7 @@ class NoScheduler(DrainingScheduler):
     poll_s = 0.2
     isolates_jobs = False
     stop_command = "kill"
+    keeps_reasons = False
 
     def header(self, request: Request) -> list[str]:
         """Return no lines.

@@ -152,16 +152,12 @@ class Pbs(DrainingScheduler):
         """Return the status of each node: its state, its jobs and its comment."""
         statuses: dict[str, NodeStatus] = {}
         for names in _parts(nodes):
-            output = json.loads(_pbsnodes("-v", "-F", "json", *names)).get("nodes", {})
-            for name, fields in output.items():
+            for name, fields in _nodes(_pbsnodes("-v", "-F", "json", *names)).items():
                 states = set(str(fields.get("state", "")).split(","))
                 statuses[name] = NodeStatus(
                     bool(states & OUT), not fields.get("jobs"), str(fields.get("comment", ""))
                 )
-        if missing := sorted(set(nodes) - statuses.keys()):
-            text = f"pbsnodes does not list {', '.join(missing[:5])}"
-            raise NodeError(Outcome.UNEXPECTED, text)
-        return statuses
+        return {node: statuses.get(node) or self.unlisted("pbsnodes") for node in nodes}
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Set the nodes offline, with `reason` as their comment."""
@@ -204,6 +200,20 @@ def _node(state: str, comment: str) -> str:
     if any(word.startswith(_DOWN) for word in state.replace(",", " ").split()):
         return " ".join(filter(None, ("down", state, comment)))
     return "idle" if state == "free" else "busy"
+
+
+def _nodes(text: str) -> dict[str, dict[str, Any]]:
+    """Return the entries of the nodes in the JSON of pbsnodes.
+
+    Raises:
+        NodeError: it is not such JSON.
+    """
+    try:
+        nodes = json.loads(text).get("nodes", {})
+        return {name: fields for name, fields in nodes.items() if isinstance(fields, dict)}
+    except (ValueError, AttributeError, RecursionError):
+        found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
+        raise NodeError(Outcome.UNEXPECTED, found) from None
 
 
 def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:

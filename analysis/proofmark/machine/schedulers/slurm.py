@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     DrainingScheduler,
     NodeStatus,
@@ -84,14 +85,15 @@ _DOWN = ("down", "drain", "drng", "fail", "maint", "inval", "unk", "power", "boo
 
 TIMEOUT_S = 60
 
+_NAME_WIDTH = 256
+"""sinfo cuts a longer name. Slurm's own limit of a host name is 64 characters."""
+
+_NO_REASON = "none"
+"""The reason that sinfo prints if there is none."""
+
 OUT = {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "MAINT"}
 
 OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
-
-FIELD = re.compile(r"(?:^| )(NodeName|State|Reason)=")
-
-AUTHOR = re.compile(r"(?:^| )\[[^\]]*@[^\]]*\]$")
-"""The end of a reason: ``[user@time]``."""
 
 
 class Slurm(DrainingScheduler):
@@ -157,16 +159,26 @@ class Slurm(DrainingScheduler):
         output = ask_scheduler(
             "sinfo", "--noheader", "--Node", nodes, "--format=%N|%T|%E", unavailable=_UNAVAILABLE
         )
-        rows = (line.split("|", 2) for line in output.splitlines())
+        rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
         return {name: _node(state, reason) for name, state, reason in rows}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
-        """Return the status of each node: its state and its reason."""
-        text = _scontrol("--oneliner", "show", "node", folded(nodes))
-        statuses = dict(_node_status(line) for line in text.splitlines() if line.strip())
-        if missing := sorted(set(nodes) - statuses.keys()):
-            raise NodeError(Outcome.UNEXPECTED, f"scontrol does not list {folded(missing)}")
-        return statuses
+        """Return the status of each node: its state and its reason.
+
+        A reason is any text. It is read by a call of its own, so that no part of it is a state.
+        """
+        # The longest list of state flags has about 100 characters.
+        states = _sinfo(nodes, f"--Format=NodeList:{_NAME_WIDTH},StateComplete:256")
+        rows = (line.split() for line in states.splitlines())
+        flags = {row[0]: _flags(" ".join(row[1:])) for row in rows if row}
+        mark = secrets.token_hex(8)  # no reason has this word at the start of a line
+        reasons = read_reasons(_sinfo(nodes, f"--format={mark} %N %E"), mark)
+        return {
+            node: NodeStatus(bool(flags[node] & OUT), not flags[node] & OCCUPIED, reasons[node])
+            if node in flags and node in reasons
+            else self.unlisted("sinfo")
+            for node in nodes
+        }
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Drain the nodes with `reason`."""
@@ -231,13 +243,24 @@ def _node(state: str, reason: str) -> str:
     return "idle" if state == "idle" else "busy"
 
 
-def _node_status(line: str) -> tuple[str, NodeStatus]:
-    parts = FIELD.split(line)
-    fields = dict(zip(parts[1::2], parts[2::2], strict=True))
-    flags = set(re.split(r"[^A-Z_]+", fields["State"].split()[0]))
-    reason = AUTHOR.sub("", fields.get("Reason", "").strip())
-    name = fields["NodeName"].split()[0]
-    return name, NodeStatus(bool(flags & OUT), not flags & OCCUPIED, reason)
+def _flags(state: str) -> set[str]:
+    return set(re.split(r"[^A-Z_]+", state.upper()))
+
+
+def read_reasons(text: str, mark: str) -> dict[str, str]:
+    """Return the reason of each node; each entry of `text` is ``MARK NODE REASON``.
+
+    A reason may have line breaks. A node of several partitions has several equal entries.
+    """
+    entries = (entry.partition(" ") for entry in f"\n{text}".split(f"\n{mark} ")[1:])
+    reasons = {node: reason.rstrip("\n") for node, _, reason in entries}
+    return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}
+
+
+def _sinfo(nodes: Sequence[str], form: str) -> str:
+    names = f"--nodes={folded(nodes)}"
+    command = ("sinfo", "--noheader", "--all", "--Node", names, form)
+    return ask_tool(*command, timeout_s=TIMEOUT_S)
 
 
 def _scontrol(*arguments: str) -> str:

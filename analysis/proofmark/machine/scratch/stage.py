@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
     judge_scratch,
@@ -25,11 +26,23 @@ from proofmark.machine.scratch.checks import (
     refuse_scratch,
 )
 from proofmark.machine.scratch.mounts import mount_commands
+from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal
+from proofmark.runs.owner import as_owner
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
+
+
+def mount_script(demand: Scratch, verb: str) -> Script:
+    """Return the script that mounts, unmounts or only looks, and its arguments."""
+    mount = demand.mount
+    assert mount is not None
+    source = demand.source or mount.source or ""
+    command = mount_commands(demand)["unmount" if verb == "unmount" else "mount"]
+    words = (verb, mount.point.rstrip("/"), demand.type or "", source, command)
+    return "scratch-mount.sh", words
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class ScratchTarget:
     """Nodes of a run, and what is required of their scratch directory.
 
     Attributes:
+        state: the folder of the run's state, with the journals and the list of mounts.
+        site: of the inventory.
         names: the nodes.
         block_bytes: the required block size of the file system; None: any.
         user: the user that runs the benchmarks; empty: the user of this process.
@@ -44,6 +59,7 @@ class ScratchTarget:
     """
 
     run: Run
+    state: Path
     site: Site
     names: Sequence[str]
     demand: Scratch
@@ -80,45 +96,57 @@ class ScratchTarget:
         accepted = "a node that mounts it and answers"
         check_failure_budget(self.site, self.demand.path, len(self.names), failed, accepted)
 
-    def mount(self, verb: str) -> Script:
-        """Return the script that mounts, unmounts or only looks, and its arguments."""
-        mount = self.demand.mount
-        assert mount is not None
-        source = self.demand.source or mount.source or ""
-        command = self.commands["unmount" if verb == "unmount" else "mount"]
-        words = (verb, mount.point.rstrip("/"), self.demand.type or "", source, command)
-        return "scratch-mount.sh", words
-
     def probe(self, *words: str) -> Script:
         """Return the script that reports on the directory, and its arguments."""
         user = self.site.partition.run_user or self.user
         return "scratch-probe.sh", [*(("-u", user) if user else ()), *words, self.demand.path]
 
 
-def _waiting(run: Run, mode: str) -> list[str]:
+def _waiting(run: Run, state: Path, mode: str) -> list[str]:
     """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
-    waiting = waiting_nodes(run, mode)
-    return [node for node in waiting if not Journal(run.folder, node).history().failed]
+    return [node for node in waiting_nodes(run, mode) if not _failed(Journal(state, node))]
+
+
+def _failed(journal: Journal) -> bool:
+    try:
+        return bool(journal.history().failed)
+    except BadInput:
+        return True
 
 
 def nodes_of(
-    opened: Run, mode: str = "", scratch_dir: str = "", *, user: str = "", may_create: bool = True
+    opened: Run,
+    state: Path,
+    site: Site,
+    mode: str = "",
+    scratch_dir: str = "",
+    *,
+    user: str = "",
+    may_create: bool = True,
 ) -> ScratchTarget:
     """Return the nodes of a run, or those that wait for steps of `mode`.
+
+    Args:
+        opened: the run.
+        state: the folder of its state.
+        site: of the inventory.
+        mode: only the nodes with waiting steps of this mode; empty: all nodes.
+        scratch_dir: the directory, if it is not that of the inventory.
+        user: the user that runs the benchmarks.
+        may_create: whether a missing directory is made.
 
     Raises:
         BadInput: the run was planned with another directory than `scratch_dir`.
     """
-    site = site_of(opened)
     demand = site.partition.scratch
-    asked = (scratch_dir or demand.path).rstrip("/")
-    if asked != demand.path.rstrip("/"):
-        accepted = f"{demand.path}, with which the run was planned"
-        raise bad_input("scratch_dir", "", asked, accepted)
-    names = _waiting(opened, mode) if mode else opened.plan.nodes()
+    planned = site_of(opened).partition.scratch.path
+    if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
+        found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
+        raise bad_input("scratch_dir", "", found, accepted)
+    names = _waiting(opened, state, mode) if mode else opened.plan.nodes()
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
-    return ScratchTarget(opened, site, names, demand, block, user, may_create)
+    return ScratchTarget(opened, state, site, names, demand, block, user, may_create)
 
 
 def check(nodes: ScratchTarget) -> list[str]:
@@ -141,7 +169,7 @@ def check(nodes: ScratchTarget) -> list[str]:
     return would_mount
 
 
-def _verify(nodes: ScratchTarget) -> list[str]:
+def verify(nodes: ScratchTarget) -> list[str]:
     """Mount what is not mounted, and verify that all nodes can use one and the same directory.
 
     Returns:
@@ -151,7 +179,7 @@ def _verify(nodes: ScratchTarget) -> list[str]:
         say("no node waits for it")
         return []
     if nodes.demand.mount:
-        _write_mounted(nodes.run, [*_read_mounted(nodes.run), *nodes.names])
+        _write_mounted(nodes.state, [*_read_mounted(nodes.state), *nodes.names])
     outputs, failed = _report(nodes, "mount")
     nodes.check_budget(failed)
     changed = _nodes_with(outputs, "mounted")
@@ -162,7 +190,8 @@ def _verify(nodes: ScratchTarget) -> list[str]:
             failed |= further
             target.check_budget(failed)
         changed += _verify_one(target, outputs, failed, reports)
-    write_whole(nodes.run.files.scratch_probe, "".join(reports))
+    with as_owner(nodes.run.folder):
+        write_whole(nodes.run.files.scratch_probe, "".join(reports))
     _journal(nodes, failed)
     return changed
 
@@ -209,27 +238,36 @@ def _verify_one(
     return changed
 
 
-def _unmount(nodes: ScratchTarget) -> list[str]:
-    """Unmount what this run mounted; return the nodes on which something was unmounted."""
-    names = _read_mounted(nodes.run)
-    if not names or not nodes.demand.mount:
+def unmount(state: Path, site: Site) -> list[str]:
+    """Unmount what the run mounted; return the nodes on which something was unmounted.
+
+    Args:
+        state: the folder of the run's state.
+        site: of the inventory.
+
+    Raises:
+        BadInput: nodes are no hosts of the site, or the unmount failed on them.
+    """
+    names = _read_mounted(state)
+    if not names or not site.partition.scratch.mount:
         return []
-    outputs, failed = nodes.run_on_nodes(names, nodes.mount("unmount"))
-    _write_mounted(nodes.run, failed)
-    nodes.check_budget(failed)
+    known = [node for node in names if node in site.hosts]
+    outputs, failed = run_on_nodes(site, known, mount_script(site.partition.scratch, "unmount"))
+    text = "no host of the partition that -i and -l select"
+    failed |= {
+        node: NodeError(Outcome.UNREACHABLE, f"{node}: {text}")
+        for node in names
+        if node not in site.hosts
+    }
+    _write_mounted(state, failed)
+    accepted = "a node that unmounts it and answers"
+    check_failure_budget(site, site.partition.scratch.path, len(names), failed, accepted)
     return _nodes_with(outputs, "unmounted")
-
-
-VERBS: Mapping[str, Callable[[ScratchTarget], list[str]]] = {
-    "check": check,
-    "verify": _verify,
-    "unmount": _unmount,
-}
 
 
 def _report(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
     """Mount the file system or only look, then report on the directory."""
-    first = [nodes.mount(verb)] if nodes.demand.mount else []
+    first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
     return nodes.run_on_nodes(nodes.names, *first, nodes.probe())
 
 
@@ -263,21 +301,25 @@ def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
 def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
     """Write into the journals which nodes must not run a step, because they have no scratch."""
     for node in nodes.names:
-        log = Journal(nodes.run.folder, node)
+        log = Journal(nodes.state, node)
         if node in failed:
             log.result("scratch", missing=str(failed[node]))
-        elif log.path.exists() and log.history().no_scratch:
+        elif log.path.exists() and not _failed(log) and log.history().no_scratch:
             log.result("scratch")
 
 
-def _read_mounted(opened: Run) -> list[str]:
+def _read_mounted(state: Path) -> list[str]:
     """Return the nodes on which this run may have mounted the file system."""
     try:
-        sets: list[str] = json.loads(opened.files.mounted.read_text())
+        sets: list[str] = json.loads(RunFiles(state).mounted.read_text())
     except FileNotFoundError:
         return []
     return unfold(sets)
 
 
-def _write_mounted(opened: Run, names: Iterable[str]) -> None:
-    write_whole(opened.files.mounted, json.dumps(fold(dict.fromkeys(names))) + "\n")
+def _write_mounted(state: Path, names: Iterable[str]) -> None:
+    """Keep the nodes with a mount; without one there is no file."""
+    if sets := fold(dict.fromkeys(names)):
+        write_whole(RunFiles(state).mounted, json.dumps(sets) + "\n")
+    else:
+        RunFiles(state).mounted.unlink(missing_ok=True)

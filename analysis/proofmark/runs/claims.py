@@ -1,0 +1,137 @@
+"""Which run holds which node of a site: one record per node, ``nodes/<node>.json``.
+
+A run holds a node from before its first change until the node is restored. Another run that wants
+the node is refused. Across controllers the reason of the drain in the scheduler decides; it is
+compared as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_json
+from proofmark.common.strict_model import StrictModel
+from proofmark.runs.state import RunState, made
+
+
+class Holder(StrictModel):
+    """The run that holds a node.
+
+    Attributes:
+        run: its id.
+        folder: its folder.
+        controller: the host that changes the node.
+        since: the time, in ISO 8601.
+    """
+
+    run: str
+    folder: str
+    controller: str
+    since: str
+
+    def __str__(self) -> str:
+        """Return one line for messages."""
+        return f"held by run {self.run} in {self.folder} since {self.since}"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The nodes that a run holds, among those of all runs of its site.
+
+    Attributes:
+        folder: the folder of the records.
+        run: the id of the run.
+        run_folder: the folder of the run.
+        controller: the name of this host.
+    """
+
+    folder: Path
+    run: str
+    run_folder: Path
+    controller: str
+
+    @property
+    def name(self) -> str:
+        """The run and its controller: the text that nodes and schedulers keep."""
+        return f"proofmark:{self.run} on {self.controller}"
+
+    def reason(self, why: str) -> str:
+        """Return the complete reason of a drain, with one space between words."""
+        return " ".join(f"{self.name} {why}".split())
+
+    def holder(self, node: str) -> Holder | None:
+        """Return the run that holds `node`; None if none does.
+
+        Raises:
+            BadInput: the record is damaged.
+        """
+        path = self._path(node)
+        return read_json(path, Holder) if os.path.lexists(path) else None
+
+    def other(self, node: str) -> str:
+        """Return which other run holds `node`, or why that is not known; empty if none does."""
+        try:
+            holder = self.holder(node)
+        except BadInput as error:
+            return str(error)
+        return "" if holder is None or self._is_own(holder) else str(holder)
+
+    def claim(self, node: str) -> str:
+        """Hold `node` from now on; return which other run holds it, or an empty text.
+
+        The record appears whole, and only if there is none.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        holder = Holder(
+            run=self.run, folder=f"{self.run_folder}", controller=self.controller, since=now
+        )
+        made(self.folder)
+        fresh = self.folder / f".{node}.{secrets.token_hex(8)}"
+        try:
+            fresh.write_text(json.dumps(holder.model_dump()) + "\n")
+            os.link(fresh, self._path(node))
+        except FileExistsError:
+            return self.other(node)
+        finally:
+            fresh.unlink(missing_ok=True)
+        return ""
+
+    def release(self, node: str) -> None:
+        """End the claim of this run on `node`, if it has one."""
+        try:
+            holder = self.holder(node)
+        except BadInput:
+            return  # whose record it is is not known
+        if holder and self._is_own(holder):
+            self._path(node).unlink()
+
+    def nodes(self) -> Iterator[str]:
+        """Yield the nodes that this run holds."""
+        for path in sorted(self.folder.glob("[!.]*.json")):
+            try:
+                holder = read_json(path, Holder)
+            except BadInput:
+                continue
+            if self._is_own(holder):
+                yield path.stem
+
+    def _is_own(self, holder: Holder) -> bool:
+        return (holder.run, holder.folder) == (self.run, f"{self.run_folder}")
+
+    def _path(self, node: str) -> Path:
+        if "/" in node or node.startswith("."):
+            raise bad_input("node", "", repr(node), "the name of a host")
+        return self.folder / f"{node}.json"
+
+
+def claims_of(state: RunState) -> Claims:
+    """Return the claims of the run with this state."""
+    return Claims(state.site / "nodes", state.id, state.run, platform.node())

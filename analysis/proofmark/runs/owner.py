@@ -1,0 +1,115 @@
+"""The user to whom the folder of a run belongs, and writing there with the rights of that user.
+
+Root works in folders of the run user. That user can replace any file or folder of the run by a link
+at any moment. A write with the rights of that user can follow the link only to places where the
+user can write anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from proofmark.common.errors import bad_input
+
+
+@contextmanager
+def as_owner(folder: Path) -> Iterator[None]:
+    """Run the block with the user and the groups of the owner of `folder`, if this is root.
+
+    The rights change for all threads of the process: no other thread may need those of root.
+
+    Raises:
+        BadInput: `folder` is a link, or root owns it and another user can replace it.
+    """
+    if os.geteuid() != 0 or (owner := _owner(folder)).st_uid == 0:
+        yield
+        return
+    group, groups = os.getegid(), os.getgroups()
+    try:
+        os.setgroups(_groups(owner))
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
+
+
+def drop_rights(folders: Sequence[Path]) -> None:
+    """Give up the rights of root for those of the other user who owns one of `folders`.
+
+    Folders that do not exist are left out.
+
+    Raises:
+        BadInput: the folders belong to several other users.
+    """
+    if os.geteuid() != 0:
+        return
+    others = {
+        owner.st_uid: owner
+        for folder in folders
+        if folder.is_dir() and (owner := _owner(folder.resolve())).st_uid != 0
+    }
+    if len(others) > 1:
+        found = f"folders of {', '.join(sorted(map(user_name, others)))}"
+        raise bad_input("RUN", "", found, "runs of one user")
+    for owner in others.values():
+        os.setgroups(_groups(owner))
+        os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
+        os.setresuid(owner.st_uid, owner.st_uid, owner.st_uid)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse to start programs from `folder` as root if another user can change them.
+
+    Raises:
+        BadInput: another user owns the folder, or can replace it.
+    """
+    if os.geteuid() == 0 and (owner := _owner(folder)).st_uid != 0:
+        name = user_name(owner.st_uid)
+        found = f"{folder}: a folder of the user {name}, whose files root would execute"
+        raise bad_input("RUN", "", found, f"the same command as {name}, or a run of root")
+
+
+def user_name(number: int) -> str:
+    """Return the name of the user `number`, or the number."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"{number}"
+
+
+def _owner(folder: Path) -> os.stat_result:
+    """Return the status of `folder`, an absolute path without links.
+
+    Raises:
+        BadInput: a part of the path is a link, or root owns the folder and another user owns or can
+            write a folder above it. The owner of the kit's own code is trusted.
+    """
+    trusted = {0, Path(__file__).stat().st_uid}
+    foreign: Path | None = None
+    for path in (*reversed(folder.parents), folder):
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise bad_input(path, "", "a link, or not a folder", "a folder")
+        shared = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+        if path != folder and (shared or status.st_uid not in trusted):
+            foreign = path
+    if foreign and status.st_uid == 0:
+        found = f"a folder of root in {foreign}, where another user can replace it"
+        raise bad_input(folder, "", found, "a folder of root in folders of root")
+    return status
+
+
+def _groups(owner: os.stat_result) -> list[int]:
+    try:
+        name = pwd.getpwuid(owner.st_uid).pw_name
+    except KeyError:
+        return [owner.st_gid]
+    return os.getgrouplist(name, owner.st_gid)

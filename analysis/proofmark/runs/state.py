@@ -1,0 +1,323 @@
+"""The state of a site: what runs have changed on its nodes, and how to restore it.
+
+It is ``/var/lib/proofmark/<site>/`` if the process is root, else
+``~/.local/state/proofmark/<site>/``. The user who runs the benchmarks owns the folder of the run
+and can write anything there. Restore, enter and verify read only the state. The folder of the run
+gets a copy of the journals, from which the run is judged.
+
+- ``runs/<run-id>/run.json``: the folder, the partition and the plan of the run
+- ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
+- ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
+- ``runs/<run-id>/lock``: the lock of the process that changes nodes
+- ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import read_json, read_regular, write_whole, write_whole_bytes
+from proofmark.common.strict_model import StrictModel
+from proofmark.runs.files import RunFiles
+from proofmark.runs.journal import Journal, journals
+from proofmark.runs.owner import as_owner, user_name
+from proofmark.runs.run import Run
+
+STATE_OF_ROOT = Path("/var/lib/proofmark")
+VARIABLE = "PROOFMARK_STATE"
+"""Environment variable with another folder for the state of root."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Begun(StrictModel):
+    """The first use of a run id at a site.
+
+    Attributes:
+        folder: the folder of the run.
+        partition: the partition of its plan.
+        plan: SHA-256 of its ``plan.json``.
+        since: the time, in ISO 8601.
+    """
+
+    folder: str
+    partition: str
+    plan: str
+    since: str
+
+
+@dataclass(frozen=True)
+class RunState:
+    """The state of one run.
+
+    Attributes:
+        folder: the folder of the state, with the journals.
+        site: the folder of the state of the site.
+        run: the folder of the run. It may have been removed.
+        partition: the partition of its plan.
+    """
+
+    folder: Path
+    site: Path
+    run: Path
+    partition: str
+
+    @property
+    def id(self) -> str:
+        """The id of the run."""
+        return self.run.name
+
+    @property
+    def files(self) -> RunFiles:
+        """The files of the state; they have the names of those in the folder of the run."""
+        return RunFiles(self.folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock of the state for the block: one command at a time changes nodes.
+
+        Raises:
+            BadInput: another process holds it.
+        """
+        number = os.open(self.files.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            found = f"{self.id}: in use by another command that changes nodes"
+            raise bad_input("run_id", "", found, "one process at a time") from None
+        finally:
+            os.close(number)
+
+    def export(self) -> None:
+        """Copy the journals into the folder of the run, with the rights of its owner.
+
+        A folder that was removed gets no copy.
+
+        Raises:
+            BadInput: a file cannot be written there.
+        """
+        texts = {journal.path.name: journal.path.read_bytes() for journal in journals(self.folder)}
+        if not texts or not self.run.is_dir():
+            return
+        target = RunFiles(self.run).journal
+        with as_owner(self.run):
+            try:
+                target.mkdir(exist_ok=True)
+                for name, content in texts.items():
+                    _copy(target / name, content)
+            except OSError as error:
+                found = f"cannot be written: {error.strerror}"
+                raise bad_input(target, "", found, "a writable folder") from None
+
+
+def state_of_root(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the state of root."""
+    return Path(environment.get(VARIABLE) or STATE_OF_ROOT)
+
+
+def state_of_user(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the state of a user other than root."""
+    return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "proofmark"
+
+
+def _site_folder(site: str) -> Path:
+    base = state_of_root() if os.geteuid() == 0 else state_of_user()
+    return Path(os.path.realpath(base)) / _word(site, "the name of the site")
+
+
+def begin(run: Run) -> RunState:
+    """Return the state of `run`. The first call creates it.
+
+    Raises:
+        BadInput: another run has this id, the plan has changed since a node was changed, or the
+            folder is not safe.
+    """
+    site = _site_folder(run.plan.site)
+    digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
+    known = _known(site, run.folder, replace=True)
+    if known is None:
+        folder = made(site / "runs" / _word(run.id, "the run id"))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        partition = run.plan.partition
+        begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
+        made(RunFiles(folder).journal)
+        identity = RunFiles(folder).identity
+        write_whole(identity, begun.model_dump_json() + "\n")
+        identity.chmod(0o644)  # the run user reads it, whatever the umask is
+        return RunState(folder, site, run.folder, partition)
+    begun = read_json(known.files.identity, Begun)
+    if begun.plan != digest:
+        if not _in_use(known.folder):  # the folder was removed, and planned again
+            shutil.rmtree(known.folder)
+            return begin(run)
+        found = f"another plan than at {begun.since}, when the run first used a node"
+        raise bad_input(run.files.plan, "", found, "the plan of the run, or a new run id")
+    return known
+
+
+def planned(run: Run) -> RunState:
+    """Return the state that `run` has, or would have. Nothing is written.
+
+    Raises:
+        BadInput: another run has this id, or the folder of the state is not safe.
+    """
+    site = _site_folder(run.plan.site)
+    folder = site / "runs" / _word(run.id, "the run id")
+    return _known(site, run.folder) or RunState(folder, site, run.folder, run.plan.partition)
+
+
+def find(site: str, run: Path, *, replace: bool = False) -> RunState | None:
+    """Return the state of the run in the folder `run`; None if it has none.
+
+    With `replace`, the state of another run with this id is removed if that run was removed and
+    none of its nodes waits for the restore.
+
+    Raises:
+        BadInput: another run has this id, or the folder of the state is not safe.
+    """
+    return _known(_site_folder(site), run, replace=replace)
+
+
+def proofs_of(run: Run) -> Path:
+    """Return the folder whose journals prove the modes of the nodes of `run`.
+
+    It is the state of root, or else the state of this user. It need not exist.
+    """
+    own = _site_folder(run.plan.site)
+    of_root = Path(os.path.realpath(state_of_root())) / own.name
+    for site in (of_root, own):
+        try:
+            if known := _known(site, run.folder):
+                return known.folder
+        except BadInput:
+            continue  # the state of another run
+    return own / "runs" / run.id
+
+
+def adopt(run: Run, reasons: Iterable[str]) -> RunState | None:
+    """Take the journals of a run of an earlier version into the state, once.
+
+    That version kept the journals in the folder of the run. They are accepted only if no other user
+    can have changed them.
+
+    Args:
+        run: the run.
+        reasons: the reasons with which that version drained nodes.
+
+    Returns:
+        The state; None if the run has no journals.
+
+    Raises:
+        BadInput: another user owns the folder of the run or a journal.
+    """
+    folder = run.files.journal
+    if not os.path.lexists(folder):
+        return None
+    texts: dict[str, bytes] = {}
+    for path in (run.folder, folder, *sorted(folder.glob("*.jsonl"))):
+        status = path.lstat()
+        known = stat.S_ISDIR if path in (run.folder, folder) else stat.S_ISREG
+        if not known(status.st_mode) or status.st_uid not in (0, os.geteuid()):
+            found = f"a journal of an earlier version, owned by {user_name(status.st_uid)}"
+            accepted = (
+                f"a journal of {user_name(os.geteuid())}; check its lines, then: chown -R "
+                f"{user_name(os.geteuid())} {run.folder}"
+            )
+            raise bad_input(path, "", found, accepted)
+        if path.suffix == ".jsonl":
+            texts[path.name] = read_regular(path)
+    state = begin(run)
+    for name, content in texts.items():
+        _copy(state.files.journal / name, content)
+        Journal(state.folder, Path(name).stem).result("adopted", reasons=list(reasons))
+    return state
+
+
+def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:
+    """Return the state of the run in `run`; with `replace`, remove the one of a removed run."""
+    folder = site / "runs" / _word(run.name, "the run id")
+    if not os.path.lexists(folder):
+        return None
+    _check(folder)
+    files = RunFiles(folder)
+    if not files.identity.exists():
+        return None
+    begun = read_json(files.identity, Begun)
+    if begun.folder == f"{run}":
+        return RunState(folder, site, run, begun.partition)
+    if replace and not Path(begun.folder).exists() and not _in_use(folder):
+        shutil.rmtree(folder)
+        return None
+    found = f"{run.name}: the id of the run in {begun.folder}, since {begun.since}"
+    raise bad_input("run_id", "", found, "another run id")
+
+
+def _in_use(folder: Path) -> bool:
+    """Return whether a node still waits for the restore or the unmount of a run."""
+    if RunFiles(folder).mounted.exists():
+        return True
+    try:
+        return any(journal.history().to_restore for journal in journals(folder))
+    except BadInput:
+        return True  # the history of a node is not known
+
+
+def _word(text: str, what: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise bad_input(what, "", repr(text), "letters, digits, dots, dashes and underscores")
+    return text
+
+
+def made(folder: Path) -> Path:
+    """Create `folder` and the missing ones above it, and check all of them.
+
+    Raises:
+        BadInput: another user can change a folder, or one cannot be created.
+    """
+    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    try:
+        for path in reversed(missing):
+            path.mkdir(exist_ok=True)  # another command may create it at the same time
+            path.chmod(0o755)  # the run user reads it, whatever the umask is
+    except OSError as error:
+        found = f"cannot be created: {error.strerror}"
+        raise bad_input(folder, "", found, f"a writable folder; {VARIABLE} names another") from None
+    _check(folder)
+    return folder
+
+
+def _check(folder: Path) -> None:
+    """Refuse a folder that a user other than root and this one can change or replace."""
+    for path in (folder, *folder.parents):
+        status = path.lstat()
+        others = stat.S_IWOTH | (stat.S_IWGRP if os.geteuid() == 0 else 0)
+        shared = status.st_mode & others and not status.st_mode & stat.S_ISVTX
+        if not stat.S_ISDIR(status.st_mode):
+            found = "a link, or not a folder"
+        elif status.st_uid not in (0, os.geteuid()):
+            found = f"a folder of the user {user_name(status.st_uid)}"
+        elif shared:
+            found = f"a folder that other users can write ({status.st_mode & 0o7777:o})"
+        else:
+            continue
+        accepted = f"folders that only root and {user_name(os.geteuid())} can write"
+        raise bad_input(path, "", found, accepted)
+
+
+def _copy(path: Path, content: bytes) -> None:
+    """Write a file unless it has this content. It replaces a link and does not follow it."""
+    status = path.lstat() if os.path.lexists(path) else None
+    same_size = status and stat.S_ISREG(status.st_mode) and status.st_size == len(content)
+    if not same_size or read_regular(path) != content:
+        write_whole_bytes(path, content)
