@@ -78,7 +78,7 @@ def _run(options: Namespace, opened: Run) -> int:
     try:
         stop = threading.Event()  # after it, no new action is started
         with on_stop_signal(lambda _: stop.set()):
-            rollout = rollout_of(opened, site, credentials_of(options.credentials), say, stop)
+            rollout = rollout_of(opened, site, credentials_of(options), say, stop)
             return VERBS[options.verb](opened, site, rollout, options.mode)
     except NodeError as failed:
         raise bad_input(site.facts, "partition", str(failed), "a scheduler that answers") from None
@@ -185,11 +185,14 @@ def _mode_argument(mode: str | None) -> str:
     return mode
 
 
-def credentials_of(source: str | None) -> Credentials:
-    """Return the credentials in a file, in stdin (``-``) or in the environment (None)."""
+def credentials_of(options: Namespace) -> Credentials:
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets."""
+    source = options.credentials
     if source == "-":
-        return credentials(sys.stdin.read())
-    return credentials(Path(source).read_text(encoding="utf-8") if source else "")
+        text = sys.stdin.read()
+    else:
+        text = Path(source).read_text(encoding="utf-8") if source else ""
+    return credentials(text, options.secrets)
 
 
 COMMANDS = {"modes": Command(run, "modes check runs/latest --mode snc4-flat", arguments)}
