@@ -12,7 +12,7 @@ from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_private
 from proofmark.common.messages import say
 from proofmark.runs.run import open_run, site_of
 from proofmark.software.provider import PROVIDERS, programs_of
@@ -104,7 +104,7 @@ def install(options: Namespace) -> int:
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
         if not options.check and not (target.exists() and target.read_text() == text):
-            write_whole(target, text)
+            write_private(target, text)
     print_json(
         {
             "missing": missing,

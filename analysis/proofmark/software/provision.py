@@ -15,7 +15,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.files import read_json
+from proofmark.common.files import read_json, write_private
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.runs.run import Run, site_of
@@ -228,9 +228,7 @@ def provide_software(
     for name, text in texts.items():
         (folder / f"{name}.probe").write_text(text)
     (folder / "node.facts").write_text(node_text)
-    fresh = target.with_suffix(".new")
-    fresh.write_text(software.model_dump_json(indent=1) + "\n")
-    fresh.rename(target)
+    write_private(target, software.model_dump_json(indent=1) + "\n")
 
 
 def _system_software(
