@@ -18,6 +18,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import read_json, write_private
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
+from proofmark.runs.format import add_input
 from proofmark.runs.run import Run, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.installed import Installed
@@ -222,6 +223,7 @@ def provide_software(
     target = run.files.software
     if target.exists():
         _check_unchanged(run, read_json(target, Software), software)
+        add_input(run.folder, target)  # an earlier call may have been stopped before it
         return
     folder = run.files.program_probes
     folder.mkdir(exist_ok=True)
@@ -229,6 +231,7 @@ def provide_software(
         (folder / f"{name}.probe").write_text(text)
     (folder / "node.facts").write_text(node_text)
     write_private(target, software.model_dump_json(indent=1) + "\n")
+    add_input(run.folder, target)
 
 
 def _system_software(
