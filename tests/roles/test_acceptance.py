@@ -51,7 +51,7 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
 
 
 def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
-    """Check that the signature is of this verdict, and that one byte more in an output breaks it."""
+    """Check that this verdict is signed, and that one byte more in an output breaks it."""
     verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
     verify += ["--signers", f"{signers}"]
     done = subprocess.run(verify, capture_output=True, text=True, check=False)

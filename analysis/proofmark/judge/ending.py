@@ -65,7 +65,7 @@ def next_command(verdict: Verdict, code: int) -> str:
     if coverage.not_run:
         return f"{again} with -e confirm_reboot=true: it measures the other modes"
     if code == 4:
-        return f"add limits to the partition's facts, then proofmark report {run}"
+        return "add limits to the partition's facts, then start a new run with -e fresh=true"
     return f"proofmark sign {run} --key FILE"
 
 

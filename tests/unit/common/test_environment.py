@@ -136,7 +136,7 @@ def test_another_user_gets_only_listed_variables() -> None:
             *("ANSIBLE_LIBRARY", "PYTHONPATH", "LD_PRELOAD", "XDG_CONFIG_HOME", "SSH_AUTH_SOCK"),
             *("HOME", "TMPDIR", "ENV", "BASH_ENV", "IFS", "PROOFMARK_BMC_PASSWORD"),
         ),
-        "/root",
+        "/mine",
     )
     assert of_another_user({**mine, **roots}) == mine
     assert "SSH_AUTH_SOCK" not in of_jobs(roots)
