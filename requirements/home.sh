@@ -4,8 +4,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-usable() { # usable FOLDER: does it belong to this user, who can create files in it?
+usable() { # usable FOLDER: does it belong to this user, and can only this user create files in it?
     case $1 in *[[:space:]]*) return 1 ;; /*) ;; *) return 1 ;; esac
+    case $(ls -ld "$1/." 2>/dev/null) in ????????w*) return 1 ;; esac # all users: they could add plug-ins
     [ -d "$1" ] && [ -O "$1" ] && [ -w "$1" ] && [ -x "$1" ]
 }
 

@@ -20,6 +20,8 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
+from proofmark.api import BadInput, of_another_user, private_home
+
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150
@@ -129,17 +131,19 @@ class _Child:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
             raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
-        identity, environment = _identity(user)
         self._signal = 0
         self._deadline = float("inf")
-        self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
-            stdin=subprocess.PIPE if text else subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
+        with contextlib.ExitStack() as ends:
+            identity, environment = _identity(user, ends)
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
+                stdin=subprocess.PIPE if text else subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
+            self._ends = ends.pop_all()
         if self._process.stdin:
             # The text is shorter than the buffer of a pipe. The command may have ended already.
             with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
@@ -151,7 +155,7 @@ class _Child:
         watched = (signal.SIGINT, signal.SIGTERM)
         previous = {number: signal.signal(number, self._stop) for number in watched}
         errors: list[str] = []
-        with self._process, self._stopped_by_errors():
+        with self._ends, self._process, self._stopped_by_errors():
             for line in self._lines():
                 if line.startswith(ERROR_MARK):
                     errors.append(line.removeprefix(ERROR_MARK))
@@ -199,13 +203,14 @@ class _Child:
         yield rest.decode(errors="replace")
 
 
-def _identity(user: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words of setpriv and the variables that make the command run as `user`.
+def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping[str, str]]:
+    """Return the words of setpriv that make the command run as `user`, and its environment.
 
-    Both are empty if this process already runs as `user`.
+    There are no words if this process already runs as `user`. `ends` removes the private folder of
+    a user without a home.
     """
     if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
-        return [], {}
+        return [], os.environ
     if os.geteuid() != 0:
         raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
     try:
@@ -213,11 +218,22 @@ def _identity(user: str) -> tuple[list[str], dict[str, str]]:
     except KeyError:
         raise AnsibleActionFail(f"{user}: no such user on the controller") from None
     switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
-    # Ansible's library writes to HOME, and some service accounts have no home folder.
+    # Ansible's library writes to HOME and loads plug-ins from it. Some service accounts have none.
     home = Path(entry.pw_dir)
-    owned = home.is_dir() and home.stat().st_uid == entry.pw_uid
-    return switch, {
-        "HOME": f"{home}" if owned else tempfile.gettempdir(),
-        "USER": user,
-        "LOGNAME": user,
-    }
+    if not _is_private(home, entry.pw_uid):
+        try:
+            home = ends.enter_context(private_home(entry.pw_uid, entry.pw_gid))
+        except BadInput as error:
+            raise AnsibleActionFail(str(error)) from None
+    names = {"HOME": f"{home}", "USER": user, "LOGNAME": user}
+    return switch, {**of_another_user(os.environ), **names}
+
+
+def _is_private(home: Path, user: int) -> bool:
+    """Return whether `home` is a folder of `user` in which not everybody can write."""
+    try:
+        status = home.stat()
+    except OSError:
+        return False
+    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == user
+    return mine and not status.st_mode & stat.S_IWOTH

@@ -108,7 +108,9 @@ def run_in(
 
 
 @pytest.mark.parametrize("checkout", ["my kit", "kit"])
-@pytest.mark.parametrize("given", ["its own", "missing", "not set", "another user's", "a blank"])
+@pytest.mark.parametrize(
+    "given", ["its own", "missing", "not set", "another user's", "a blank", "of all users"]
+)
 def test_home_is_a_folder_in_which_this_user_can_write(
     tmp_path: Path, given: str, checkout: str
 ) -> None:
@@ -120,9 +122,11 @@ def test_home_is_a_folder_in_which_this_user_can_write(
     getent.write_text("#!/bin/sh\necho nobody:x:65534:65534::/nonexistent:/bin/sh\n")
     getent.chmod(0o755)
     homes = {"its own": tmp_path / "own", "a blank": tmp_path / "its home"}
+    homes["of all users"] = tmp_path / "shared"
     homes["another user's"] = tmp_path / "others" if os.geteuid() == 0 else Path("/")
     for home in homes.values():
         home.mkdir(exist_ok=True)
+    homes["of all users"].chmod(0o1777)
     if os.geteuid() == 0:
         os.chown(homes["another user's"], 65534, 65534)
     variables = {"HOME": f"{homes.get(given, '/nonexistent')}"} if given != "not set" else {}

@@ -37,7 +37,7 @@ def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     assert (again.code, again.recap["changed"]) == (0, 2), again.output  # report and signature
     assert kit.whens() == whens
     assert (kit.run() / "report.html").exists()
-    assert_signed(kit, signers)
+    assert_signed(kit, signers, "PASS: 2 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED")
     assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
 
 
@@ -50,14 +50,17 @@ def signing_key(folder: Path) -> tuple[Path, Path]:
     return key, signers
 
 
-def assert_signed(kit: Kit, signers: Path) -> None:
-    """Check that the signature is valid, and that one byte more in an output breaks it."""
+def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
+    """Check that this verdict is signed, and that one byte more in an output breaks it."""
     verify = [str(Path(sys.executable).with_name("proofmark")), "verify", f"{kit.run()}"]
     verify += ["--signers", f"{signers}"]
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.split(": ")[1:]) == (
+    assert (done.returncode, done.stdout.splitlines()) == (
         0,
-        ["as signed by chief@example.org\n"],
+        [
+            f"{kit.run().name}: as signed by chief@example.org",
+            f"{verdict}; 2 of 2 steps measured",
+        ],
     )
     output = next(kit.run().glob("steps/*/stdout"))
     with output.open("a", encoding="utf-8") as file:
@@ -68,15 +71,17 @@ def assert_signed(kit: Kit, signers: Path) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.fault("signature-of-another-user")
 def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
-    """The run belongs to the run user."""
+    """The run belongs to the run user, who cannot read the key of the user who signs."""
     assert "echo rate: 100" in NAP
     (kit.folder / "benchmarks/nap.yml").write_text(NAP.replace("rate: 100", "rate: 10"))
     kit.partition(run_user="nobody")
     (kit.folder / "runs").mkdir()
     shutil.chown(kit.folder / "runs", "nobody")
     assert_runnable_by("nobody")
-    played = kit.play("acceptance.yml")
+    key, signers = signing_key(kit.folder.parent)
+    played = kit.play("acceptance.yml", "-e", f"signing_key={key}")
     assert played.code == 2
     lines = [line.strip() for line in played.output.splitlines()]
     at = lines.index("FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
@@ -85,6 +90,9 @@ def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
     assert (kit.run() / "report.html").exists()
     steps = [*kit.run().glob("steps/*/*"), *kit.run().glob("report.html")]
     assert {path.owner() for path in steps} == {"nobody"}
+    assert (key.owner(), key.stat().st_mode & 0o777) == ("root", 0o600)
+    assert {path.owner() for path in kit.run().glob("SHA256SUMS*")} == {"nobody"}
+    assert_signed(kit, signers, "FAIL: 0 PASS, 2 FAIL, 0 INVALID, 0 UNJUDGED")
     assert kit.scratch.owner() == "nobody"
 
 

@@ -62,7 +62,9 @@ def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
     kit.scratch.mkdir(mode=0o755)
     played = check(kit, "-e", "scratch_user=nobody")
     assert played.code == 2
-    assert played.printed("not writable by nobody: dd: failed to open Permission denied")
+    assert played.printed(
+        "not writable by nobody: mktemp: failed to create file via template Permission denied"
+    )
 
 
 def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:

@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from proofmark.common.environment import of_another_user as of_another_user
     from proofmark.common.errors import BadInput as BadInput
     from proofmark.common.errors import ProofmarkError as ProofmarkError
     from proofmark.common.nodesets import unfold as unfold
+    from proofmark.common.private_folder import private_home as private_home
     from proofmark.common.text import duration as duration
     from proofmark.common.text import size as size
     from proofmark.jobs.launcher import Launch as Launch
@@ -84,8 +86,10 @@ MODULES = {
     "candidate_kernels": "proofmark.software.blas",
     "duration": "proofmark.common.text",
     "judge_run": "proofmark.judge.judging",
+    "of_another_user": "proofmark.common.environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
+    "private_home": "proofmark.common.private_folder",
     "size": "proofmark.common.text",
     "step_programs": "proofmark.machine.programs",
     "system_needs": "proofmark.software.provision",

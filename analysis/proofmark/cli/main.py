@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.command import Command
+from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped
 
 BAD_INPUT = 3
@@ -145,6 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         autocomplete(top)
     options = top.parse_args(words)
+    options.secrets = take_secrets(os.environ)
     try:
         folder = getattr(options, "folder", None)
         options.rights.limit([folder] if folder else getattr(options, "folders", []))

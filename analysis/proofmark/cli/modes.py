@@ -226,7 +226,7 @@ def _working(
 def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRollout]:
     """Yield the rollout of a run. A signal ends it before its next action."""
     stop = threading.Event()
-    login = credentials_of(options.credentials)
+    login = credentials_of(options)
     try:
         with on_stop_signal(lambda _: stop.set()):
             yield rollout_of(state.folder, claims_of(state), site, login, say, stop)
@@ -283,11 +283,14 @@ def _mode_argument(mode: str | None) -> str:
     return mode
 
 
-def credentials_of(source: str | None) -> Credentials:
-    """Return the credentials in a file, in stdin (``-``) or in the environment (None)."""
+def credentials_of(options: Namespace) -> Credentials:
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets."""
+    source = options.credentials
     if source == "-":
-        return credentials(sys.stdin.read())
-    return credentials(Path(source).read_text(encoding="utf-8") if source else "")
+        text = sys.stdin.read()
+    else:
+        text = Path(source).read_text(encoding="utf-8") if source else ""
+    return credentials(text, options.secrets)
 
 
 COMMANDS = {

@@ -33,7 +33,7 @@ def run(options: Namespace) -> int:
     site = load_site(choose_inventory(options.inventory), options.limit)
     made = make_plan(kit_benchmarks(), options.suite, site, machines_of(site)[0])
     user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
-    who, end = credentials_of(options.credentials), window_end(options)
+    who, end = credentials_of(options), window_end(options)
     return print_findings(preflight(site, made, who, end, user), say)
 
 

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.command import Command, Rights
+from proofmark.judge.judging import judge_run
+from proofmark.judge.written import WrittenVerdict, check_written, read_written
 from proofmark.runs import checksums
+from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
 
+def _run_argument(parser: ArgumentParser) -> None:
+    """Add RUN. By another name than that of other commands it gets no trace, which changes it."""
+    parser.add_argument("signed", metavar="RUN", type=Path, help="the run's folder")
+
+
 def _sign_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    _run_argument(parser)
     parser.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
 
 
 def sign(options: Namespace) -> int:
-    """Write the checksums of a run and sign them."""
-    print(checksums.sign(open_run(options.folder).folder, options.key))
+    """Judge a run, compare with its written verdict, write its checksums and sign them."""
+    run = open_run(options.signed)
+    check_written(run, judge_run(run))
+    print(checksums.sign(run.folder, options.key))
     return 0
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
+    _run_argument(parser)
     parser.add_argument(
         "--signers",
         required=True,
@@ -30,19 +41,43 @@ def _verify_arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="allowed_signers (ssh-keygen(1))",
     )
+    parser.add_argument(
+        "--revoked",
+        type=Path,
+        metavar="FILE",
+        help="keys that are no longer accepted: a list of public keys, or a KRL (ssh-keygen(1))",
+    )
 
 
 def verify(options: Namespace) -> int:
-    """Check a run against its signed checksums; return 1 if a file differs."""
-    folder = options.folder.resolve()
-    checked = checksums.verify(folder, options.signers)
-    for line in checked.wrong:
+    """Check a run against its signed checksums; the last line is the signed verdict.
+
+    Returns:
+        0, or 1 if a file differs, a link leaves the run, the run was renamed or is unfinished.
+    """
+    folder = options.signed.resolve()
+    checked = checksums.verify(folder, options.signers, options.revoked)
+    verdict = read_written(RunFiles(folder).verdict)
+    wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
+    for line in wrong:
         print(line)
-    if checked.wrong:
-        print(f"{folder.name}: {len(checked.wrong)} differences from what {checked.signer} signed")
+    if wrong or verdict is None:
+        print(f"{folder.name}: {len(wrong)} differences from what {checked.signer} signed")
         return 1
     print(f"{folder.name}: as signed by {checked.signer}")
+    print(verdict.line)
     return 0
+
+
+def _unfit(name: str, verdict: WrittenVerdict | None) -> Iterator[str]:
+    """Yield why the verdict is not that of the finished run `name`."""
+    if verdict is None:
+        yield "verdict.json: no verdict"
+        return
+    if verdict.run != name:
+        yield f"verdict.json: of the run {verdict.run}"
+    if verdict.missing:
+        yield f"unfinished: {verdict.missing} of {verdict.coverage.expected} steps are missing"
 
 
 COMMANDS = {

@@ -12,7 +12,7 @@ from proofmark.cli.checkout import kit_folder, site_arguments, site_of_inventory
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_regular, write_whole
+from proofmark.common.files import read_regular, write_private
 from proofmark.common.messages import say
 from proofmark.runs.owner import as_owner, refuse_foreign
 from proofmark.runs.run import open_run, site_of
@@ -112,7 +112,7 @@ def install(options: Namespace) -> int:
         text = installed.model_dump_json(indent=1) + "\n"
         if not options.check and not (target.exists() and read_regular(target) == text.encode()):
             with as_owner(run.folder):
-                write_whole(target, text)
+                write_private(target, text)
     print_json(
         {
             "missing": missing,

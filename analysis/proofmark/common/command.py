@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from proofmark.common.environment import without_secrets
 from proofmark.common.text import one_line
 
 TRACE = logging.getLogger("proofmark.trace")
@@ -25,11 +26,13 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end. Bytes of its output that are not UTF-8 are replaced.
 
+    The program gets no secrets (`without_secrets`).
+
     Args:
         words: the program and its arguments.
         text: its standard input; surrogates are bytes that are not UTF-8 (`os.fsdecode`).
         timeout_s: the time limit in seconds; the program is killed at the limit.
-        environment: its complete environment; None: the environment of this process.
+        environment: its environment, except secrets; None: that of this process.
         new_session: whether it has a session of its own, which signals of the terminal skip.
 
     Raises:
@@ -42,7 +45,7 @@ def run_command(
             input=text.encode(errors="surrogateescape"),
             capture_output=True,
             timeout=timeout_s,
-            env=environment,
+            env=without_secrets(environment),
             check=False,
             start_new_session=new_session,
         )

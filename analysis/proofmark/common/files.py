@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -72,8 +72,18 @@ def write_whole_bytes(path: Path, content: bytes) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    with _replacing(path) as new, new.open("xb") as file:
+    with _replacing(path) as new, _created(new, 0o666) as file:
         file.write(content)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, as `write_whole`.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    with _replacing(path) as new, _created(new, 0o600) as file:
+        file.write(text.encode())
 
 
 @contextmanager
@@ -83,7 +93,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
     Raises:
         BadInput: the file cannot be written.
     """
-    with _replacing(path) as new, new.open("x", encoding="utf-8") as file:
+    with (
+        _replacing(path) as new,
+        _created(new, 0o666) as created,
+        TextIOWrapper(created, encoding="utf-8") as file,
+    ):
         yield file
 
 
@@ -100,6 +114,15 @@ def _replacing(path: Path) -> Iterator[Path]:
             new.unlink(missing_ok=True)
         found = f"cannot be written: {error.strerror}"
         raise bad_input(path, "", found, "a writable folder with free space") from None
+
+
+def _created(path: Path, mode: int) -> BinaryIO:
+    """Create a file. In the folder of another user, root gives the file to that user."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    if os.geteuid() == 0:
+        owner = path.parent.stat()
+        os.fchown(number, owner.st_uid, owner.st_gid)
+    return os.fdopen(number, "wb")
 
 
 def open_to_append(path: Path) -> TextIOWrapper:

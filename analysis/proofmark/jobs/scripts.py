@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.step_script import FOLDER, SHELL, each_script, processor_needs, step_script
 from proofmark.plan.plan import SCRATCH, Plan
@@ -65,9 +65,9 @@ def write_scripts(
         if step.scope != "job":
             lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
             step_files.instances.write_text("".join(lines))
-            write_whole(step_files.node_script, text)
+            write_private(step_files.node_script, text)
             text = each_script(step)
-        write_whole(step_files.script, text)
+        write_private(step_files.script, text)
     for group in groups:
         for job in group.jobs:
             needs = run_files.job(job.id).needs

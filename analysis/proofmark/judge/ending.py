@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 
@@ -34,7 +34,7 @@ def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str,
         strict: whether UNJUDGED figures are refused.
     """
     code = verdict.exit_code(strict=strict)
-    counts = ", ".join(f"{count} {word}" for word, count in verdict.counts.items())
+    counts = counts_line(verdict.counts)
     coverage = verdict.coverage
     steps = f"{coverage.measured} of {coverage.expected} steps measured"
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
@@ -43,6 +43,11 @@ def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str,
         f"worst: {worst}",
         f"report: {report}; next: {next_command(verdict, code)}",
     )
+
+
+def counts_line(counts: Mapping[str, int]) -> str:
+    """Return the number of results of each verdict as text."""
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
 def next_command(verdict: Verdict, code: int) -> str:
@@ -60,7 +65,7 @@ def next_command(verdict: Verdict, code: int) -> str:
     if coverage.not_run:
         return f"{again} with -e confirm_reboot=true: it measures the other modes"
     if code == 4:
-        return f"add limits to the partition's facts, then proofmark report {run}"
+        return "add limits to the partition's facts, then start a new run with -e fresh=true"
     return f"proofmark sign {run} --key FILE"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,20 +51,13 @@ class Verdict:
     bad: BadNodes = field(default_factory=BadNodes)
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """Return the exit code of ``proofmark verdict``.
+        """Return the exit code of ``proofmark verdict``: `exit_code`.
 
-        2: INVALID, or a step not measured once. 1: FAIL. 4: nothing judged, or with `strict` not
-        everything judged. 0: PASS.
+        With `strict`, it is 4 instead of 0 if not everything was judged.
         """
-        incomplete = self.coverage.measured < self.coverage.expected or self.coverage.duplicate
-        if self.counts["INVALID"] or incomplete:
-            return 2
-        if self.counts["FAIL"]:
-            return 1
+        code = exit_code(self.counts, self.coverage)
         unjudged = self.counts["UNJUDGED"] or self.coverage.not_run
-        if not self.counts["PASS"] or (strict and unjudged):
-            return 4
-        return 0
+        return 4 if strict and unjudged and not code else code
 
     def of(self, *words: str) -> Iterator[Result]:
         """Yield the results with these verdicts."""
@@ -114,6 +107,38 @@ class Verdict:
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
         }
+
+
+class Measured(Protocol):
+    """The part of a coverage that decides on a verdict."""
+
+    @property
+    def expected(self) -> int:
+        """The number of planned steps."""
+
+    @property
+    def measured(self) -> int:
+        """The number of steps with a record."""
+
+    @property
+    def duplicate(self) -> int:
+        """The number of figures that one execution gave twice."""
+
+
+def exit_code(counts: Mapping[str, int], coverage: Measured) -> int:
+    """Return the exit code of a verdict.
+
+    2: INVALID, or a step not measured once. 1: FAIL. 4: nothing judged. 0: PASS.
+
+    Args:
+        counts: the number of results by verdict.
+        coverage: the planned and the measured steps.
+    """
+    if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
+        return 2
+    if counts.get("FAIL"):
+        return 1
+    return 0 if counts.get("PASS") else 4
 
 
 def judge(

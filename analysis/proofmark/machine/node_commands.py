@@ -24,6 +24,7 @@ from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
 from proofmark.common.command import trace
+from proofmark.common.environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.signals import StopSignals
 
@@ -119,7 +120,14 @@ class _Client(ExecClient, EventHandler):
         (stdin, feed), (stdout, out), (stderr, err) = [os.pipe() for _ in range(3)]
         process: _Process | _NotStarted
         try:
-            process = _Process(commandlist, stdin=stdin, stdout=out, stderr=err, process_group=0)
+            process = _Process(
+                commandlist,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                env=self.worker.environment,
+                process_group=0,
+            )
         except OSError as error:
             process, self._error = _NotStarted(), error
         finally:
@@ -209,6 +217,7 @@ class _Worker(ExecWorker):
 
     def __init__(self, commands: Mapping[str, Sequence[str]], timeout_s: float) -> None:
         self.commands, self.timeout_s = commands, timeout_s
+        self.environment = without_secrets()
         self.results: dict[str, NodeResult] = {}
         none = NodeSet(resolver=RESOLVER_NOGROUP)
         super().__init__(none, None, timeout=timeout_s, command="", stderr=True)

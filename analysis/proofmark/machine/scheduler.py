@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from proofmark.common.command import run_command
+from proofmark.common.environment import of_jobs
 from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.runs.job_state import JobStatus
@@ -230,9 +231,13 @@ def ask_scheduler(
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` without variables that would override the options of a job script."""
+    """Return `environment` for the commands of a scheduler, which pass it on to the job.
+
+    It is that of a job, without variables that would override the options of the job script.
+    """
     removed = ("SBATCH_", "SLURM_JOB", "SLURM_STEP", "SQUEUE_", "SINFO_", "PBS_", "VIRTUAL_ENV")
-    return {name: value for name, value in environment.items() if not name.startswith(removed)}
+    passed = of_jobs(environment)
+    return {name: value for name, value in passed.items() if not name.startswith(removed)}
 
 
 def one_by_one(nodes: Sequence[str], command: str) -> list[str]:

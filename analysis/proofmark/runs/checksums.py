@@ -57,14 +57,14 @@ def checksums_of(folder: Path) -> dict[str, str]:
 
 def write_checksums(folder: Path) -> Path:
     """Write ``SHA256SUMS`` without symbolic links. The same files give the same bytes."""
-    return _write(folder, checksums_of(folder))
-
-
-def _write(folder: Path, sums: Mapping[str, str]) -> Path:
     path = folder / NAME
-    text = "".join(_line(name, checksum) for name, checksum in sums.items() if checksum != _LINK)
-    write_whole_bytes(path, os.fsencode(text))
+    write_whole_bytes(path, _text(checksums_of(folder)))
     return path
+
+
+def _text(sums: Mapping[str, str]) -> bytes:
+    lines = (_line(name, checksum) for name, checksum in sums.items() if checksum != _LINK)
+    return os.fsencode("".join(lines))
 
 
 def _line(name: str, checksum: str) -> str:
@@ -145,8 +145,12 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
 def sign(folder: Path, key: Path) -> Path:
     """Write and sign ``SHA256SUMS`` of the run in `folder`; return the signature's path.
 
+    The run may belong to another user. ssh-keygen gets the checksums and returns the signature by
+    pipes, so that only this process reads the key and only whole new files are written.
+
     Raises:
-        BadInput: the key is missing, ssh-keygen refuses, or the run contains symbolic links.
+        BadInput: the key is missing, ssh-keygen refuses, the run contains symbolic links, or it is
+            in the folder of another run.
     """
     if not key.is_file():
         raise bad_input(
@@ -157,11 +161,14 @@ def sign(folder: Path, key: Path) -> Path:
     if links:
         accepted = "only files: the target of a link can change after the signature"
         raise BadInput(*(InputError(link, "", _LINK, accepted) for link in links))
-    path = _write(folder, sums)
-    signature = folder / SIGNATURE
-    signature.unlink(missing_ok=True)
-    _keygen("sign", "-f", str(key), "-n", NAMESPACE, str(path), place="--key")
-    return signature
+    for moved in _moved(folder):
+        raise bad_input(folder, "", moved, "a folder with the name of its run")
+    content = _text(sums)
+    words = ("-f", str(key), "-n", NAMESPACE)
+    signature = _keygen("sign", *words, place="--key", content=content)
+    write_whole_bytes(folder / NAME, content)
+    write_whole_bytes(folder / SIGNATURE, signature.encode())
+    return folder / SIGNATURE
 
 
 def is_signed(folder: Path) -> bool:
@@ -169,13 +176,19 @@ def is_signed(folder: Path) -> bool:
     return any((folder / name).exists() for name in (SIGNATURE, OLD_SIGNATURE))
 
 
-def verify(folder: Path, signers: Path) -> Checked:
+def verify(folder: Path, signers: Path, revoked: Path | None = None) -> Checked:
     """Check the signature, then each file.
 
     A run of format 1 has ``manifest.json`` instead of ``SHA256SUMS``.
 
+    Args:
+        folder: the run.
+        signers: the accepted keys with their times of validity (ssh-keygen(1), ALLOWED SIGNERS).
+        revoked: the keys that are no longer accepted: a list of public keys, or a KRL.
+
     Raises:
-        BadInput: the run is unsigned, or its signer is not among `signers`.
+        BadInput: the run is unsigned, its signer is not among `signers` or not at this time, or the
+            key is revoked.
     """
     old = not (folder / SIGNATURE).exists() and (folder / OLD_SIGNATURE).exists()
     path, signature = (
@@ -183,33 +196,56 @@ def verify(folder: Path, signers: Path) -> Checked:
         if old
         else (folder / NAME, folder / SIGNATURE)
     )
-    if not signers.is_file():
-        raise bad_input("--signers", "", f"{signers}: no such file", "an allowed_signers file")
-    if folder.resolve() in signers.resolve().parents:
-        accepted = "a file outside the run: a run cannot name its own signers"
-        raise bad_input("--signers", "", f"{signers}: in the run", accepted)
+    _check_outside(folder, "--signers", signers, "an allowed_signers file")
+    if revoked:
+        _check_outside(folder, "--revoked", revoked, "a list of revoked keys, or a KRL")
     for each in (path, signature):
+        if each.is_symlink():
+            raise bad_input(each, "", _LINK, "a file of the run")
         if not each.is_file():
             raise bad_input(each, "", "no such file: the run is unsigned", "proofmark sign RUN")
     names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
     principals = _keygen("find-principals", *names[:4], place=str(signature)).splitlines()
     signer = principals[0].strip()
     raw = path.read_bytes()
-    good = _run("verify", "-I", signer, *names, content=raw)
+    revocations = ("-r", str(revoked)) if revoked else ()
+    good = _run("verify", "-I", signer, *names, *revocations, content=raw)
     if good.returncode:
+        if revoked and not _run("verify", "-I", signer, *names, content=raw).returncode:
+            found = f"{revoked}: {one_line(good.stderr) or f'the key of {signer} is revoked'}"
+            raise bad_input("--revoked", "", found, "a signature by a key that is not revoked")
         if _run("check-novalidate", *names[2:], content=raw).returncode:
             return Checked(signer, (f"{path.name}: changed after it was signed",))
         problem = one_line(good.stderr) or "a signature that is not accepted"
         raise bad_input(signers, "", problem, f"a signer of {NAMESPACE}")
     present = checksums_of(folder)
     if old:
+        wrong = list(_leaving(folder, present))
         listed, present = read_old_manifest(path, folder, present)
     else:
+        wrong = [f"{_shown(name)}: {_LINK}" for name in present if present[name] == _LINK]
+        present = {name: checksum for name, checksum in present.items() if checksum != _LINK}
         try:
             listed = read_checksums(os.fsdecode(raw))
         except (ValueError, KeyError) as error:
             raise bad_input(path, "", str(error), "the output of sha256sum") from None
-    return Checked(signer, (*_differences(listed, present), *_moved(folder)))
+    return Checked(signer, (*wrong, *_differences(listed, present), *_moved(folder)))
+
+
+def _check_outside(folder: Path, option: str, file: Path, accepted: str) -> None:
+    """Refuse a file that is missing or in the run: a run cannot name its own signers."""
+    if not file.is_file():
+        raise bad_input(option, "", f"{file}: no such file", accepted)
+    if folder.resolve() in file.resolve().parents:
+        raise bad_input(option, "", f"{file}: in the run", f"{accepted} outside the run")
+
+
+def _leaving(folder: Path, present: Mapping[str, str]) -> Iterator[str]:
+    """Yield an error for each link of a run of format 1 whose target is outside the run."""
+    top = folder.resolve()
+    for name in (name for name, checksum in present.items() if checksum == _LINK):
+        if top not in (folder / name).resolve().parents:
+            yield f"{_shown(name)}: {_LINK} that leaves the run"
 
 
 def _moved(folder: Path) -> Iterator[str]:
@@ -241,9 +277,14 @@ def _run(verb: str, *words: str, content: bytes = b"") -> subprocess.CompletedPr
     return run_command([program, "-Y", verb, *words], text=os.fsdecode(content))
 
 
-def _keygen(verb: str, *words: str, place: str) -> str:
-    done = _run(verb, *words)
+def _keygen(verb: str, *words: str, place: str, content: bytes = b"") -> str:
+    done = _run(verb, *words, content=content)
     if done.returncode:
         problem = "unknown signer" if verb == "find-principals" else "refused by ssh-keygen"
-        raise bad_input(place, "", f"{problem}: {one_line(done.stderr)}", "a key of a signer")
+        raise bad_input(
+            place,
+            "",
+            f"{problem}: {one_line(done.stderr)}",
+            "the key of a signer, at a time when it is valid",
+        )
     return done.stdout

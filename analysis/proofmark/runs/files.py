@@ -116,7 +116,7 @@ class RunFiles:
 
     @property
     def identity(self) -> Path:
-        """The id of the run, and the number of the format of its folder."""
+        """The id of the run, the number of the format of its folder, the digests of its inputs."""
         return self.folder / "run.json"
 
     @property
@@ -140,24 +140,29 @@ class RunFiles:
         return self.folder / "lock"
 
     @property
+    def inputs(self) -> Path:
+        """The inputs of the plan, as they were at the start."""
+        return self.folder / "inputs"
+
+    @property
     def inventory(self) -> Path:
         """Copies of files of the inventory: topologies."""
-        return self.folder / "inputs" / "inventory"
+        return self.inputs / "inventory"
 
     @property
     def benchmarks(self) -> Path:
         """Copies of all cases and suites."""
-        return self.folder / "inputs" / "benchmarks"
+        return self.inputs / "benchmarks"
 
     @property
     def site(self) -> Path:
         """The site of the inventory."""
-        return self.folder / "inputs" / "site.json"
+        return self.inputs / "site.json"
 
     @property
     def facts_probe(self) -> Path:
         """The output of ``probe.sh facts`` on the machine that planned the run."""
-        return self.folder / "inputs" / "facts.probe"
+        return self.inputs / "facts.probe"
 
     @property
     def software(self) -> Path:

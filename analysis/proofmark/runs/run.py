@@ -16,7 +16,7 @@ from proofmark.common.files import read_json, read_regular, write_whole
 from proofmark.common.strict_model import OLD_KEYS
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
-from proofmark.runs.format import format_of
+from proofmark.runs.format import check_inputs, format_of
 from proofmark.runs.owner import as_owner
 from proofmark.site.inventory import Site
 
@@ -43,13 +43,15 @@ def open_run(folder: Path) -> Run:
     """Open the run in `folder` (``runs/latest`` is followed).
 
     Raises:
-        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan.
+        BadInput: `folder` is not a run, is of a later version, or has an unreadable plan; or its
+            inputs were changed after its start.
     """
     resolved = folder.resolve()
     files = RunFiles(resolved)
     if not files.plan.is_file():
         newest = sorted(path.name for path in folder.parent.glob("*Z-*"))[-3:]
         raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
+    check_inputs(resolved)
     plan = read_json(files.plan, Plan, _context(resolved))
     known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
     return Run(resolved, plan.model_copy(update=known))

@@ -84,13 +84,13 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
 def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
     files = RunFiles(folder)
     files.benchmarks.mkdir(parents=True)
-    write_identity(folder)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
         shutil.copyfile(path, files.benchmarks / path.name)
     files.site.write_text(site.model_dump_json(indent=1) + "\n")
     files.facts_probe.write_text(probe)
     _keep_topologies(files.inventory, site)
     write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
+    write_identity(folder)
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.command import traced
+from proofmark.common.environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.signals import on_stop_signal
 
@@ -34,7 +35,7 @@ def run(
 
     Args:
         command: the builder and its arguments.
-        environment: its variables.
+        environment: its variables; it gets no secrets (`without_secrets`).
         log: gets stdout and stderr.
         line_read: is called with each line of output.
         idle: is called after each `IDLE_S` seconds without output.
@@ -46,7 +47,7 @@ def run(
     with log.open("ab") as log_file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
         started = subprocess.Popen(
             command,
-            env={**environment, "PYTHONUNBUFFERED": "1"},
+            env={**without_secrets(environment), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
+from proofmark.common.environment import is_secret
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
-
-SHELL_VARIABLES = ("_", "SHLVL", "PWD", "OLDPWD")
-"""Variables that a shell changes without a command."""
 
 
 def preinstalled(
@@ -41,39 +39,51 @@ def preinstalled(
     if mistakes:
         raise BadInput(*mistakes)
     packages = {
-        name: _provided(entries[name], programs[name], module_output.get(name, ""))
+        name: _provided(name, entries[name], programs[name], module_output.get(name, ""))
         for name in programs
     }
     return Installed(origin="preinstalled", packages=packages)
 
 
-def _provided(entry: Preinstalled, programs: Collection[str], module_output: str) -> Provided:
+def _provided(
+    name: str, entry: Preinstalled, programs: Collection[str], module_output: str
+) -> Provided:
     prefix = PurePosixPath(entry.prefix)
     paths = {name: str(prefix / entry.programs.get(name, f"bin/{name}")) for name in programs}
+    variables, secrets = module_variables(module_output)
+    hidden = sorted(set(secrets) - entry.environment.keys())
+    findings = (
+        [
+            f"{name}: its modules set {', '.join(hidden)}. The values are not stored, because the "
+            f"names are those of secrets. If a program needs one, set it in "
+            f"partition.preinstalled.{name}.environment."
+        ]
+        if hidden
+        else []
+    )
     return Provided(
         version=entry.version,
         spec=" ".join(entry.modules),
         target=entry.target,
         prefix=entry.prefix,
         programs=paths,
-        environment={**changed_variables(module_output), **entry.environment},
+        environment={**variables, **entry.environment},
+        findings=tuple(findings),
     )
 
 
-def changed_variables(text: str) -> dict[str, str]:
-    """Return the variables that the modules set or change; shell functions are left out.
+def module_variables(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that modules set or change, and the names of secrets among them.
 
-    `text` is the output of ``modules.sh``: all variables before and after ``=== loaded``.
+    `text` is the output of ``modules.sh``. It has no values of secrets.
     """
-    before, _, after = text.partition("=== loaded\n")
-    old, new = _variables(before), _variables(after)
-    return {
-        name: value
-        for name, value in new.items()
-        if old.get(name) != value and name not in SHELL_VARIABLES and "%%" not in name
-    }
-
-
-def _variables(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {name: value for name, sign, value in pairs if sign and name.replace("_", "").isalnum()}
+    variables: dict[str, str] = {}
+    secrets: list[str] = []
+    for line in text.split("\n"):
+        kind, _, rest = line.partition(" ")
+        name, sign, value = rest.partition("=")
+        if kind == "secret" or (kind == "set" and is_secret(name)):
+            secrets.append(name)
+        elif kind == "set" and sign:
+            variables[name] = value.replace("\x01", "\n")
+    return variables, secrets

@@ -10,6 +10,7 @@
 set -u
 LC_ALL=C
 export LC_ALL
+unset PROOFMARK_BMC_USER PROOFMARK_BMC_PASSWORD
 kernels=
 while getopts k: option; do
     case $option in

@@ -15,9 +15,10 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.files import read_json
+from proofmark.common.files import read_json, write_private
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
+from proofmark.runs.format import add_input
 from proofmark.runs.run import Run, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.installed import Installed
@@ -222,15 +223,15 @@ def provide_software(
     target = run.files.software
     if target.exists():
         _check_unchanged(run, read_json(target, Software), software)
+        add_input(run.folder, target)  # an earlier call may have been stopped before it
         return
     folder = run.files.program_probes
     folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.probe").write_text(text)
     (folder / "node.facts").write_text(node_text)
-    fresh = target.with_suffix(".new")
-    fresh.write_text(software.model_dump_json(indent=1) + "\n")
-    fresh.rename(target)
+    write_private(target, software.model_dump_json(indent=1) + "\n")
+    add_input(run.folder, target)
 
 
 def _system_software(

@@ -8,6 +8,7 @@
 set -eu
 LC_ALL=C
 export LC_ALL
+unset PROOFMARK_BMC_USER PROOFMARK_BMC_PASSWORD
 verb=${1:?usage: debian-packages.sh missing|install PACKAGE...}
 shift
 

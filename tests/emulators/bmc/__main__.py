@@ -1,6 +1,6 @@
 """Emulate BMCs until SIGTERM or Ctrl-C.
 
-  python -m tests.emulators.bmc --nodes rknl[1-4] --folder /tmp/bmc --port 8443 --fault rknl2=hang
+  python -m tests.emulators.bmc --nodes rknl[1-4] --folder FOLDER --port 8443 --fault rknl2=hang
 
 Prints one line of JSON when all BMCs listen: addresses, port, and the file of the authority.
 """

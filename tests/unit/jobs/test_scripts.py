@@ -59,7 +59,7 @@ class TestWriting:
             write_whole(path, text)
 
         with monkeypatch.context() as patch:
-            patch.setattr(stage, "write_whole", full)
+            patch.setattr(stage, "write_private", full)
             with pytest.raises(OSError, match="No space"):
                 kit.run(run_id="mine")
         run = kit.run(run_id="mine")

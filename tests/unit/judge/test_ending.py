@@ -133,7 +133,7 @@ def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
     worst, command = lines(verdict(figure("PASS"), figure("UNJUDGED")), strict=strict)
     assert worst == "no figure failed; figures without a limit: 1"
     assert command == (
-        "add limits to the partition's facts, then proofmark report runs/r"
+        "add limits to the partition's facts, then start a new run with -e fresh=true"
         if strict
         else "proofmark sign runs/r --key FILE"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from tests.processes import namespace
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold
 from proofmark.machine import node_scripts
+from proofmark.machine.node_scripts import SCRIPTS
 from proofmark.machine.scratch.stage import check, nodes_of, unmount, verify
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, open_run, site_of
@@ -431,3 +434,52 @@ def test_a_node_that_hangs_is_left_out(world: World, monkeypatch: pytest.MonkeyP
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
     assert act("verify", run) == ["n[1-2]"]
     assert list(unverified(begin(run).folder, ["n3"], "m")) == ["n3"]
+
+
+@pytest.mark.fault("link-in-shared-scratch")
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_link_of_another_user_is_not_followed(tmp_path: Path, linked: bool) -> None:
+    """The control has no link."""
+    target = tmp_path / "target"
+    target.write_text("precious")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    if linked:
+        (scratch / ".proofmark-known").symlink_to(target)
+    probe = ["sh", f"{SCRIPTS / 'scratch-probe.sh'}", "-k", "known", f"{scratch}"]
+    subprocess.run(probe, capture_output=True, check=False)
+    assert target.read_text() == "precious"
+    assert (scratch / ".proofmark-known").is_symlink() == linked
+    assert (scratch / ".proofmark-known").exists()
+
+
+@pytest.mark.fault("link-in-shared-scratch")
+def test_the_file_that_is_written_has_a_random_name(tmp_path: Path) -> None:
+    """Links with the name of an earlier version, for all process ids, are not followed."""
+    target = tmp_path / "target"
+    target.write_text("precious")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    node = os.uname().nodename
+    code = (
+        "import os, sys\n"
+        f"os.symlink({f'{target}'!r}, f'{scratch}/.proofmark-{node}-{{os.getpid()}}')\n"
+        "os.execvp('sh', ['sh', '-c', sys.argv[1]])"
+    )
+    text = probe_text("write_text")
+    done = subprocess.run(
+        [sys.executable, "-c", code, text],
+        env={**os.environ, "path": f"{scratch}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert target.read_text() == "precious"
+    assert len(list(scratch.iterdir())) == 1  # the link
+
+
+def probe_text(name: str) -> str:
+    """Return the text of scratch-probe.sh that USER runs under the name `name`."""
+    script = (SCRIPTS / "scratch-probe.sh").read_text()
+    return script.partition(f"{name}='")[2].partition("'\n")[0]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from tests.fixtures.kit import make_kit
 
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
+from proofmark.runs import checksums
 from proofmark.runs.checksums import _line, read_checksums
 from proofmark.runs.run import Run
 
@@ -28,6 +32,16 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(command, check=True)
     public = (folder / "alice.pub").read_text()
     (folder / "signers").write_text(f"alice@example.org {public}")
+    for name, times in {
+        "expired": 'valid-before="20200101"',
+        "not yet": 'valid-after="20990101"',
+        "now": 'valid-after="20200101",valid-before="20990101"',
+    }.items():
+        (folder / name).write_text(f"alice@example.org {times} {public}")
+    for name in ("alice", "mallory"):
+        (folder / f"list of {name}").write_text((folder / f"{name}.pub").read_text())
+        krl = ["ssh-keygen", "-q", "-k", "-f", f"{folder}/krl of {name}", f"{folder}/{name}.pub"]
+        subprocess.run(krl, check=True)
     (folder / "purpose").write_text(f'alice@example.org namespaces="git" {public}')
     return folder
 
@@ -49,8 +63,12 @@ def verified(run: Run, signers: Path) -> int:
 def test_control_what_was_signed_is_good(
     run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    capsys.readouterr()
     assert verified(run, keys / "signers") == 0
-    assert "as signed by alice@example.org" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"{run.id}: as signed by alice@example.org",
+        "UNJUDGED: 0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED; 2 of 2 steps measured",
+    ]
 
 
 @pytest.mark.fault("signed-run-changed")
@@ -81,8 +99,8 @@ def test_a_manifest_made_to_fit_is_seen(
     run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     signature = (run.folder / "SHA256SUMS.sig").read_bytes()
-    (run.folder / "verdict.json").write_text("{}")
-    main(["sign", str(run.folder), "--key", str(keys / "mallory")])
+    (run.folder / "report.html").write_text("PASS")
+    assert main(["sign", str(run.folder), "--key", str(keys / "mallory")]) == 0
     assert verified(run, keys / "signers") == 3
     (run.folder / "SHA256SUMS.sig").write_bytes(signature)
     assert verified(run, keys / "signers") == 1
@@ -144,7 +162,7 @@ def test_a_signed_run_contains_no_symbolic_link(
 ) -> None:
     (run.folder / "link").symlink_to("/etc/hostname")
     assert verified(run, keys / "signers") == 1
-    assert "link: added" in capsys.readouterr().out
+    assert "link: a symbolic link\n" in capsys.readouterr().out
     assert main(["sign", str(run.folder), "--key", str(keys / "alice")]) == 3
     assert "link: found a symbolic link" in capsys.readouterr().err
 
@@ -177,20 +195,184 @@ def sign_as_before(folder: Path, key: Path) -> None:
     subprocess.run([*command, folder / "manifest.json"], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.fault("link-leaves-run")
+@pytest.mark.parametrize("target", ["verdict.json", "/etc/hostname", "../../benchmarks", "steps/x"])
 def test_a_run_that_an_earlier_version_signed_still_verifies(
-    run: Run, keys: Path, changed: bool, capsys: pytest.CaptureFixture[str]
+    run: Run, keys: Path, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is a link that stays in the run: format 1 allowed links."""
+    leaves = target.startswith(("/", ".."))
+    (run.folder / "link").symlink_to(target)
+    sign_as_before(run.folder, keys / "alice")
+    capsys.readouterr()
+    assert verified(run, keys / "signers") == int(leaves)
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert ("link: a symbolic link that leaves the run" in lines) == leaves
+    assert last.startswith(f"{run.id}: 1 differences" if leaves else "UNJUDGED: 0 PASS")
+
+
+def test_a_change_of_a_run_that_an_earlier_version_signed_is_named(
+    run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     link = run.folder / "link"
-    link.symlink_to("/etc/hostname")
+    link.symlink_to("verdict.json")
     sign_as_before(run.folder, keys / "alice")
-    if changed:
-        link.unlink()
-        link.symlink_to("/etc/passwd")
-        (run.folder / "verdict.json").write_text("{}")
-    assert verified(run, keys / "signers") == int(changed)
+    link.unlink()
+    link.symlink_to("report.html")
+    (run.folder / "report.html").write_text("PASS")
+    assert verified(run, keys / "signers") == 1
     out = capsys.readouterr().out
-    assert ("link: changed" in out, "verdict.json: changed" in out) == (changed, changed)
+    assert "link: changed" in out
+    assert "report.html: changed" in out
+
+
+@pytest.mark.fault("link-leaves-run")
+@pytest.mark.parametrize("name", ["SHA256SUMS", "SHA256SUMS.sig", "steps"])
+def test_a_link_in_place_of_a_file_is_refused(run: Run, keys: Path, name: str) -> None:
+    path = run.folder / name
+    path.rename(run.folder.parent / "moved")
+    path.symlink_to(run.folder.parent / "moved")
+    assert verified(run, keys / "signers") == (1 if name == "steps" else 3)
+
+
+@pytest.mark.fault("key-revoked")
+@pytest.mark.parametrize("form", ["list", "krl"])
+def test_a_revoked_key_is_refused(
+    run: Run, keys: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is the revocation of another key."""
+    command = ["verify", f"{run.folder}", "--signers", f"{keys / 'signers'}", "--revoked"]
+    assert main([*command, f"{keys / f'{form} of mallory'}"]) == 0
+    capsys.readouterr()
+    assert main([*command, f"{keys / f'{form} of alice'}"]) == 3
+    printed = capsys.readouterr()
+    assert "--revoked: found" in printed.err
+    assert "UNJUDGED" not in printed.out
+    assert main([*command, f"{keys / 'nowhere'}"]) == 3
+    inside = run.folder / "krl"
+    inside.write_bytes((keys / "krl of mallory").read_bytes())
+    assert main([*command, f"{inside}"]) == 3
+
+
+@pytest.mark.fault("key-revoked")
+@pytest.mark.parametrize(("name", "code"), [("expired", 3), ("not yet", 3), ("now", 0)])
+def test_a_key_is_accepted_only_during_its_validity(
+    run: Run, keys: Path, name: str, code: int
+) -> None:
+    assert verified(run, keys / name) == code
+
+
+def signed(run: Run, keys: Path) -> int:
+    return main(["sign", f"{run.folder}", "--key", f"{keys / 'alice'}"])
+
+
+@pytest.mark.fault("verdict-edited")
+def test_a_run_whose_written_verdict_differs_is_not_signed(
+    run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is the fixture: the unchanged run is signed."""
+    path = run.files.verdict
+    text = path.read_text()
+    signature = (run.folder / "SHA256SUMS.sig").read_bytes()
+    assert '"UNJUDGED": 2' in text
+    path.write_text(text.replace('"UNJUDGED": 2', '"UNJUDGED": 0').replace('S": 0', 'S": 2', 1))
+    assert signed(run, keys) == 3
+    assert "verdict.json: found another verdict" in capsys.readouterr().err
+    path.unlink()
+    assert signed(run, keys) == 3
+    assert "verdict.json: found no verdict" in capsys.readouterr().err
+    assert (run.folder / "SHA256SUMS.sig").read_bytes() == signature
+    assert main(["report", f"{run.folder}"]) == 0
+    assert signed(run, keys) == 0
+
+
+@pytest.mark.fault("verdict-edited")
+def test_an_output_that_was_changed_after_the_report_is_not_signed(run: Run, keys: Path) -> None:
+    output = run.folder / "steps/0001-fake-1/stdout"
+    output.write_text(output.read_text().replace("rate 100", "rate 200"))
+    assert signed(run, keys) == 3
+
+
+@pytest.mark.fault("run-unfinished")
+def test_an_unfinished_run_is_neither_signed_nor_verified(
+    run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is the fixture: the finished run is signed."""
+    (run.folder / "steps/0002-fake-2/rc").unlink()
+    assert main(["report", f"{run.folder}"]) == 0
+    assert signed(run, keys) == 3
+    assert "found unfinished: 1 of 2 steps are missing" in capsys.readouterr().err
+    checksums.sign(run.folder, keys / "alice")  # as an earlier version did it
+    assert verified(run, keys / "signers") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "unfinished: 1 of 2 steps are missing"
+    assert lines[-1] == f"{run.id}: 1 differences from what alice@example.org signed"
+
+
+@pytest.mark.fault("run-renamed")
+@pytest.mark.parametrize("first_format", [False, True])
+def test_a_renamed_run_is_neither_signed_nor_verified(
+    run: Run, keys: Path, first_format: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is `test_a_copy_elsewhere_is_as_good`."""
+    if first_format:
+        sign_as_before(run.folder, keys / "alice")
+    moved = Run(run.folder.rename(run.folder.with_name("another")), run.plan)
+    assert verified(moved, keys / "signers") == 1
+    assert f"verdict.json: of the run {run.id}" in capsys.readouterr().out
+    assert main(["report", f"{moved.folder}"]) == 0
+    assert signed(moved, keys) == (0 if first_format else 3)
+
+
+PLANTS = """#!/bin/sh
+for name in SHA256SUMS SHA256SUMS.new SHA256SUMS.sig SHA256SUMS.sig.new; do
+    rm -f "{run}/$name"
+    ln -s {target} "{run}/$name"
+done
+exec {keygen} "$@"
+"""
+
+
+@pytest.mark.root
+@pytest.mark.fault("signature-of-another-user")
+def test_root_signs_a_run_of_another_user_and_follows_no_link(
+    run: Run, keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The links are put there after the run was read, in place of the files that root writes."""
+    target = tmp_path / "precious"
+    target.write_text("precious")
+    for path in (run.folder, *run.folder.rglob("*")):
+        os.chown(path, 65534, 65534)
+    key = (keys / "alice").stat()
+    assert (key.st_uid, key.st_mode & 0o777) == (0, 0o600)
+    plants = tmp_path / "bin/ssh-keygen"
+    plants.parent.mkdir()
+    keygen = shutil.which("ssh-keygen")
+    plants.write_text(PLANTS.format(run=run.folder, target=target, keygen=keygen))
+    plants.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{plants.parent}:{os.environ['PATH']}")
+        assert signed(run, keys) == 0
+    assert target.read_text() == "precious"
+    assert target.stat().st_uid == 0
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        status = (run.folder / name).lstat()
+        assert (stat.S_ISREG(status.st_mode), status.st_uid) == (True, 65534)
+    assert verified(run, keys / "signers") == 0
+
+
+def test_a_trace_does_not_change_what_is_signed(run: Run, keys: Path) -> None:
+    for name in ("SHA256SUMS", "SHA256SUMS.sig"):
+        (run.folder / name).unlink()
+    code = "import sys; from proofmark.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    for words in (
+        ["sign", f"{run.folder}", "--key", f"{keys / 'alice'}"],
+        ["verify", f"{run.folder}", "--signers", f"{keys / 'signers'}"],
+    ):
+        command = [sys.executable, "-c", code, "-v", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "ssh-keygen" in done.stderr
 
 
 def test_a_copy_elsewhere_is_as_good(run: Run, keys: Path, tmp_path: Path) -> None:

@@ -198,7 +198,11 @@ class TestOpening:
 class TestFormat:
     def test_a_new_run_has_its_id_and_its_format(self, kit: Kit) -> None:
         run = kit.run()
-        assert json.loads(run.files.identity.read_text()) == {"run": run.id, "format": FORMAT}
+        identity = json.loads(run.files.identity.read_text())
+        inputs = ["facts.probe", "site.json", "benchmarks/fake.yml", "benchmarks/suites.yml"]
+        names = {"plan.json", *(f"inputs/{name}" for name in inputs)}
+        assert (identity["run"], identity["format"]) == (run.id, FORMAT)
+        assert identity["inputs"].keys() == names
         assert format_of(run.folder) == FORMAT
 
     def test_a_run_without_a_number_is_of_the_first_format(self, kit: Kit) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import io
 import os
 import subprocess
 import tarfile
@@ -19,7 +21,7 @@ from proofmark.software.spack.buildcache import (
     kill_agents,
     verify,
 )
-from proofmark.software.spack.bundle import Manifest, digest, pack, unpack
+from proofmark.software.spack.bundle import Manifest, digest, pack, python_version, unpack
 from proofmark.software.spack.installation import SpackInstallation
 
 HASH = "x" * 32
@@ -105,9 +107,79 @@ def test_added_and_missing_files_of_a_bundle_are_named(bundle: Path, tmp_path: P
     changed.rename(bundle)
     with pytest.raises(BadInput) as raised:
         unpacked(bundle)
-    assert "../../evil: found a file that is not in the manifest" in str(raised.value)
+    assert "../../evil: found a path that leaves the folder" in str(raised.value)
     assert "run: found no such file" in str(raised.value)
     assert not (tmp_path.parent / "evil").exists()
+
+
+def evil(folder: Path, *extra: tuple[tarfile.TarInfo, bytes]) -> Path:
+    """Write a bundle of a good file and the members `extra`, all listed in its manifest."""
+    folder.mkdir(exist_ok=True)
+    lock = folder / "spack.lock"
+    lock.write_text("a lock")
+    members = [(tarfile.TarInfo("good"), b"good"), *extra]
+    manifest = Manifest(
+        arch="knl",
+        os="debian12",
+        commits={},
+        lock=digest(lock),
+        python=python_version(),
+        packages=(),
+        files={member.name: hashlib.sha256(content).hexdigest() for member, content in members},
+    )
+    first = (tarfile.TarInfo("manifest.json"), manifest.model_dump_json().encode())
+    with tarfile.open(folder / "knl.tar", "w") as tar:
+        for member, content in (first, *members):
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return folder / "knl.tar"
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    return made
+
+
+@pytest.mark.parametrize("name", ["new", "deep/er/new", "..dots", "a..b/c"])
+def test_control_a_listed_file_below_the_folder_is_written(tmp_path: Path, name: str) -> None:
+    folder = unpacked(evil(tmp_path / "made", (member(name), b"evil")))
+    assert (folder / name).read_bytes() == b"evil"
+
+
+ESCAPES = {
+    "parent": ((member("../../escaped"), b"evil"),),
+    "inner parent": ((member("good/../../../escaped"), b"evil"),),
+    "absolute": ((member("{top}/escaped"), b"evil"),),
+    "dot": ((member("./good"), b"evil"),),
+    "symbolic link": (
+        (member("link", tarfile.SYMTYPE, "{top}"), b""),
+        (member("link/escaped"), b"evil"),
+    ),
+    "hard link": ((member("link", tarfile.LNKTYPE, "{top}/made/spack.lock"), b""),),
+    "device": ((member("null", tarfile.CHRTYPE), b""),),
+    "FIFO": ((member("pipe", tarfile.FIFOTYPE), b""),),
+    "twice": ((member("good"), b"good"),),
+    "below a file": ((member("good/new"), b"evil"),),
+}
+
+
+@pytest.mark.fault("bundle-escapes")
+@pytest.mark.parametrize("kind", ESCAPES)
+def test_a_member_that_leaves_the_folder_is_refused_before_a_file_is_written(
+    tmp_path: Path, kind: str
+) -> None:
+    extra = copy.deepcopy(ESCAPES[kind])
+    for each, _ in extra:
+        each.name = each.name.format(top=tmp_path)
+        each.linkname = each.linkname.format(top=tmp_path)
+    bundle = evil(tmp_path / "made", *extra)
+    with pytest.raises(BadInput) as raised:
+        unpacked(bundle)
+    assert extra[0][0].name in str(raised.value)
+    assert kind not in ("symbolic link", "hard link", "device", "FIFO") or kind in str(raised.value)
+    names = {f"{path.relative_to(tmp_path)}" for path in tmp_path.rglob("*")}
+    assert names == {"made", "made/knl.tar", "made/spack.lock"}
 
 
 def test_a_bundle_of_another_lock_is_refused(bundle: Path) -> None:

@@ -16,7 +16,7 @@ from proofmark.common.errors import BadInput
 from proofmark.site.partition import Preinstalled
 from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs, spellings
-from proofmark.software.preinstalled import changed_variables, preinstalled
+from proofmark.software.preinstalled import preinstalled
 from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
 from proofmark.software.spack.lock_check import read_target
@@ -193,16 +193,6 @@ def test_all_missing_programs_are_named(tmp_path: Path) -> None:
     assert "no program 'iorr', did you mean 'ior'?" in str(raised.value)
 
 
-def test_only_variables_that_modules_change_are_returned() -> None:
-    text = (
-        "PATH=/bin\nHOME=/home/x\nSHLVL=1\n=== loaded\n"
-        "PATH=/opt/mpi/bin:/bin\nHOME=/home/x\nSHLVL=2\nMPI_HOME=/opt/mpi\n"
-        "BASH_FUNC_module%%=() { x\n=y\n}\n_=/usr/bin/env\n"
-    )
-    assert changed_variables(text) == {"PATH": "/opt/mpi/bin:/bin", "MPI_HOME": "/opt/mpi"}
-    assert changed_variables("") == {}
-
-
 def test_paths_and_environment_of_the_inventory_replace_the_defaults() -> None:
     entry = Preinstalled(
         prefix="/opt/hpl",
@@ -212,7 +202,7 @@ def test_paths_and_environment_of_the_inventory_replace_the_defaults() -> None:
         environment={"MPI_HOME": "/mine"},
         target="mic_knl",
     )
-    module_output = {"hpl": "=== loaded\nMPI_HOME=/opt/mpi\nB=1\n"}
+    module_output = {"hpl": "set MPI_HOME=/opt/mpi\nset B=1\n"}
     programs = {"hpl": {"xhpl", "other"}}
     package = preinstalled({"hpl": entry}, programs, module_output).packages["hpl"]
     assert package.programs == {"xhpl": "/apps/xhpl", "other": "/opt/hpl/bin/other"}

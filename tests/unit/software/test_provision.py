@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -197,6 +198,8 @@ def test_software_and_its_probes_are_written_into_the_run(run: Run, tmp_path: Pa
     provide(run, tmp_path, text)
     software = read_json(run.folder / "software.json", Software)
     assert software.packages["fio"].version == "3.33-3"
+    assert (run.folder / "software.json").stat().st_mode & 0o777 == 0o600
+    assert "software.json" in json.loads(run.files.identity.read_text())["inputs"]
     assert (run.folder / "software/fio.probe").read_text() == text
 
 

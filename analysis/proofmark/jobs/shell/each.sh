@@ -28,8 +28,9 @@ for file in $INPUTS node.sh; do
 	name=$file
 	[ "$file" != node.sh ] || name=run.sh
 	[ ! -e "$HERE/$FOLDER/$name" ] || continue
-	sed "s|@FOLDER@|$FOLDER|g; s|@NODE@|$NODE|g; s|@PEER@|$PEER|g" "$HERE/$file" \
-		>"$HERE/$FOLDER/$name.new" &&
+	# As private as node.sh, which has the environment of the program.
+	(umask 077 && sed "s|@FOLDER@|$FOLDER|g; s|@NODE@|$NODE|g; s|@PEER@|$PEER|g" "$HERE/$file" \
+		>"$HERE/$FOLDER/$name.new") &&
 		mv "$HERE/$FOLDER/$name.new" "$HERE/$FOLDER/$name" || exit 74
 done
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -37,14 +36,16 @@ class Credentials:
         return text
 
 
-def credentials(text: str = "", environment: Mapping[str, str] = os.environ) -> Credentials:
-    """Return the credentials in `text`, a JSON object, or else those of the environment.
+def credentials(text: str, secrets: Mapping[str, str]) -> Credentials:
+    """Return the credentials in `text`, a JSON object, or else those of `secrets`.
+
+    `secrets` are the variables that `take_secrets` took from the environment.
 
     Raises:
         BadInput: `text` has another format; the message does not quote it.
     """
     if not text.strip():
-        return Credentials(*(environment.get(name, "") for name in VARIABLES))
+        return Credentials(*(secrets.get(name, "") for name in VARIABLES))
     try:
         values = json.loads(text)
         return Credentials(str(values["user"]), str(values["password"]))

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from proofmark.common.environment import of_jobs
 from proofmark.common.errors import bad_input
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request
 from proofmark.runs.job_state import JobStatus, State
@@ -54,6 +55,7 @@ class NoScheduler(DrainingScheduler):
                 stdin=subprocess.DEVNULL,
                 stdout=messages,
                 stderr=messages,
+                env=of_jobs(os.environ),
                 start_new_session=True,
             )
         _children[str(child.pid)] = child

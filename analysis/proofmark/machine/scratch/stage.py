@@ -213,7 +213,7 @@ def _verify_one(
     nodes = replace(nodes, demand=demand)
 
     # A new name each time: a node may have cached the content of a file that was removed.
-    first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(4)}"
+    first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(16)}"
     set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = ("-c",) if nodes.may_create else ()

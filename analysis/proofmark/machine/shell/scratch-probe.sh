@@ -38,17 +38,17 @@ one_line() { tr '\n' ' ' | sed 's/ *$//'; }
 make_text='mkdir "$path"'
 # shellcheck disable=SC2016
 write_text='
-    file=$path/.proofmark-$(uname -n)-$$
+    file=$(mktemp "$path/.proofmark-XXXXXXXX" 2>&1) || { echo "$file"; exit 1; }
     text="written by $(id -un) on $(uname -n)"
     trap "rm -f \"$file\" 2>/dev/null" EXIT
-    output=$(echo "$text" | dd of="$file" conv=fsync 2>&1) || { echo "$output"; exit 1; }
+    output=$(echo "$text" | dd conv=fsync 2>&1 >"$file") || { echo "$output"; exit 1; }
     read=$(cat "$file") || exit 1
     [ "$read" = "$text" ] || { echo "read \"$read\" where \"$text\" was written"; exit 1; }
     rm "$file"
 '
 
 # shellcheck disable=SC2016
-keep_text='echo "$name" >"$path/.proofmark-$name"'
+keep_text='set -C; echo "$name" >"$path/.proofmark-$name"' # -C: follows no link of another user
 # shellcheck disable=SC2016
 read_text='cat "$path/.proofmark-$name"'
 # shellcheck disable=SC2016
@@ -72,7 +72,7 @@ make_directory() {
     # write in the parent.
     why=$(as_user "$make_text")
     if [ ! -d "$path" ] && [ "$(id -u)" = 0 ]; then
-        why=$(mkdir "$path" 2>&1) && why=$(chown "$user" "$path" 2>&1)
+        why=$(mkdir "$path" 2>&1) && why=$(chown -h "$user" "$path" 2>&1)
     fi
     if [ -d "$path" ]; then fact created "$path"
     else absent directory.created "$(printf '%s' "$why" | one_line)"; fi

@@ -11,8 +11,8 @@ import os
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +25,8 @@ from proofmark.software.build_process import Say
 
 MANIFEST = "manifest.json"
 CHUNK = 1 << 20
+LONGEST_MANIFEST = 64 << 20
+"""Bytes; the manifest of a bundle of 100,000 files has 16 MB."""
 FAILED = "failed to fetch."
 """The words in Spack's output before the specs whose sources are missing."""
 
@@ -91,16 +93,21 @@ def digest(path: Path) -> str:
 def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
     """Unpack `bundle` below `folder`, check each file, and return the new folder.
 
-    If a bundle with an equal manifest was unpacked before, its folder is returned.
+    If a bundle with an equal manifest was unpacked before, its folder is returned. All members are
+    checked before anything is written.
 
     Raises:
         BadInput: the file is not a bundle, was made for another lock or Python, or is damaged;
-            names each file that is damaged, missing or not in the manifest.
+            names each file that is damaged, missing, not in the manifest, outside of the folder,
+            or not a regular file.
     """
     try:
         with tarfile.open(bundle, "r:") as tar:
             manifest = _read_manifest(tar, bundle)
             _check_lock_and_python(manifest, bundle, lock)
+            members = tar.getmembers()[1:]
+            if mistakes := list(_wrong_members(members, manifest, bundle)):
+                raise BadInput(*mistakes)
             name = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()[:16]
             target = folder / name
             if target.is_dir():
@@ -108,7 +115,7 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             fresh = folder / f"{name}.new"
             shutil.rmtree(fresh, ignore_errors=True)
             say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
-            mistakes = list(_extract(tar, manifest, fresh, bundle))
+            mistakes = list(_extract(tar, members, manifest, fresh, bundle))
     except (tarfile.TarError, OSError) as error:
         raise bad_input(
             bundle, "", str(error), "a complete bundle that `make bundle` wrote"
@@ -122,7 +129,8 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
 
 def _read_manifest(tar: tarfile.TarFile, bundle: Path) -> Manifest:
     first = tar.next()
-    file = tar.extractfile(first) if first and first.name == MANIFEST else None
+    is_manifest = first and first.name == MANIFEST and first.size <= LONGEST_MANIFEST
+    file = tar.extractfile(first) if first and is_manifest else None
     if file is None:
         name = first.name if first else "nothing"
         raise bad_input(bundle, "", f"{name} as the first file", MANIFEST)
@@ -142,24 +150,63 @@ def _check_lock_and_python(manifest: Manifest, bundle: Path, lock: Path) -> None
         raise bad_input(bundle, "python", found, f"wheels for {python_version()}")
 
 
-def _extract(
-    tar: tarfile.TarFile, manifest: Manifest, folder: Path, bundle: Path
-) -> Iterable[InputError]:
-    """Write each member; yield an error for each one that differs from the manifest."""
-    not_read = dict(manifest.files)
-    for member in tar:
-        if member.name == MANIFEST:
-            continue
-        expected = not_read.pop(member.name, None)
-        content = tar.extractfile(member) if member.isfile() else None
-        if expected is None or content is None:
+def _wrong_members(
+    members: Sequence[tarfile.TarInfo], manifest: Manifest, bundle: Path
+) -> Iterator[InputError]:
+    """Yield an error for each member that may not be written, and for each that is missing.
+
+    A member is a regular file below the new folder, and is listed in the manifest. No member is
+    written twice or through another one.
+    """
+    listed, seen = manifest.files, set[str]()
+    for member in members:
+        name = member.name
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or f"{path}" != name:
+            accepted = "a relative path without '..', '.' and doubled slashes"
+            yield InputError(str(bundle), name, "a path that leaves the folder", accepted)
+        elif member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            found = f"a {_kind(member)}"
+            yield InputError(str(bundle), name, found, "regular files")
+        elif name not in listed:
             found = "a file that is not in the manifest"
-            yield InputError(str(bundle), member.name, found, "the files of the manifest")
-            continue
+            yield InputError(str(bundle), name, found, "the files of the manifest")
+        elif name in seen:
+            yield InputError(str(bundle), name, "the same path twice", "each file once")
+        elif any(f"{parent}" in listed for parent in path.parents):
+            yield InputError(str(bundle), name, "a file below another file", "folders of files")
+        seen.add(name)
+    for name in listed:
+        if name not in seen:
+            yield InputError(str(bundle), name, "no such file", "the files of the manifest")
+
+
+def _kind(member: tarfile.TarInfo) -> str:
+    kinds = {
+        "symbolic link": member.issym(),
+        "hard link": member.islnk(),
+        "folder": member.isdir(),
+        "device": member.ischr() or member.isblk(),
+        "FIFO": member.isfifo(),
+    }
+    return next((kind for kind, is_it in kinds.items() if is_it), "member of an unknown type")
+
+
+def _extract(
+    tar: tarfile.TarFile,
+    members: Iterable[tarfile.TarInfo],
+    manifest: Manifest,
+    folder: Path,
+    bundle: Path,
+) -> Iterator[InputError]:
+    """Write each member; yield an error for each one whose content differs from the manifest."""
+    for member in members:
+        expected, content = manifest.files[member.name], tar.extractfile(member)
+        assert content is not None  # of a regular file
         path = folder / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
         actual = hashlib.sha256()
-        with path.open("wb") as file:
+        with path.open("xb") as file:
             while chunk := content.read(CHUNK):
                 actual.update(chunk)
                 file.write(chunk)
@@ -168,8 +215,6 @@ def _extract(
             found = f"a damaged file, SHA-256 {actual.hexdigest()[:12]}"
             accepted = f"SHA-256 {expected[:12]} of the manifest"
             yield InputError(str(bundle), member.name, found, accepted)
-    for name in not_read:
-        yield InputError(str(bundle), name, "no such file", "the files of the manifest")
 
 
 def copy_repository(checkout: Path, tag: str, target: Path) -> None:

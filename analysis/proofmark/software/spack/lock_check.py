@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import archspec.cpu
 import yaml
 
 from proofmark.common.command import run_command
+from proofmark.common.environment import without_secrets
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.software.spack.lock_rules import (
     canonicalise,
@@ -172,7 +172,7 @@ def _concretize(
     builtin = (packages / "repos/spack_repo/builtin").resolve()
     (scratch / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
     variables = {
-        **os.environ,
+        **without_secrets(),
         "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
         "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
         "SPACK_PYTHON": str(python),

@@ -1,0 +1,63 @@
+"""The environment of child processes: secrets, and the variables of another user, are left out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, MutableMapping
+
+SECRET = (
+    "^PROOFMARK_BMC_|PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL"
+    "|(^|_)PASS(_|$)|^SSHPASS$|_PWD$|(^|[^P])KEYS?($|_)"
+)
+"""Matches the name of a variable in upper case that has a secret. A PKEY is a part of a network.
+
+The syntax is that of both Python and awk: ``modules.sh`` of the role `provision` has a copy.
+"""
+NO_SECRET = "^GIT_CONFIG_|_(FILE|PATH|DIR|HOME|FOLDER)$"
+"""Matches the names that are no secret in spite of `SECRET`: paths, and the settings of git."""
+AGENT = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
+"""The agent with the ssh keys of the user."""
+_FOR_ANY_USER = re.compile(
+    "PATH|TERM|LANG|LANGUAGE|LC_.*|TZ|COLUMNS|LINES|NO_COLOR|SOURCE_DATE_EPOCH|PROOFMARK_.*"
+    # The clients of schedulers find their server by these.
+    "|SLURM_CONF|PBS_CONF_FILE|PBS_EXEC|SGE_.*|LOADL_CONFIG"
+)
+"""The variables that a command gets if it runs as another user."""
+
+
+def is_secret(name: str) -> bool:
+    """Return whether the variable `name` has a secret, by its name."""
+    upper = name.upper()
+    return bool(re.search(SECRET, upper)) and not re.search(NO_SECRET, upper)
+
+
+def without_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return `environment` without secrets; None is the environment of this process."""
+    given = os.environ if environment is None else environment
+    return {name: value for name, value in given.items() if not is_secret(name)}
+
+
+def of_jobs(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` as a job gets it: without secrets, and without the user's ssh agent."""
+    cleaned = without_secrets(environment)
+    return {name: value for name, value in cleaned.items() if name not in AGENT}
+
+
+def of_another_user(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of `environment` for a command that runs as another user.
+
+    Only listed variables are passed on. Those of the library of Ansible, of Python and of the
+    dynamic linker would load the code of one user in the process of another.
+    """
+    cleaned = without_secrets(environment)
+    return {name: value for name, value in cleaned.items() if _FOR_ANY_USER.fullmatch(name)}
+
+
+def take_secrets(environment: MutableMapping[str, str]) -> dict[str, str]:
+    """Remove the secrets of the kit (``PROOFMARK_*``) from `environment` and return them.
+
+    Other secrets stay: a dynamic inventory may need its own.
+    """
+    names = [name for name in environment if name.startswith("PROOFMARK_") and is_secret(name)]
+    return {name: environment.pop(name) for name in names}

@@ -1,0 +1,83 @@
+"""The verdict that is written in a run: whether it may be signed, and what a signed one says."""
+
+from __future__ import annotations
+
+import filecmp
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pydantic import BaseModel, ValidationError
+
+from proofmark.common.errors import bad_input
+from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.ending import MEANING, counts_line
+from proofmark.judge.files import write_verdict
+from proofmark.judge.verdict import Verdict, exit_code
+from proofmark.runs.run import Run
+
+
+class _Coverage(BaseModel):
+    expected: int
+    measured: int
+    duplicate: int = 0
+
+
+class WrittenVerdict(BaseModel):
+    """The head of ``verdict.json``, also of earlier versions.
+
+    Attributes:
+        run: the id of the run.
+        counts: the number of results by verdict.
+        coverage: the number of planned steps, of measured ones, and of figures measured twice.
+    """
+
+    run: str
+    counts: dict[str, int]
+    coverage: _Coverage
+
+    @property
+    def line(self) -> str:
+        """The verdict with its counts, as the first of the last lines of an acceptance."""
+        code = exit_code(self.counts, self.coverage)
+        measured = f"{self.coverage.measured} of {self.coverage.expected} steps measured"
+        return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
+
+    @property
+    def missing(self) -> int:
+        """The number of planned steps without a record."""
+        return self.coverage.expected - self.coverage.measured
+
+
+def read_written(path: Path) -> WrittenVerdict | None:
+    """Return the verdict in ``verdict.json``; None if the file is missing or not a verdict."""
+    try:
+        return WrittenVerdict.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def check_written(run: Run, verdict: Verdict) -> None:
+    """Refuse a run that must not be signed.
+
+    Args:
+        run: the run.
+        verdict: the judgement of the run as it is now.
+
+    Raises:
+        BadInput: the run is unfinished, or its written verdict is missing or differs.
+    """
+    coverage = verdict.coverage
+    if missing := coverage.expected - coverage.measured:
+        found = f"unfinished: {missing} of {coverage.expected} steps are missing"
+        raise bad_input(run.folder, "", found, "a run with a result of each planned step")
+    accepted = f"the verdict that `proofmark report {run.folder}` writes"
+    path = run.files.verdict
+    if not path.is_file():
+        raise bad_input(path, "", "no verdict", accepted)
+    with TemporaryDirectory(prefix="proofmark-") as folder:  # it may have hundreds of megabytes
+        judged = Path(folder) / path.name
+        with judged.open("w", encoding="utf-8") as file:
+            write_verdict(file, verdict, answers_of([(run, verdict)]))
+        same = filecmp.cmp(judged, path, shallow=False)
+    if not same:
+        raise bad_input(path, "", "another verdict than that of the outputs of the run", accepted)

@@ -1,0 +1,102 @@
+"""A run whose inputs were changed after its start is not opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit
+
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.runs.format import add_input, check_inputs
+from proofmark.runs.run import Run, enter_mode, open_run
+
+INPUTS = (
+    *("plan.json", "inputs/site.json", "inputs/facts.probe", "software.json"),
+    *("inputs/benchmarks/fake.yml", "inputs/benchmarks/suites.yml"),
+)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+@pytest.fixture
+def run(kit: Kit) -> Run:
+    made = kit.run()
+    add_input(made.folder, made.files.software)
+    return made
+
+
+def test_control_the_run_is_opened_at_every_stage(run: Run) -> None:
+    enter_mode(run, "")
+    execute(run, "none", lambda line: None)
+    for command in ("report", "verdict", "status"):
+        assert main([command, f"{run.folder}"]) in (0, 4)  # no limit: UNJUDGED
+    assert open_run(run.folder).plan.digest == run.plan.digest
+
+
+def flip(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(bytes([content[0] ^ 1]) + content[1:] if content else b"x")
+
+
+@pytest.mark.fault("input-changed")
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize(("how", "word"), [(flip, "changed"), (Path.unlink, "removed")])
+def test_a_changed_input_is_named(
+    run: Run, name: str, how: Callable[[Path], None], word: str
+) -> None:
+    how(run.folder / name)
+    with pytest.raises(BadInput, match=f"{name}: found {word} after the start of the run"):
+        check_inputs(run.folder)
+    with pytest.raises(BadInput):
+        open_run(run.folder)
+
+
+@pytest.mark.fault("input-changed")
+def test_a_limit_that_was_lowered_is_refused_and_nothing_is_judged(
+    kit: Kit, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(run, "none", lambda line: None)
+    site = json.loads(run.files.site.read_text())
+    limit = {"case": "fake", "metric": "rate", "kind": "contract", "value": 1, "at_least": 0.5}
+    site["partition"]["limits"] = [{**limit, "source": "a guess"}]
+    run.files.site.write_text(json.dumps(site))
+    for command in ("report", "verdict", "execute"):
+        assert main([command, f"{run.folder}"]) == 3
+        assert "inputs/site.json: found changed after the start" in capsys.readouterr().err
+    assert not run.files.verdict.exists()
+    other = kit.run(fresh=True, run_id="other")
+    assert other.id == "other"
+
+
+@pytest.mark.fault("input-changed")
+def test_an_added_benchmark_is_named_and_other_files_are_not_read(run: Run) -> None:
+    (run.files.benchmarks / "fake.yml~").write_text("of an editor")
+    open_run(run.folder)
+    (run.files.benchmarks / "new.yml").write_text("")
+    with pytest.raises(BadInput, match=r"new\.yml: found added after the start of the run"):
+        open_run(run.folder)
+
+
+def test_a_run_of_an_earlier_format_has_no_digests(run: Run) -> None:
+    identity = {"run": run.id, "format": 2}
+    run.files.identity.write_text(json.dumps(identity))
+    add_input(run.folder, run.files.software)
+    assert json.loads(run.files.identity.read_text()) == identity
+    flip(run.files.facts_probe)
+    check_inputs(run.folder)
+    assert open_run(run.folder).plan == run.plan
+
+
+def test_the_first_digest_of_an_input_stays(run: Run) -> None:
+    before = run.files.identity.read_text()
+    flip(run.files.software)
+    add_input(run.folder, run.files.software)
+    assert run.files.identity.read_text() == before
