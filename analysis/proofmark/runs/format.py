@@ -7,13 +7,14 @@ digests of the plan, of all files of ``inputs/`` and of ``software.json``.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import Field
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import read_json, read_regular, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 
@@ -60,7 +61,8 @@ def check_inputs(folder: Path) -> None:
     """Refuse the run in `folder` if its inputs are not those of its start.
 
     Raises:
-        BadInput: names each input that was changed, removed or added, or ``run.json`` is damaged.
+        BadInput: names each input that was changed, removed or added; or one is not a regular file,
+            or ``run.json`` is damaged.
     """
     identity = identity_of(folder)
     if identity is None or identity.format < WITH_DIGESTS:
@@ -74,7 +76,7 @@ def check_inputs(folder: Path) -> None:
 def _differences(files: RunFiles, identity: Identity) -> Iterator[tuple[Path, str]]:
     for name, digest in identity.inputs.items():
         path = files.folder / name
-        if not path.is_file():
+        if not os.path.lexists(path):
             yield path, "removed after the start of the run"
         elif _digest(path) != digest:
             yield path, "changed after the start of the run"
@@ -84,7 +86,7 @@ def _differences(files: RunFiles, identity: Identity) -> Iterator[tuple[Path, st
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_regular(path)).hexdigest()
 
 
 def _write(files: RunFiles, identity: Identity) -> None:

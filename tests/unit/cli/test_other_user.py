@@ -107,6 +107,7 @@ def test_a_command_in_the_site_of_the_run_is_not_executed(phi: Phi, words: list[
     site["remote_shell"] = shell
     site["partition"]["firmware"]["remote_shell"] = shell
     run.files.site.write_text(json.dumps(site))
+    phi.forge(run)
     verb = words[:2] if words[0] != "check-programs" else words[:1]
     phi.call(*verb, run.folder, *words[len(verb) :])
     assert not proof.exists()
@@ -120,6 +121,7 @@ def test_a_node_that_is_no_host_of_the_inventory_is_refused(
     run = phi.run(owner=NOBODY.pw_uid)
     text = run.files.plan.read_text()
     run.files.plan.write_text(text.replace('"n[1-2]"', '"n1", "login1"'))
+    phi.forge(run)
     assert set(open_run(run.folder).plan.nodes()) == {"n1", "login1"}
     for verb in (["modes", "verify"], ["scratch", "verify"]):
         assert phi.call(*verb, run.folder) == 3
@@ -296,6 +298,8 @@ def test_a_changed_plan_is_refused_and_restored(phi: Phi) -> None:
     run = phi.run()
     assert phi.enter(run) == 0
     run.files.plan.write_text(run.files.plan.read_text() + "\n")
+    assert phi.enter(run) == 3
+    phi.forge(run)
     assert phi.enter(run) == 3
     plan = run.files.plan.read_text()
     run.files.plan.unlink()

@@ -22,6 +22,7 @@ from proofmark.common.nodesets import fold
 from proofmark.machine import node_scripts
 from proofmark.machine.node_scripts import SCRIPTS
 from proofmark.machine.scratch.stage import check, nodes_of, unmount, verify
+from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.state import begin
@@ -191,6 +192,7 @@ def test_a_directory_without_space_is_refused(world: World, how: str) -> None:
     totals = run.plan.totals.model_copy(update={"scratch_peak_bytes": 500_000})
     altered = run.plan.model_copy(update={"totals": totals})
     (run.folder / "plan.json").write_text(json.dumps(altered.model_dump(mode="json")))
+    write_identity(run.folder)
     text = refusal(run)
     assert ("on n2: found 0 B available" in text) == (how == "full")
     assert ("one file system on all nodes" in text) == (how == "room"), "that much was free"
