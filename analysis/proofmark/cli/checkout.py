@@ -15,7 +15,8 @@ from proofmark.cli.command import complete
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.owner import refuse_foreign
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import start_or_continue
 from proofmark.site.inventory import COMPUTE, Site, choose_inventory, load_site, read_sites
 from proofmark.site.machines import machines_of
@@ -84,6 +85,22 @@ def site_of_inventory(
         raise BadInput(*mistakes)
     names = ", ".join(site.partition_name for site in sites)
     raise bad_input(inventory, "compute", f"no partition {partition!r} of the run", names)
+
+
+def site_of_own_run(
+    options: Namespace, run: Run, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site of the inventory; without ``-i``, the one in the folder of an own run.
+
+    Raises:
+        BadInput: there is no ``-i``, and another user owns the folder.
+    """
+    if options.inventory:
+        site = site_of_inventory(options, run.plan.partition, overrides)
+        refuse_other_hosts(run, site)
+        return site
+    refuse_foreign(run.folder)
+    return site_of(run)
 
 
 def refuse_other_hosts(run: Run, site: Site) -> None:

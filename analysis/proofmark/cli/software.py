@@ -8,14 +8,14 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_folder, site_arguments, site_of_inventory
+from proofmark.cli.checkout import kit_folder, site_arguments, site_of_own_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.messages import say
-from proofmark.runs.owner import as_owner, refuse_foreign
-from proofmark.runs.run import open_run, site_of
+from proofmark.runs.owner import as_owner
+from proofmark.runs.run import open_run
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
@@ -85,12 +85,8 @@ def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
     run, kit = open_run(options.folder), kit_folder()
     files = dict(item.partition("=")[::2] for item in options.loaded)
-    if options.inventory:
-        overrides = {"provision_from": options.origin}
-        site = site_of_inventory(options, run.plan.partition, overrides)
-    else:
-        refuse_foreign(run.folder)  # the site has folders of locks, and the names of modules
-        site = site_of(run)
+    # The site has folders of locks, and names of modules.
+    site = site_of_own_run(options, run, {"provision_from": options.origin})
     request = ProvisionRequest(
         kit=kit,
         arch=site.partition.environment,

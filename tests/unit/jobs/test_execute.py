@@ -112,8 +112,8 @@ class TestOneAtATime:
     def test_the_lock_ends_with_its_process(self, kit: Kit) -> None:
         run = kit.run()
         code = "import os, sys; from pathlib import Path"
-        code += "\nfrom proofmark.runs.lock import lock; from proofmark.runs.run import open_run"
-        code += "\nwith lock(open_run(Path(sys.argv[1]))): print(flush=True); sys.stdin.read()"
+        code += "\nfrom proofmark.runs.lock import lock"
+        code += "\nwith lock(Path(sys.argv[1])): print(flush=True); sys.stdin.read()"
         command = [sys.executable, "-c", code, str(run.folder)]
         pipe = subprocess.PIPE
         with running(subprocess.Popen(command, stdin=pipe, stdout=pipe)) as holder:
