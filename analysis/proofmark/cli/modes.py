@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
@@ -18,7 +19,7 @@ from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.rollout import ModeRollout, Result, summary
+from proofmark.machine.modes.rollout import ModeRollout, Result, failures, summary
 from proofmark.machine.modes.stage import (
     bmc_range,
     firmware_of,
@@ -112,11 +113,18 @@ def _enter(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> i
 
 
 def _restore(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
-    """Restore every node that the run has changed or drained."""
-    nodes = [each.node for each in journals(opened.folder) if each.history().to_restore]
+    """Restore every node that the run has changed or drained; list the nodes that failed."""
+    nodes = rollout.to_restore()[0]
     _announce(site, rollout, nodes, "back to the original state")
     with lock(opened):
-        return _conclude(rollout.restore())
+        results = rollout.restore()
+    code = _conclude(results)
+    for failed in failures(results):
+        say(f"not restored: {failed}")
+    if code:
+        again = f"proofmark modes restore {shlex.quote(str(opened.folder))} --confirm-reboot"
+        say(f"repeat the restore: {again}")
+    return code
 
 
 def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> int:
@@ -129,7 +137,7 @@ def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> 
         goal.verify(seen)
         log = Journal(opened.folder, node)
         past = log.history()
-        if past.mode != goal.mode or past.failed:
+        if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
             log.result("verified", mode=goal.mode, seen=seen.as_json())
         return True
 
@@ -146,7 +154,12 @@ def _verify(opened: Run, site: Site, rollout: ModeRollout, mode: str | None) -> 
 
 def _status(opened: Run, site: Site, rollout: ModeRollout, _: str | None) -> int:
     """Print the state of each node from its journal."""
+    damaged = rollout.to_restore()[1]
+    for failed in failures(damaged):
+        print(failed)
     for each in journals(opened.folder):
+        if each.node in damaged:
+            continue
         past = each.history()
         words = [past.failed or past.mode or "between two modes"]
         words += ["drained by this run"] if past.drained else []

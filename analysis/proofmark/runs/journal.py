@@ -29,11 +29,13 @@ class History:
         address: the address of its BMC.
         original: the firmware attributes before the first change; None if they were not read.
         original_seen: the observation of the operating system at that time.
+        serials: the serial numbers of the node before the first change, by their source.
         staged: every attribute and value that the kit has staged. Other pending values are foreign.
         drained: whether the kit drained the node, or began to drain it.
         in_flight: the boot id before a reset that was requested, or began to be, and has no
             observed end; empty if there is no such reset.
         mode: the verified mode; ``RESTORED`` after the restore; else empty.
+        boot_id: the boot in which a mode was verified last.
         failed: the failure at the end of the journal, or empty.
         no_scratch: the reason why its scratch directory failed its check, or empty.
     """
@@ -41,10 +43,12 @@ class History:
     address: str = ""
     original: Mapping[str, Scalar] | None = None
     original_seen: Mapping[str, Any] = field(default_factory=dict)
+    serials: Mapping[str, str] = field(default_factory=dict)
     staged: tuple[tuple[str, Scalar], ...] = ()
     drained: bool = False
     in_flight: str = ""
     mode: str = ""
+    boot_id: str = ""
     failed: str = ""
     no_scratch: str = ""
 
@@ -142,6 +146,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
             case "original":
                 facts["original"] = line["attributes"]
                 facts["original_seen"] = line["seen"]
+                facts["serials"] = line.get("serials", {})
                 facts["address"] = line["address"]
             case "stage":
                 staged += line.get("attributes", {}).items()
@@ -155,6 +160,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
                 facts["in_flight"] = ""
             case "verified":
                 facts["mode"] = line["mode"]
+                facts["boot_id"] = line["seen"].get("boot_id", "")
             case "open" | "resume" if done:
                 facts["drained"] = False
             case "scratch":

@@ -247,6 +247,7 @@ class Emulator:
             SYSTEM: {
                 "Id": "1",
                 "HostName": machine.name,
+                "SerialNumber": machine.serial,
                 "PowerState": machine.power,
                 "Bios": {"@odata.id": f"{SYSTEM}/Bios"},
                 "Actions": {
