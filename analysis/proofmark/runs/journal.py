@@ -87,16 +87,18 @@ class Journal:
             BadInput: another line is damaged.
         """
         try:
-            texts = self.path.read_text(encoding="utf-8").split("\n")
+            texts = self.path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
         lines = []
         for number, text in enumerate(texts[:-1], 1):
             try:
-                lines.append(json.loads(text))
-            except ValueError:
-                accepted = "a line of JSON"
-                raise bad_input(f"{self.path}:{number}", "", repr(text[:80]), accepted) from None
+                line = json.loads(text)
+                line["state"], line["event"]
+            except (ValueError, LookupError, TypeError, RecursionError):
+                found, accepted = repr(text[:80].decode(errors="replace")), "a line of JSON"
+                raise bad_input(f"{self.path}:{number}", "", found, accepted) from None
+            lines.append(line)
         return lines
 
     def _append(self, state: str, kind: str, facts: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ DEEPEST = 64
 """Limit of nested objects and lists; a Redfish resource has under ten levels."""
 NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.DOTALL)
 """All bytes of a JSON text that are not a bracket outside of a string."""
-PATH = re.compile(r"/(?!/)[!-~]*")
+PATH = re.compile(r"/(?!/)[!-~]{0,1000}")
 """A path on the same host: printable ASCII, and no host name after a second slash."""
 KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a number"}
 SHOWN = 80
