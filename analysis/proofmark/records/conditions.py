@@ -2,8 +2,8 @@
 
 They are checked with the reports of each node before and after its job (``nodes/``) and with the
 journal of its mode, so that a run can be judged again on another machine. A fact that a node does
-not report makes nothing INVALID, with one exception: if the partition has ``firmware``, the mode
-must be proven for the boot in which a step ran.
+not report makes nothing INVALID, with one exception: if a partition that is not emulated has
+``firmware``, the mode must be proven for the boot in which a step ran.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class Conditions:
         # The inventory may be on another machine; the run has copies of the needed files.
         self._site = site.model_copy(update={"inventory": run.files.inventory})
         self._proofs = {each.node: _proof(each) for each in journals(run.folder)}
+        # The boot of an emulated machine is not that of the machine on which its steps run.
+        self._needs_proof = (
+            self._partition.firmware is not None and self._partition.origin == "measured"
+        )
         self._expected_shape = cache(self._shape_of_mode)
         self._reasons: dict[tuple[str, int, str, str], str] = {}
 
@@ -53,7 +57,7 @@ class Conditions:
                 if key not in self._reasons:
                     self._reasons[key] = "; ".join(self._of_job(step, mode, name, job))
                 reasons[self._reasons[key]] = None
-            if self._partition.firmware is not None and execution.boot_id is not None:
+            if self._needs_proof and execution.boot_id is not None:
                 boots = set().union(*(job.boots for job in covering.values()))
                 reasons[self._unproven(mode, host, boots, execution)] = None
         return "; ".join(filter(None, reasons))
