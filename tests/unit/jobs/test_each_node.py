@@ -171,7 +171,7 @@ def test_each_node_writes_into_its_folder(staged: Run) -> None:
 
 
 def test_a_job_passes_its_attempt_to_a_node_without_its_environment(staged: Run) -> None:
-    """ssh passes no variables: the attempt is an argument."""
+    """A remote shell passes no variables: the attempt is an argument."""
     (step,) = staged.plan.steps()
     script = staged.folder / "steps" / step.id / "run.sh"
     command = ["sh", str(script), "--attempt=job-1/attempt-3", "--unfinished"]
