@@ -106,6 +106,20 @@ class TestModeChange:
         assert [journal.path.read_text() for journal in journals(site.run)] == written
         assert {machine.resets for machine in site.emulator.machines.values()} == {1}
 
+    def test_a_node_that_booted_by_itself_is_verified_again(self, make_site: MakeSite) -> None:
+        """A verification is that of one boot."""
+        site = make_site(1)
+        target = site.target("snc2-flat")
+        site.rollout().enter(site.nodes, target)
+        machine = site.emulator.machines["n1"]
+        before = Journal(site.run, "n1").history().boot_id
+        node.boot(machine.folder, machine.current, machine.shape, machine.serial)
+        done = site.rollout().enter(site.nodes, target)
+        assert done["n1"].changed and machine.resets == 1
+        after = Journal(site.run, "n1").history()
+        booted = (machine.folder / "proc/sys/kernel/random/boot_id").read_text().strip()
+        assert (after.mode, after.boot_id) == ("snc2-flat", booted) and booted != before
+
     def test_restore_after_several_modes_returns_to_the_first(self, make_site: MakeSite) -> None:
         site = make_site(1)
         rollout = site.rollout()
