@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from argparse import ArgumentParser, Namespace
@@ -19,7 +20,9 @@ from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.rollout import ModeRollout, Result, summary
+from proofmark.machine.modes.drains import history_of
+from proofmark.machine.modes.results import Result, failures, results_of, summary
+from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.stage import (
     bmc_range,
     firmware_of,
@@ -81,7 +84,6 @@ def _check(options: Namespace, opened: Run, site: Site) -> int:
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
         good, bad = rollout.check(nodes, lambda _: goal)
-        rollout.check_settings(good)
     lines, seconds = rollout.forecast(good)
     for line in [*lines, *summary(bad)]:
         say(line)
@@ -118,7 +120,7 @@ def _verify(options: Namespace) -> int:
             goal.verify(seen)
             log = Journal(rollout.run, node)
             past = log.history()
-            if past.mode != goal.mode or past.failed:
+            if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 log.result("verified", mode=goal.mode, seen=seen.as_json())
             return True
 
@@ -127,7 +129,7 @@ def _verify(options: Namespace) -> int:
             if failed.outcome is not Outcome.STOPPED:  # an earlier verification is no longer valid
                 log = Journal(rollout.run, node)
                 log.result("fail", outcome=failed.outcome, text=failed.text)
-    results = {node: Result(each.outcome, each.text) for node, each in bad.items()}
+    results = results_of(bad, changed=False)
     return _conclude(results | dict.fromkeys(good, Result(Outcome.OK)), firmware.max_failures)
 
 
@@ -140,18 +142,28 @@ def _restore(options: Namespace) -> int:
     site = site_of_inventory(options, state.partition)
     firmware_of(site)
     with _working(options, state, _run_lock(state), site) as rollout:
-        nodes = rollout.to_restore()
-        _announce(site, rollout, nodes, "back to the original state")
-        return _conclude(rollout.restore())
+        nodes, damaged = rollout.to_restore()
+        _announce(site, rollout, [*nodes, *damaged], "back to the original state")
+        results = rollout.restore()
+    code = _conclude(results)
+    for failed in failures(results):
+        say(f"not restored: {failed}")
+    if code:
+        words = ["proofmark", "modes", "restore", f"{options.folder}"]
+        words += [f"--inventory={each}" for each in options.inventory]
+        say(f"repeat the restore: {shlex.join([*words, '--confirm-reboot'])}")
+    return code
 
 
 def _status(options: Namespace) -> int:
     """Print the state of each node from its journal."""
     state = _state(options)
-    for each in journals(state.folder) if state else []:
+    if state is None:
+        return 0
+    for each in journals(state.folder):
         try:
-            past = each.history()
-        except BadInput as error:
+            past = history_of(state.folder, each.node)
+        except NodeError as error:
             print(f"{each.node}: {error}")
             continue
         words = [past.failed or past.mode or "between two modes"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 
 from proofmark.common.errors import ProofmarkError
+from proofmark.common.text import one_line
+
+LONGEST_TEXT = 400
+"""The limit of the text of a failure in characters: a BMC may send any text."""
 
 
 class Outcome(StrEnum):
@@ -21,11 +25,17 @@ class Outcome(StrEnum):
     BUSY = "BUSY"
     """The BMC answered every attempt with 429 or 503."""
     UNEXPECTED = "UNEXPECTED"
-    """A response that the protocol does not allow here; the text quotes it."""
+    """A response that the protocol does not allow here, or an exception; the text quotes it."""
     REFUSED = "REFUSED"
     """The firmware does not offer the requested setting or reset."""
     CANNOT_SET = "CANNOT_SET"
     """The back end sets nothing; a person has to set the machine."""
+    CANNOT_RESTORE = "CANNOT_RESTORE"
+    """The firmware does not report a value that the change would replace."""
+    REPLACED = "REPLACED"
+    """The serial number is not that of the node that was changed."""
+    BAD_JOURNAL = "BAD_JOURNAL"
+    """The journal of the node is damaged."""
     FOREIGN_PENDING = "FOREIGN_PENDING"
     """A setting that this kit did not request waits for the next boot."""
     HELD = "HELD"
@@ -47,8 +57,15 @@ class Outcome(StrEnum):
 
 
 class NodeError(ProofmarkError):
-    """An operation on one node failed, with its outcome."""
+    """An operation on one node failed, with its outcome.
+
+    Attributes:
+        text: one printable line of at most `LONGEST_TEXT` characters.
+    """
 
     def __init__(self, outcome: Outcome, text: str) -> None:
-        self.outcome, self.text = outcome, text
-        super().__init__(f"{outcome}: {text}")
+        line = one_line(text)
+        if len(line) > LONGEST_TEXT:
+            line = f"{line[: LONGEST_TEXT - 1]}…"
+        self.outcome, self.text = outcome, line
+        super().__init__(f"{outcome}: {line}")

@@ -2,17 +2,20 @@
 
 They are checked with the reports of each node before and after its job (``nodes/``) and with the
 journal of its mode, so that a run can be judged again on another machine. A fact that a node does
-not report makes nothing INVALID.
+not report makes nothing INVALID, with one exception: if a partition that is not emulated has
+``firmware``, the mode must be proven for the boot in which a step ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import short_name
 from proofmark.plan.plan import SCRATCH, Step
+from proofmark.runs.attempts import Attempt
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.runs.run import Run
@@ -31,29 +34,57 @@ class Conditions:
         self._partition = site.partition
         # The inventory may be on another machine; the run has copies of the needed files.
         self._site = site.model_copy(update={"inventory": run.files.inventory})
-        self._mode_of_boot = {each.node: _verified_modes(each) for each in journals(run.folder)}
+        self._proofs = {each.node: _proof(each) for each in journals(run.folder)}
+        # The boot of an emulated machine is not that of the machine on which its steps run.
+        self._needs_proof = (
+            self._partition.firmware is not None and self._partition.origin == "measured"
+        )
         self._expected_shape = cache(self._shape_of_mode)
         self._reasons: dict[tuple[str, int, str, str], str] = {}
 
     def invalid_reason(
-        self, step: Step, mode: str, hosts: Iterable[str], start: str, end: str
+        self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
     ) -> str:
-        """Return why the measurement of `step` on `hosts` is INVALID, or an empty string.
-
-        `start` and `end` are UTC in ISO 8601, so that they compare as text.
-        """
+        """Return why an execution of `step` on `hosts` is INVALID, or an empty string."""
         reasons: dict[str, None] = {}
         for host in hosts:
             node = self._nodes.get(host) or self._nodes.get(short_name(host))
-            if node is None:
-                continue
-            for number, job in enumerate(node.jobs):
-                if job.covers(step.id, start, end):
-                    key = (node.host, number, step.id, mode)
-                    if key not in self._reasons:
-                        self._reasons[key] = "; ".join(self._of_job(step, mode, node.host, job))
-                    reasons[self._reasons[key]] = None
+            jobs = node.jobs if node else ()
+            covering = {n: job for n, job in enumerate(jobs) if job.covers(step.id, execution)}
+            for number, job in covering.items():
+                name = node.host if node else host
+                key = (name, number, step.id, mode)
+                if key not in self._reasons:
+                    self._reasons[key] = "; ".join(self._of_job(step, mode, name, job))
+                reasons[self._reasons[key]] = None
+            if self._needs_proof and execution.boot_id is not None:
+                boots = set().union(*(job.boots for job in covering.values()))
+                reasons[self._unproven(mode, host, boots, execution)] = None
         return "; ".join(filter(None, reasons))
+
+    def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> str:
+        """Return why the mode of `host` is not proven for an execution; empty if it is.
+
+        `boots` are the boot ids that the probes of the execution report.
+        """
+        problem = f"{host}: mode {mode} is not proven"
+        if not boots:
+            return f"{problem}: no probe before or after the step reports the boot"
+        if host == execution.host and execution.boot_id not in boots:
+            reported = ", ".join(sorted(boots))
+            return f"{problem}: it ran in boot {execution.boot_id}, the probes report {reported}"
+        proof = self._proof_of(host)
+        if proof.damage:
+            return f"{problem}: {proof.damage}"
+        for boot in sorted(boots):
+            verified = proof.modes.get(boot, set())
+            if mode not in verified:
+                found = f"verified in it: {', '.join(sorted(verified)) or 'no mode'}"
+                return f"{problem} for boot {boot}; {found}"
+        return ""
+
+    def _proof_of(self, host: str) -> _Proof:
+        return self._proofs.get(host) or self._proofs.get(short_name(host)) or _Proof({})
 
     def _of_job(self, step: Step, mode: str, host: str, job: JobOnNode) -> Iterator[str]:
         facts = job.provenance.facts
@@ -63,9 +94,9 @@ class Conditions:
         yield from self._other_file_system(step, host, facts)
 
     def _other_mode(self, mode: str, host: str, facts: NodeFacts) -> Iterator[str]:
-        verified = self._mode_of_boot.get(host, {}).get(facts.boot_id or "")
-        if verified is not None and verified != mode:
-            yield f"{host} was in mode {verified}, planned in {mode}"
+        verified = self._proof_of(host).modes.get(facts.boot_id or "", set())
+        if len(verified) == 1 and mode not in verified:
+            yield f"{host} was in mode {', '.join(verified)}, planned in {mode}"
         expected = self._expected_shape(mode)
         if expected is None or not facts.numa:
             return
@@ -115,15 +146,25 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
 
 
-def _verified_modes(journal: Journal) -> dict[str, str]:
-    """Return the verified mode of each boot; boots with several verified modes are left out.
+@dataclass(frozen=True)
+class _Proof:
+    """The verified modes of a node by boot id, and why its journal cannot be read, or "".
 
-    `RESTORED` is left out as well: it is the original state, whatever mode that is.
+    `RESTORED` is left out: it is the original state, whatever mode that is.
     """
+
+    modes: Mapping[str, set[str]]
+    damage: str = ""
+
+
+def _proof(journal: Journal) -> _Proof:
     modes: dict[str, set[str]] = {}
-    for line in journal.lines():
-        boot = line.get("seen", {}).get("boot_id")
-        verified = line["state"] == "verified" and line["event"] == RESULT
-        if verified and boot and line["mode"] != RESTORED:
-            modes.setdefault(str(boot), set()).add(str(line["mode"]))
-    return {boot: next(iter(names)) for boot, names in modes.items() if len(names) == 1}
+    try:
+        for line in journal.lines():
+            if (line["state"], line["event"]) == ("verified", RESULT) and line["mode"] != RESTORED:
+                modes.setdefault(str(line["seen"]["boot_id"]), set()).add(str(line["mode"]))
+    except BadInput as error:
+        return _Proof({}, str(error))
+    except (LookupError, TypeError) as error:
+        return _Proof({}, f"{journal.path}: a verification without {error}")
+    return _Proof(modes)

@@ -160,12 +160,12 @@ class _StepReader:
         builder.execution += [len(builder.executions) - 1] * len(readings)
 
     def _invalid_reason(self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt) -> str:
-        conditions, period = self._about.conditions, (attempt.start, attempt.end)
+        conditions = self._about.conditions
         all_nodes = dict.fromkeys([attempt.host, *nodes])
         return (
             end_invalid_reason(self._step, attempt)
             or self._binding_check.invalid_reason(hosts or self._step.nodes, attempt.binding)
-            or conditions.invalid_reason(self._step, self._mode, all_nodes, *period)
+            or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
             or _wrong_folder(hosts, attempt)
         )
 

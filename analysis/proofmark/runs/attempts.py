@@ -34,6 +34,9 @@ class Attempt:
             `host`; NaN if the step did not record it.
         others: the share of CPU time of other processes, (busy - own) ÷ busy; NaN if the step did
             not record it.
+        job_attempt: the attempt of the job that started it, ``<job>/attempt-<n>``; empty if it was
+            started by hand; None if the step did not record it.
+        boot_id: the boot of `host` in which it ran; None if the step did not record it.
     """
 
     number: int
@@ -47,6 +50,8 @@ class Attempt:
     binding: bytes
     steal: float = math.nan
     others: float = math.nan
+    job_attempt: str | None = None
+    boot_id: str | None = None
 
     @property
     def files(self) -> StepFiles:
@@ -91,10 +96,14 @@ def _attempt(path: str, number: int) -> Attempt:
         host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
         late, seconds = bool(when["timed_out"]), float(when["seconds"])
         steal, others = _shares(when)
+        origin = when.get("attempt"), when.get("boot")
+        job_attempt, boot_id = (None if each is None else str(each) for each in origin)
     except (OSError, *UNREADABLE):
         # The step script writes these files before rc, so the damage is later.
         return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
-    return Attempt(number, path, rc, host, start, end, late, seconds, binding, steal, others)
+    shares = steal, others
+    origin = job_attempt, boot_id
+    return Attempt(number, path, rc, host, start, end, late, seconds, binding, *shares, *origin)
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:

@@ -31,12 +31,14 @@ class History:
         address: the address of its BMC.
         original: the firmware attributes before the first change; None if they were not read.
         original_seen: the observation of the operating system at that time.
+        serials: the serial numbers of the node before the first change, by their source.
         staged: every attribute and value that the kit has staged. Other pending values are foreign.
         drained: whether the kit drained the node, or began to drain it.
         reasons: every complete reason with which the run drained the node, or was about to.
         in_flight: the boot id before a reset that was requested, or began to be, and has no
             observed end; empty if there is no such reset.
         mode: the verified mode; ``RESTORED`` after the restore; else empty.
+        boot_id: the boot in which a mode was verified last.
         failed: the failure at the end of the journal, or empty.
         no_scratch: the reason why its scratch directory failed its check, or empty.
     """
@@ -44,11 +46,13 @@ class History:
     address: str = ""
     original: Mapping[str, Scalar] | None = None
     original_seen: Mapping[str, Any] = field(default_factory=dict)
+    serials: Mapping[str, str] = field(default_factory=dict)
     staged: tuple[tuple[str, Scalar], ...] = ()
     drained: bool = False
     reasons: tuple[str, ...] = ()
     in_flight: str = ""
     mode: str = ""
+    boot_id: str = ""
     failed: str = ""
     no_scratch: str = ""
 
@@ -97,18 +101,18 @@ class Journal:
             BadInput: another line is damaged.
         """
         try:
-            texts = read_regular(self.path).decode().split("\n")
+            texts = read_regular(self.path).split(b"\n")
         except FileNotFoundError:
             return []
-        except UnicodeDecodeError as error:
-            raise bad_input(self.path, "", f"{error}", "UTF-8") from None
         lines = []
         for number, text in enumerate(texts[:-1], 1):
             try:
-                lines.append(json.loads(text))
-            except ValueError:
-                accepted = "a line of JSON"
-                raise bad_input(f"{self.path}:{number}", "", repr(text[:80]), accepted) from None
+                line = json.loads(text)
+                line["state"], line["event"]
+            except (ValueError, LookupError, TypeError, RecursionError):
+                found, accepted = repr(text[:80].decode(errors="replace")), "a line of JSON"
+                raise bad_input(f"{self.path}:{number}", "", found, accepted) from None
+            lines.append(line)
         return lines
 
     def _append(self, state: str, kind: str, facts: Mapping[str, Any]) -> None:
@@ -162,6 +166,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
             case "original":
                 facts["original"] = line["attributes"]
                 facts["original_seen"] = line["seen"]
+                facts["serials"] = line.get("serials", {})
                 facts["address"] = line["address"]
             case "stage":
                 staged += line.get("attributes", {}).items()
@@ -175,6 +180,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> History:
                 facts["in_flight"] = ""
             case "verified":
                 facts["mode"] = line["mode"]
+                facts["boot_id"] = line["seen"].get("boot_id", "")
             case "open" | "resume" if done:
                 facts["drained"] = False
             case "scratch":

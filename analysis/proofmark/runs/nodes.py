@@ -9,6 +9,7 @@ from pathlib import Path
 
 from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
+from proofmark.runs.attempts import Attempt
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
@@ -22,14 +23,31 @@ class JobOnNode(StrictModel):
     steps: tuple[str, ...]
     provenance: NodeProvenance
 
-    def covers(self, step: str, start: str, end: str) -> bool:
-        """Return whether `step` was measured during this attempt.
+    @property
+    def name(self) -> str:
+        """The attempt as in ``when.json``."""
+        return f"{self.job}/attempt-{self.attempt}"
 
-        `start` and `end` are UTC in ISO 8601, as in the probes, so that they compare as text.
+    @property
+    def boots(self) -> set[str]:
+        """The boot ids that the probes before and after the attempt report."""
+        readings = self.provenance.before, self.provenance.after
+        return {each.boot_id for each in readings if each is not None and each.boot_id}
+
+    def covers(self, step: str, execution: Attempt) -> bool:
+        """Return whether `step` was executed during this attempt.
+
+        The clocks of nodes differ. They are only used for executions that recorded no attempt. An
+        execution that was started by hand has the conditions of all attempts in the same boot.
         """
+        if execution.job_attempt:
+            return execution.job_attempt == self.name
+        if execution.boot_id is not None:
+            return execution.boot_id in self.boots
+        # UTC in ISO 8601, so that the times compare as text.
         before, after = self.provenance.before, self.provenance.after
-        began = step in self.steps and before.date <= end
-        return began and (after is None or start <= after.date)
+        began = step in self.steps and before.date <= execution.end
+        return began and (after is None or execution.start <= after.date)
 
 
 class Node(StrictModel):

@@ -85,6 +85,7 @@ class Machine:
         current: the attributes in effect.
         pending: the attributes that the next boot changes.
         version: the number of changes by another client.
+        serial: the serial number of the board.
     """
 
     name: str
@@ -100,13 +101,15 @@ class Machine:
     requests: int = 0
     connections: int = 0
     version: int = 0
+    serial: str = ""
 
     def __post_init__(self) -> None:
+        self.serial = self.serial or f"SN-{self.name}"
         self.current = {**DEFAULTS[self.shape], **self.current}
         if self.fault == "foreign":
             self.pending["Turbo"] = "Disabled"
         self.folder.mkdir(parents=True, exist_ok=True)
-        node.boot(self.folder, self.current, self.shape)
+        node.boot(self.folder, self.current, self.shape, self.serial)
 
     def etag(self) -> str:
         """Return the ETag of the pending settings."""
@@ -152,4 +155,4 @@ class Machine:
             self.current |= OTHER_MODE[self.shape]
         self.pending = {}
         self.boots += 1
-        node.boot(self.folder, self.current, self.shape)
+        node.boot(self.folder, self.current, self.shape, self.serial)

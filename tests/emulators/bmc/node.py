@@ -73,9 +73,9 @@ def _kb(gib: float) -> int:
     return int(gib * GIB_KB * VISIBLE_FRACTION)
 
 
-def smbios(attributes: Mapping[str, Any], *, knl_tables: bool) -> bytes:
+def smbios(attributes: Mapping[str, Any], serial: str, *, knl_tables: bool) -> bytes:
     """Return a DMI table; a Xeon Phi has its modes in structures of type 0xDD (OEM)."""
-    table = _structure(1, 0x0100, bytes([1, 2, 3, 4]) + bytes(19), "Intel", "S7200AP", "1", "SN")
+    table = _structure(1, 0x0100, bytes([1, 2, 3, 4]) + bytes(19), "Intel", "S7200AP", "1", serial)
     if knl_tables:
         group = bytes([1]) + struct.pack("<BHBH", 0xDD, 0x4101, 0xDD, 0x4102)
         table += _structure(14, 0x4100, group, "Group: Knights Landing Information")
@@ -92,7 +92,7 @@ def _structure(kind: int, handle: int, body: bytes, *texts: str) -> bytes:
     return struct.pack("<BBH", kind, 4 + len(body), handle) + body + strings + b"\0"
 
 
-def boot(folder: Path, attributes: Mapping[str, Any], shape: str) -> None:
+def boot(folder: Path, attributes: Mapping[str, Any], shape: str, serial: str) -> None:
     """Write the files of a node after a boot, with a new boot id."""
     domains = {"knl": knl, "skl": skl}[shape](attributes)
     nodes = folder / "sys/devices/system/node"
@@ -104,7 +104,7 @@ def boot(folder: Path, attributes: Mapping[str, Any], shape: str) -> None:
         _write(nodes / f"node{number}/meminfo", "".join(lines))
     tables = folder / "sys/firmware/dmi/tables"
     tables.mkdir(parents=True, exist_ok=True)
-    (tables / "DMI").write_bytes(smbios(attributes, knl_tables=shape == "knl"))
+    (tables / "DMI").write_bytes(smbios(attributes, serial, knl_tables=shape == "knl"))
     _write(folder / "topology", notation(attributes, shape) + "\n")
     _write(folder / "proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
     (folder / "down").unlink(missing_ok=True)

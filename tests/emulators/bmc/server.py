@@ -13,7 +13,7 @@ import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,8 @@ from typing import Any
 
 from tests.emulators.bmc.certificates import Authority
 from tests.emulators.bmc.machine import Machine, registry
+from tests.emulators.bmc.mutations import Mutations
+from tests.emulators.bmc.reply import Reply
 
 USER, PASSWORD = "operator", "a test's own secret"
 ROOT = "/redfish/v1"
@@ -28,7 +30,6 @@ SYSTEM = f"{ROOT}/Systems/1"
 RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SETTINGS = f"{SYSTEM}/Bios/Settings"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
-REASONS = {200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 401: "Unauthorized"}
 RESET_TYPES = ["On", "ForceOff", "GracefulRestart", "ForceRestart", "PowerCycle"]
 
 
@@ -46,15 +47,6 @@ class Timing:
     boot: float = 0.05
 
 
-@dataclass
-class Reply:
-    """The response of a BMC."""
-
-    status: int
-    body: dict[str, Any] | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-
-
 class Emulator:
     """Emulated BMCs that respond within this context.
 
@@ -68,6 +60,9 @@ class Emulator:
         timing: delays.
         hook: a command, or a function that returns at once; it is called with ``off NODE`` and
             ``on NODE``.
+
+    Attributes:
+        mutations: changes the answers, if it is set.
     """
 
     def __init__(
@@ -84,6 +79,7 @@ class Emulator:
     ) -> None:
         self.timing = timing or Timing()
         self.port, self._hook, self._network = port, hook, network
+        self.mutations: Mutations | None = None
         self.nodes = folder / "nodes"
         self.machines = {
             name: Machine(name, self.nodes / name, shape, (faults or {}).get(name, ""))
@@ -185,8 +181,13 @@ class Emulator:
                     machine.fault == "busy-twice" and machine.requests <= 2
                 )
                 reply = _busy() if busy else self._reply(machine, *request)
-                writer.write(_bytes(reply))
-                await writer.drain()
+                pieces = self.mutations.pieces(reply) if self.mutations else [(0.0, reply.raw)]
+                for pause, piece in pieces:
+                    await asyncio.sleep(pause)
+                    writer.write(piece)
+                    await writer.drain()
+                if pieces[-1][1] != reply.raw and len(pieces) > 1:
+                    break  # a client cannot find the next answer
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             pass  # the client closed the connection
         finally:
@@ -247,6 +248,7 @@ class Emulator:
             SYSTEM: {
                 "Id": "1",
                 "HostName": machine.name,
+                "SerialNumber": machine.serial,
                 "PowerState": machine.power,
                 "Bios": {"@odata.id": f"{SYSTEM}/Bios"},
                 "Actions": {
@@ -318,19 +320,6 @@ async def _request(
     }
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     return method, path.rstrip("/"), headers, body
-
-
-def _bytes(reply: Reply) -> bytes:
-    raw = b"" if reply.body is None else json.dumps(reply.body).encode()
-    reason = REASONS.get(reply.status, "Error")
-    headers = {
-        "Content-Type": "application/json",
-        "Content-Length": str(len(raw)),
-        "OData-Version": "4.0",
-        **reply.headers,
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {reply.status} {reason}\r\n{lines}\r\n".encode() + raw
 
 
 def _busy() -> Reply:

@@ -170,6 +170,19 @@ def test_each_node_writes_into_its_folder(staged: Run) -> None:
     assert (coverage.expected, coverage.measured) == (4, 1)
 
 
+def test_a_job_passes_its_attempt_to_a_node_without_its_environment(staged: Run) -> None:
+    """A remote shell passes no variables: the attempt is an argument."""
+    (step,) = staged.plan.steps()
+    script = staged.folder / "steps" / step.id / "run.sh"
+    command = ["sh", str(script), "--attempt=job-1/attempt-3", "--unfinished"]
+    for _ in range(2):
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    folders = [script.parent / HERE, script.parent / HERE / "again-1"]
+    subprocess.run([*command[:2]], check=True, stdin=subprocess.DEVNULL)
+    attempts = [json.loads((path / "when.json").read_text())["attempt"] for path in folders]
+    assert attempts == ["job-1/attempt-3", ""], "the second call with --unfinished ran nothing"
+
+
 @pytest.mark.parametrize(("absent", "measures"), [("node1", False), ("node10", True)])
 def test_a_pair_is_not_measured_without_its_other_node(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, absent: str, measures: bool

@@ -65,6 +65,26 @@ def test_all_steps_run_in_order(kit: Kit) -> None:
     assert (job(run) / "attempt-1" / "exit").read_text() == "0\n"
 
 
+def test_a_step_records_its_attempt_and_boot(kit: Kit) -> None:
+    """A step that is started by hand has no attempt."""
+    run = kit.run()
+    with running(start(run)) as process:
+        until(lambda: (steps_of(run)[1] / "started").exists())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=600)
+    (kit.folder / "go").touch()
+    assert finish(run) == (0, "")
+    first, _, last = steps_of(run)
+    subprocess.run(["dash", str(first / "run.sh")], check=True, timeout=600)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    recorded = [
+        json.loads((step / "when.json").read_text()) for step in (first, last, first / "again-1")
+    ]
+    assert [each["boot"] for each in recorded] == [boot] * 3
+    name = job(run).name
+    assert [each["attempt"] for each in recorded] == [f"{name}/attempt-1", f"{name}/attempt-2", ""]
+
+
 def test_a_step_that_fails_does_not_stop_the_job(kit: Kit) -> None:
     kit.program('[ "$1" != 2 ]')
     run = kit.run()

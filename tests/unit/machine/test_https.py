@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -187,6 +187,79 @@ def test_a_slow_response_ends_at_the_deadline(authority: Authority, slow: str) -
         connection.close()
         thread.join(10)
     assert seconds < 20  # without the deadline the request has no end
+
+
+def slow_server(first: bytes, part: bytes) -> Iterator[int]:
+    """Accept connections without TLS and send `first`, then `part` without end; yield the port."""
+    stop = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def send(bare: socket.socket) -> None:
+        with bare, suppress(OSError):
+            bare.sendall(first)
+            while not stop.wait(0.05):
+                if part:
+                    bare.sendall(part)
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threads.append(threading.Thread(target=send, args=server.accept()[:1], daemon=True))
+                threads[-1].start()
+
+    with socket.create_server((ADDRESS, 0)) as server:
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield server.getsockname()[1]
+        stop.set()
+        server.shutdown(socket.SHUT_RDWR)
+        for each in [thread, *threads]:
+            each.join(10)
+
+
+HANDSHAKES = {
+    "no answer": (b"", b""),
+    "a record byte by byte": (b"\x16\x03\x03\x40\x00", b"\x02"),
+}
+"""A TLS record (RFC 8446, section 5.1) with a length of 16 KiB takes 14 min at this speed."""
+
+
+@pytest.mark.parametrize("slow", HANDSHAKES)
+def test_a_slow_handshake_ends_at_the_deadline(authority: Authority, slow: str) -> None:
+    with contextmanager(slow_server)(*HANDSHAKES[slow]) as port:
+        start = time.monotonic()
+        with pytest.raises(TimeoutError):
+            HttpsConnection(ADDRESS, port, tls_context(f"{authority.ca}", verify=True), 1.0)
+        assert time.monotonic() - start < 60
+
+
+def test_a_full_queue_of_connections_ends_at_the_deadline(authority: Authority) -> None:
+    """The kernel does not answer a connection if the server accepts none."""
+    with socket.create_server((ADDRESS, 0), backlog=0) as server, ExitStack() as kept:
+        port: int = server.getsockname()[1]
+        for _ in range(4):
+            waiting = kept.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((ADDRESS, port))
+        start = time.monotonic()
+        with pytest.raises(TimeoutError):
+            HttpsConnection(ADDRESS, port, tls_context(f"{authority.ca}", verify=True), 1.0)
+        assert time.monotonic() - start < 60
+
+
+@pytest.mark.fault("bmc-operation-slow")
+def test_an_operation_has_one_deadline_over_all_its_requests(
+    serve: Serve, authority: Authority
+) -> None:
+    """The BMC asks for pauses that together take over a minute."""
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: 20\r\n\r\n"
+    tls = tls_context(f"{authority.ca}", verify=True)
+    settings = ConnectionSettings(tls, serve([busy]), Credentials(USER, PASSWORD), 0.3, 9)
+    start = time.monotonic()
+    with pytest.raises(NodeError) as error, ConnectionPool(settings).connection(ADDRESS) as bmc:
+        bmc.get("/x")
+    assert error.value.outcome is Outcome.NO_ANSWER
+    assert time.monotonic() - start < 60
 
 
 def test_the_same_response_without_delay_is_read(serve: Serve, authority: Authority) -> None:

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from tests.emulators.bmc import node
+from tests.emulators.bmc.machine import Machine
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
-from tests.emulators.bmc.server import PASSWORD, Emulator, Timing
+from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulator, Timing
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.modes.rollout import Result, summary
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.modes.results import Result, failures, summary
+from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal, journals, unverified
 
@@ -102,6 +106,20 @@ class TestModeChange:
         assert not any(result.changed for result in again.values())
         assert [journal.path.read_text() for journal in journals(site.run)] == written
         assert {machine.resets for machine in site.emulator.machines.values()} == {1}
+
+    def test_a_node_that_booted_by_itself_is_verified_again(self, make_site: MakeSite) -> None:
+        """A verification is that of one boot."""
+        site = make_site(1)
+        target = site.target("snc2-flat")
+        site.rollout().enter(site.nodes, target)
+        machine = site.emulator.machines["n1"]
+        before = Journal(site.run, "n1").history().boot_id
+        node.boot(machine.folder, machine.current, machine.shape, machine.serial)
+        done = site.rollout().enter(site.nodes, target)
+        assert done["n1"].changed and machine.resets == 1
+        after = Journal(site.run, "n1").history()
+        booted = (machine.folder / "proc/sys/kernel/random/boot_id").read_text().strip()
+        assert (after.mode, after.boot_id) == ("snc2-flat", booted) and booted != before
 
     def test_restore_after_several_modes_returns_to_the_first(self, make_site: MakeSite) -> None:
         site = make_site(1)
@@ -316,6 +334,284 @@ class TestAfterTheReset:
         again = site.rollout(boot_timeout_s=20).enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(again) == {"n1": "OK"}
         assert site.emulator.machines["n1"].resets == 1
+
+
+class TestOddAnswers:
+    """Answers that are odd only after the check, when the nodes are drained."""
+
+    ODD: ClassVar[dict[str, Callable[[dict[str, Any]], object]]] = {
+        "actions-list": lambda body: body[SYSTEM].update(Actions=["x"]),
+        "settings-list": lambda body: body[SETTINGS].update(Attributes=["x"]),
+        "no-attributes": lambda body: body[f"{SYSTEM}/Bios"].pop("Attributes"),
+        "number": lambda body: body[f"{SYSTEM}/Bios"].update(AttributeRegistry=5),
+        "deep": lambda body: body[SYSTEM].update(Oem=nested(500)),
+        "link": lambda body: body[SYSTEM].update(Bios={"@odata.id": "https://192.0.2.1/x"}),
+    }
+
+    @pytest.mark.fault("bmc-odd-during-change")
+    @pytest.mark.parametrize("odd", ODD)
+    def test_one_odd_answer_is_the_failure_of_its_node(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch, odd: str
+    ) -> None:
+        site = make_site(3)
+        change_answers(
+            monkeypatch, site, "n2", lambda body: site.slurm.drained and self.ODD[odd](body)
+        )
+        done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert "/redfish/v1/" in done["n2"].text and "found " in done["n2"].text
+        assert site.slurm.drained == {"n2": "proofmark:test UNEXPECTED"}
+        assert Journal(site.run, "n2").history().failed == f"UNEXPECTED: {done['n2'].text}"
+        monkeypatch.undo()
+
+    @pytest.mark.fault("node-work-exception")
+    def test_an_exception_of_the_work_on_a_node_is_in_its_journal(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A back end of the site has an error: it raises what no back end should raise."""
+        site = make_site(3)
+        rollout = site.rollout()
+        plain = rollout.transition.back_end.stage
+
+        def stage(host: Host, *rest: Any) -> None:
+            if host.node == "n2":
+                raise MemoryError
+            plain(host, *rest)
+
+        monkeypatch.setattr(rollout.transition.back_end, "stage", stage)
+        done = rollout.enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert Journal(site.run, "n2").history().failed == "UNEXPECTED: MemoryError"
+        assert site.slurm.drained == {"n2": "proofmark:test UNEXPECTED"}
+
+    def test_whole_answers(self, make_site: MakeSite) -> None:
+        """The control of the faults above."""
+        site = make_site(3)
+        done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == dict.fromkeys(site.nodes, "OK") and site.slurm.drained == {}
+
+    @pytest.mark.fault("bmc-registry-damaged")
+    @pytest.mark.parametrize("first", ["n1", "n2", "n3"])
+    def test_the_registry_of_one_bmc_is_not_that_of_the_others(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch, first: str
+    ) -> None:
+        """Nodes share a copy of the registry; in that of `first` an attribute has another name."""
+        site = make_site(3)
+        path = f"{ROOT}/Registries/knl.v1_0_0.json"
+
+        def change(body: dict[str, Any]) -> None:
+            (body[path]["RegistryEntries"]["Attributes"][0])["AttributeName"] = "odd"
+
+        change_answers(monkeypatch, site, first, change)
+        rollout = site.rollout(max_parallel=1)
+        nodes = [first, *(node for node in site.nodes if node != first)]
+        good, bad = rollout.check(nodes, lambda _: site.target("snc4-flat"))
+        assert outcomes(bad) == {first: "REFUSED"} and len(good) == 2
+        assert "ClusterMode: no such attribute" in bad[first].text
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def change_answers(
+    monkeypatch: pytest.MonkeyPatch,
+    site: EmulatedSite,
+    node: str,
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    """Change the resources of one BMC."""
+    plain = site.emulator._resources
+
+    def changed(machine: Machine) -> dict[str, dict[str, Any]]:
+        body = plain(machine)
+        if machine.name == node:
+            change(body)
+        return body
+
+    monkeypatch.setattr(site.emulator, "_resources", changed)
+
+
+class TestRestore:
+    def entered(self, make_site: MakeSite) -> EmulatedSite:
+        site = make_site(3)
+        site.rollout().enter(site.nodes, site.target("snc4-flat"))
+        return site
+
+    @pytest.mark.parametrize(
+        ("fault", "outcome", "requests"),
+        [
+            pytest.param(
+                "wrong-password", "DENIED", 1, marks=pytest.mark.fault("restore-one-denied")
+            ),
+            pytest.param(
+                "hang", "NO_ANSWER", 2, marks=pytest.mark.fault("restore-bmc-unreachable")
+            ),
+        ],
+    )
+    def test_one_bmc_does_not_prevent_the_restore_of_the_others(
+        self, make_site: MakeSite, fault: str, outcome: str, requests: int
+    ) -> None:
+        """After DENIED there is no second attempt: BMCs lock accounts."""
+        site = self.entered(make_site)
+        machine = site.emulator.machines["n2"]
+        machine.fault, machine.requests = fault, 0
+        done = site.rollout(timeout_s=2, max_attempts=1).restore()
+        assert outcomes(done) == {"n1": "OK", "n2": outcome, "n3": "OK"}
+        assert machine.requests == requests
+        assert [site.settings(node) == BEFORE for node in site.nodes] == [True, False, True]
+        machine.fault = ""
+        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+        assert site.settings("n2") == BEFORE and site.slurm.drained == {}
+
+    def test_a_node_that_recovers_is_tried_again(self, make_site: MakeSite) -> None:
+        """The control of the faults of restore: the second attempt of the command succeeds."""
+        site = self.entered(make_site)
+        machine = site.emulator.machines["n2"]
+        machine.fault, machine.requests = "busy-twice", 1
+        done = site.rollout(max_attempts=1).restore()
+        assert outcomes(done) == dict.fromkeys(site.nodes, "OK")
+        assert any("n2: 1 nodes are tried again" in line for line in site.lines)
+        assert {site.settings(node) for node in site.nodes} == {BEFORE}
+
+    @pytest.mark.fault("restore-one-held")
+    def test_a_node_that_an_admin_drained_does_not_prevent_the_others(
+        self, make_site: MakeSite
+    ) -> None:
+        site = self.entered(make_site)
+        site.slurm.drain("n2", "bad DIMM")
+        done = site.rollout().restore()
+        assert outcomes(done) == {"n1": "OK", "n2": "HELD", "n3": "OK"}
+        assert failures(done) == ["n2: HELD: already drained: bad DIMM"]
+        assert site.emulator.machines["n2"].resets == 1
+
+    @pytest.mark.fault("restore-journal-damaged")
+    @pytest.mark.parametrize(
+        "damage", [b"garbage\n", b"[1]\n", b'{"state": "drain"}\n', b"\xff\n", b"[" * 9999 + b"\n"]
+    )
+    def test_a_damaged_journal_does_not_prevent_the_others(
+        self, make_site: MakeSite, damage: bytes
+    ) -> None:
+        site = self.entered(make_site)
+        path = Journal(site.run, "n2").path
+        whole = path.read_bytes()
+        path.write_bytes(damage + whole)
+        done = site.rollout().restore()
+        assert outcomes(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
+        assert "n2.jsonl:1: found " in done["n2"].text
+        assert site.settings("n2") != BEFORE
+        path.write_bytes(whole)
+        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+
+    def test_a_journal_line_without_a_fact_is_that_of_its_node(self, make_site: MakeSite) -> None:
+        site = self.entered(make_site)
+        with Journal(site.run, "n2").path.open("a") as file:
+            file.write('{"state": "verified", "event": "result"}\n')
+        done = site.rollout().restore()
+        assert outcomes(done) == {"n2": "BAD_JOURNAL", "n1": "OK", "n3": "OK"}
+
+    @pytest.mark.fault("restore-node-not-in-scheduler")
+    def test_a_node_that_the_scheduler_lost_does_not_prevent_the_others(
+        self, make_site: MakeSite, tmp_path: Path
+    ) -> None:
+        """Slurm refuses a command for several nodes if it does not have one of them."""
+        site = self.entered(make_site)
+        script = tmp_path / "bin" / "scontrol"
+        whole = script.read_text()
+        lost = 'case ",$2,$4," in *[,=]n2,*) echo "Invalid node name specified" >&2; exit 1 ;; esac'
+        script.write_text(whole.replace("case $1 in", f"{lost}\ncase $1 in", 1))
+        done = site.rollout().restore()
+        assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
+        assert "Invalid node name" in done["n2"].text
+        assert site.slurm.drained == {}
+        script.write_text(whole)
+        assert outcomes(site.rollout().restore()) == {"n2": "OK"}
+
+    def test_no_number_of_failures_stops_a_restore(self, make_site: MakeSite) -> None:
+        site = self.entered(make_site)
+        for name in ("n1", "n2"):
+            site.emulator.machines[name].fault = "silent"
+        done = site.rollout(batch_size=1).restore()
+        assert outcomes(done) == {"n1": "NOT_APPLIED", "n2": "NOT_APPLIED", "n3": "OK"}
+
+
+class TestRestorable:
+    @pytest.mark.fault("mode-not-restorable")
+    @pytest.mark.parametrize("value", [None, "odd", 5])
+    def test_a_value_that_cannot_be_restored_is_not_replaced(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch, value: object
+    ) -> None:
+        """The BIOS reports no value, or one that it does not offer."""
+        site = make_site(2)
+
+        def change(body: dict[str, Any]) -> None:
+            bios = body[f"{SYSTEM}/Bios"]
+            bios["Attributes"] = {**bios["Attributes"], "ClusterMode": value}
+
+        change_answers(monkeypatch, site, "n2", change)
+        done = site.rollout(max_failures=1).enter(site.nodes, site.target("snc4-flat"))
+        assert outcomes(done) == {"n1": "OK", "n2": "CANNOT_RESTORE"}
+        assert "ClusterMode" in done["n2"].text
+        machine = site.emulator.machines["n2"]
+        assert (machine.patches, machine.resets, site.slurm.drained) == (0, 0, {})
+
+    def test_a_reported_value_is_changed(self, make_site: MakeSite) -> None:
+        """The control: an attribute that the mode does not set need not be reported."""
+        site = make_site(1)
+        del site.emulator.machines["n1"].current["MemoryModeHybridPercent"]
+        site.emulator.machines["n1"].current["MemoryModeHybridPercent"] = "odd"
+        target = site.target("snc4-flat")
+        assert outcomes(site.rollout().enter(site.nodes, target)) == {"n1": "OK"}
+        original = Journal(site.run, "n1").history().original
+        assert original == {"ClusterMode": "Quadrant", "MemoryMode": "Flat"}
+        later = site.rollout().enter(site.nodes, site.target("quadrant-hybrid50"))
+        assert outcomes(later) == {"n1": "CANNOT_RESTORE"}
+        assert outcomes(site.rollout().restore()) == {"n1": "OK"}
+        assert site.settings("n1") == BEFORE
+
+    @pytest.mark.fault("node-replaced")
+    @pytest.mark.parametrize("then", ["restore", "enter"])
+    @pytest.mark.parametrize("known", ["BMC", "SMBIOS"])
+    def test_a_replaced_node_is_not_changed(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch, then: str, known: str
+    ) -> None:
+        site = make_site(2)
+        if known == "SMBIOS":
+            change_answers(monkeypatch, site, "n2", lambda body: body[SYSTEM].pop("SerialNumber"))
+        site.rollout().enter(site.nodes, site.target("snc4-flat"))
+        machine = site.emulator.machines["n2"]
+        machine.serial, resets, patches = "SN-new", machine.resets, machine.patches
+        node.boot(machine.folder, machine.current, machine.shape, machine.serial)
+        rollout = site.rollout(max_failures=1)
+        if then == "restore":
+            done = rollout.restore()
+        else:
+            done = rollout.enter(site.nodes, site.target("snc2-flat"))
+        assert outcomes(done) == {"n2": "REPLACED", "n1": "OK"}
+        assert "SN-new" in done["n2"].text and "SN-n2" in done["n2"].text
+        assert known in done["n2"].text
+        assert (machine.resets, machine.patches) == (resets, patches)
+
+    def test_an_original_of_which_two_readings_differ_is_not_recorded(
+        self, make_site: MakeSite
+    ) -> None:
+        """An odd answer could give a wrong value, to which restore would set the node."""
+        site = make_site(1)
+        rollout = site.rollout()
+        machine, host = site.emulator.machines["n1"], rollout.hosts["n1"]
+        target, journal = site.target("snc4-flat"), Journal(site.run, "n1")
+        checked, _ = rollout.transition.check(host, journal.history(), target)
+        machine.current["MemoryMode"] = "Cache"
+        with pytest.raises(NodeError, match=r"changed since the check from .*Flat.* to .*Cache"):
+            rollout.transition.run(host, target, journal, checked)
+        assert journal.history().original is None
+        machine.current["MemoryMode"], machine.serial = "Flat", "SN-other"
+        with pytest.raises(NodeError, match="SN-other"):
+            rollout.transition.run(host, target, journal, checked)
+        assert journal.history().original is None and not machine.patches
 
 
 class TestSecrets:

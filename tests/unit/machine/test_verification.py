@@ -26,7 +26,7 @@ def observe(folder: Path, mode: str, *, tables: bool = True) -> Observation:
     """Return the observation of a node in `mode`, with or without SMBIOS tables."""
     firmware = Firmware(back_end="redfish", attributes=ATTRIBUTES)
     attributes = DEFAULTS["knl"] | wanted(firmware, EXPECTED_STATES[mode].settings)
-    boot(folder / "n1", attributes, "knl")
+    boot(folder / "n1", attributes, "knl", "SN")
     if not tables:
         (folder / "n1/sys/firmware/dmi/tables/DMI").unlink()
     script = str(ROOT / "tests/emulators/bmc/remote-shell.sh")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,99 @@ def test_a_path_is_on_the_deepest_mount(path: str, target: str) -> None:
 
 def test_without_mounts_a_path_has_no_mount() -> None:
     assert mount_of("/scratch", []) is None
+
+
+OF_THE_PROBES = "2a0c0f5e-1111-4222-8333-444455556666"
+RECORDED = {"attempt": "{job}/attempt-1", "boot": OF_THE_PROBES}
+FIRMWARE = {**declared(94), "firmware": {"back_end": "manual"}}
+HOUR = {"date: 2026-11-21T10": "date: 2026-11-21T11"}
+ERROR = {"edac/mc0/ue_count: 0": "edac/mc0/ue_count: 1"}
+
+
+class TestProof:
+    """With firmware, the mode must be verified for the boot in which a step ran."""
+
+    def run_of(self, folder: Path, *, proven: Iterable[str] = RATES, **of_n03: str) -> Run:
+        """Return a run; the executions of n03 recorded something else."""
+        executions = dict.fromkeys(RATES, RECORDED) | {"n03": {**RECORDED, **of_n03}}
+        run = run_of(folder, FIRMWARE, executions=executions)
+        for host in proven:
+            seen = {"boot_id": OF_THE_PROBES}
+            Journal(run.folder, host).result("verified", mode="flat", seen=seen)
+        return run
+
+    def test_a_proven_step_is_valid(self, tmp_path: Path) -> None:
+        assert reasons(self.run_of(tmp_path)) == {}
+
+    @pytest.mark.fault("mode-of-another-boot")
+    @pytest.mark.parametrize(
+        ("lines", "verified"),
+        [
+            ([], "no mode"),
+            ([("flat", BOOT)], "no mode"),
+            ([("original", OF_THE_PROBES)], "no mode"),
+            ([("cache", OF_THE_PROBES), ("snc4", OF_THE_PROBES)], "cache, snc4"),
+        ],
+    )
+    def test_a_boot_without_the_mode_is_no_proof(
+        self, tmp_path: Path, lines: list[tuple[str, str]], verified: str
+    ) -> None:
+        run = self.run_of(tmp_path, proven=set(RATES) - {"n03"})
+        for mode, boot in lines:
+            Journal(run.folder, "n03").result("verified", mode=mode, seen={"boot_id": boot})
+        problem = f"n03: mode flat is not proven for boot {OF_THE_PROBES}"
+        assert reasons(run) == {"n03": f"{problem}; verified in it: {verified}"}
+
+    @pytest.mark.fault("mode-of-another-boot")
+    @pytest.mark.parametrize(
+        ("recorded", "reason"),
+        [
+            ({"boot": BOOT}, f"it ran in boot {BOOT}, the probes report {OF_THE_PROBES}"),
+            ({"attempt": "{job}/attempt-2"}, "no probe before or after the step reports the boot"),
+            ({"attempt": "other/attempt-1"}, "no probe before or after the step reports the boot"),
+            ({"attempt": "", "boot": BOOT}, "no probe before or after the step reports the boot"),
+        ],
+    )
+    def test_a_step_of_another_boot_or_attempt_is_not_proven(
+        self, tmp_path: Path, recorded: dict[str, str], reason: str
+    ) -> None:
+        run = self.run_of(tmp_path, **recorded)
+        assert reasons(run) == {"n03": f"n03: mode flat is not proven: {reason}"}
+
+    def test_a_step_by_hand_has_the_probes_of_its_boot(self, tmp_path: Path) -> None:
+        assert reasons(self.run_of(tmp_path, attempt="")) == {}
+
+    @pytest.mark.parametrize(
+        "damage", ["garbage", "5", '{"state": "verified", "event": "result", "mode": "flat"}']
+    )
+    def test_a_damaged_journal_proves_nothing_for_its_node(
+        self, tmp_path: Path, damage: str
+    ) -> None:
+        run = self.run_of(tmp_path)
+        with Journal(run.folder, "n03").path.open("a") as file:
+            file.write(f"{damage}\n")
+        found = reasons(run)
+        assert list(found) == ["n03"] and "n03.jsonl" in found["n03"]
+
+    def test_a_run_of_an_earlier_version_is_judged_as_before(self, tmp_path: Path) -> None:
+        assert reasons(run_of(tmp_path, FIRMWARE)) == {}
+
+    @pytest.mark.fault("clock-shifted")
+    @pytest.mark.parametrize("attempt", [RECORDED["attempt"], ""], ids=["job", "by hand"])
+    @pytest.mark.parametrize("clock", [HOUR, {}], ids=["an hour later", "right"])
+    def test_the_clock_of_a_node_does_not_hide_a_memory_error(
+        self, tmp_path: Path, attempt: str, clock: dict[str, str]
+    ) -> None:
+        executions = {key: {**RECORDED, "attempt": attempt} for key in RATES}
+        run = run_of(
+            tmp_path,
+            declared(94),
+            changes={"n03": clock},
+            after={"n03": ERROR},
+            executions=executions,
+        )
+        found = reasons(run)
+        assert list(found) == ["n03"] and "uncorrected memory errors" in found["n03"]
 
 
 def facts_of(run: Run) -> list[Any]:

@@ -18,7 +18,7 @@ MEMORIES = [("Cache", ""), ("Flat", ""), ("Hybrid", "25"), ("Hybrid", "50")]
 
 def table(cluster: str, memory: str, percent: str = "25") -> bytes:
     settings = {"ClusterMode": cluster, "MemoryMode": memory, "MemoryModeHybridPercent": percent}
-    return smbios(settings, knl_tables=True)
+    return smbios(settings, "SN", knl_tables=True)
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
@@ -29,7 +29,7 @@ def test_the_mode_of_a_xeon_phi_is_read(cluster: str, memory: str, percent: str)
 
 
 def test_another_machine_has_no_mode() -> None:
-    assert knl_mode(smbios({}, knl_tables=False), "x") == {}
+    assert knl_mode(smbios({}, "SN", knl_tables=False), "x") == {}
 
 
 def test_strings_and_handles_are_read() -> None:

@@ -2,8 +2,9 @@
 # ---- below this line all per-node steps are the same --------------------------------------
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
-# sh run.sh --unfinished [--without=NODE,…]   (for a job) does nothing if the node has a result, or
-# if the other node of its pair is one of NODE
+# sh run.sh --attempt=ATTEMPT [--unfinished [--without=NODE,…]]   (for an attempt of a job)
+# With --unfinished it does nothing if the node has a result, or if the other node of its pair is
+# one of NODE.
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -12,6 +13,13 @@ while read -r folder node peer; do
 	[ "${node%%.*}" != "${HOST%%.*}" ] || { FOLDER=$folder NODE=$node PEER=$peer && break; }
 done <"$HERE/instances"
 [ -n "$FOLDER" ] || exit 0
+case ${1-} in
+--attempt=*)
+	PROOFMARK_ATTEMPT=${1#*=} # a launcher on another node may not pass the environment
+	export PROOFMARK_ATTEMPT
+	shift
+	;;
+esac
 if [ "${1-}" = --unfinished ]; then
 	shift
 	[ ! -e "$HERE/$FOLDER/rc" ] || exit 0

@@ -20,6 +20,8 @@ fi
 attempt=1
 while [ -e "jobs/$JOB/attempt-$attempt" ]; do attempt=$((attempt + 1)); done
 NOTES=jobs/$JOB/attempt-$attempt
+PROOFMARK_ATTEMPT=$JOB/attempt-$attempt # the steps write it into when.json
+export PROOFMARK_ATTEMPT
 mkdir "$NOTES" || exit 74
 trap 'code=$?; echo "$code" >"$NOTES/exit.new" && mv "$NOTES/exit.new" "$NOTES/exit"' EXIT
 
@@ -76,13 +78,13 @@ bounded() {
 on_every_node() { # on_every_node STEP SECONDS
 	folder=steps/$1
 	if [ -n "$AGAIN" ]; then # the nodes write into new folders; the step has its rc
-		everywhere "$2" "$RUN/$folder/run.sh"
+		everywhere "$2" "$RUN/$folder/run.sh" "--attempt=$PROOFMARK_ATTEMPT"
 		return
 	fi
 	start=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 	read -r began _ </proc/uptime
 	echo "$HOST $$ $start" >"$folder/started" || return
-	everywhere "$2" "$RUN/$folder/run.sh" --unfinished ${WITHOUT:+"--without=$WITHOUT"}
+	everywhere "$2" "$RUN/$folder/run.sh" "--attempt=$PROOFMARK_ATTEMPT" --unfinished ${WITHOUT:+"--without=$WITHOUT"}
 	code=$?
 	[ -z "$STOPPED" ] || return
 	read -r now _ </proc/uptime

@@ -119,6 +119,7 @@ elif [ -e "$HERE/started" ]; then
 	done
 fi
 START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+read -r BOOT </proc/sys/kernel/random/boot_id
 cd "$OUT" && echo "$HOST $$ $START" >started || exit 74
 BINDING=$OUT/binding
 export BINDING SCRATCH
@@ -170,9 +171,9 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 } >binding.json || exit 74
 rm -rf binding
 {
-	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s}\n' \
+	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s, "attempt": "%s", "boot": "%s"}\n' \
 		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
-		"$BUSY" "$STOLEN" "$OWN" >when.json &&
+		"$BUSY" "$STOLEN" "$OWN" "${PROOFMARK_ATTEMPT-}" "$BOOT" >when.json &&
 		echo "$RC" >rc.new && mv rc.new rc
 } || {
 	echo "$STEP: cannot write its result, is the disk full?" >&2

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from proofmark.common.plugins import Plugins
 from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.model import FirmwareState, Host
+from proofmark.machine.bmc.model import FirmwareState, Host, refused_settings, to_change
 from proofmark.site.firmware import Firmware, Settings
 
 
@@ -71,6 +71,17 @@ class BackEnd(ABC):
     @abstractmethod
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
         """Return the values in effect after the boot; None if the firmware cannot report them."""
+
+    def not_restorable(self, state: FirmwareState, wanted: Settings) -> Iterator[str]:
+        """Yield each setting that a change to `wanted` replaces and that cannot be restored.
+
+        A value can be restored if the firmware reports it and offers it.
+        """
+        for name in to_change(state, wanted):
+            if name not in state.current:
+                yield f"{name}: its current value is not reported"
+            else:
+                yield from refused_settings({name: state.current[name]}, state.offers)
 
 
 BACK_ENDS = Plugins(

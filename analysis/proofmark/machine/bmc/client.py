@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import resource
 import socket
@@ -12,18 +11,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from proofmark.common.command import traced
 from proofmark.common.errors import bad_input
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
+from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse, serialized
 from proofmark.machine.outcome import NodeError, Outcome
 
 MAX_FILES = 32768
 """The limit of open files that is set if the system has none."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
+REQUESTS_OF_AN_OPERATION = 9
+"""The most requests that an operation on one BMC sends, if no request is repeated."""
 RETRY_STATUS = (429, 503)
+MESSAGES = 10
+"""The limit of the extended messages of an error that are quoted."""
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 
@@ -45,16 +50,21 @@ class ConnectionSettings:
     max_attempts: int
     session: bool = False
 
+    @property
+    def operation_s(self) -> float:
+        """The time limit of all requests of one operation, with repetitions and pauses."""
+        return self.timeout_s * max(REQUESTS_OF_AN_OPERATION, self.max_attempts)
+
 
 @dataclass(frozen=True)
 class Response:
-    """A response with an accepted status. Without a JSON object, `body` is {}."""
+    """A response with an accepted status; `body` is empty if the response has no JSON object."""
 
     status: int
     etag: str
     location: str
     token: str
-    body: Mapping[str, Any]
+    body: Part
 
 
 def tls_context(ca: str | None, *, verify: bool) -> ssl.SSLContext:
@@ -119,13 +129,15 @@ class RedfishConnection:
         self._connection: HttpsConnection | None = None
         self._headers = {"Accept": "application/json", "Authorization": settings.credentials.basic}
         self._session = ""
+        self._end = 0.0
 
     def open(self) -> None:
-        """Prepare an operation: drop a stale connection, and log in if sessions are used.
+        """Begin an operation: drop a stale connection, and log in if sessions are used.
 
         Raises:
             NodeError: the log-in failed.
         """
+        self._end = time.monotonic() + self._settings.operation_s
         if self._connection and self._connection.stale:
             self._drop()
         if self._settings.session:
@@ -139,21 +151,25 @@ class RedfishConnection:
         if not response.token:
             raise NodeError(Outcome.UNEXPECTED, "the new session has no X-Auth-Token")
         self._headers["X-Auth-Token"] = response.token
-        self._session = response.location
+        self._session = response.location or response.body.path("@odata.id")
 
     def close(self) -> None:
         """Log out and close the connection."""
         try:
             if self._session and self._connection:
                 # A failed log-out leaves a session on the BMC, but the operation did not fail.
-                self._request_once("DELETE", self._session, None, {})
+                self._request_once("DELETE", self._session, None, {}, self._settings.timeout_s)
         except (OSError, ProtocolError):
             pass
         finally:
             self._drop()
 
     def get(self, path: str) -> Response:
-        """Return a resource."""
+        """Return a resource.
+
+        Raises:
+            NodeError: there is no response, its status is not 200, or it is no JSON object.
+        """
         return self.request("GET", path)
 
     def request(
@@ -167,24 +183,24 @@ class RedfishConnection:
         """Send one request and return its response.
 
         The request is sent again if the BMC is busy (status 429 or 503), and a GET also if the
-        connection failed.
+        connection failed, but not after the time limit of the operation.
 
         Raises:
             NodeError: there is no response, or its status is not in `accept`.
         """
-        body = None if content is None else json.dumps(content).encode()
+        body = None if content is None else serialized(content)
         for left in reversed(range(self._settings.max_attempts)):
             was_open = self._connection is not None
             try:
                 status, response_headers, raw = self._request_once(
-                    method, path, body, headers or {}
+                    method, path, body, headers or {}, self._time_left()
                 )
             except (OSError, ProtocolError) as error:
                 self._drop()
                 failure = self._failure(error)
                 # The BMC may have executed a change: only the caller can check that.
                 temporary = failure.outcome in (Outcome.UNREACHABLE, Outcome.NO_ANSWER)
-                if not left or method != "GET" or not temporary:
+                if not left or method != "GET" or not temporary or self._over():
                     raise failure from None
                 if not was_open:  # the BMC may have closed an idle connection: no pause for that
                     self._pause(left, "")
@@ -197,15 +213,22 @@ class RedfishConnection:
         raise NodeError(Outcome.BUSY, f"{path}: status {status} at each of {attempts}")
 
     def _request_once(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float,
     ) -> tuple[int, dict[str, str], bytes]:
         settings = self._settings
+        end = time.monotonic() + timeout_s
         if self._connection is None:
             self._connection = HttpsConnection(
-                self.address, settings.port, settings.context, settings.timeout_s
+                self.address, settings.port, settings.context, timeout_s
             )
         with traced(f"{method} https://{self.address}:{settings.port}{path}") as outcome:
-            response = self._connection.request(method, path, {**self._headers, **headers}, body)
+            every = {**self._headers, **headers}
+            response = self._connection.request(method, path, every, body, end - time.monotonic())
             outcome.append(f"status {response[0]}")
         if self._connection.closed:
             self._drop()
@@ -221,19 +244,19 @@ class RedfishConnection:
         accept: tuple[int, ...],
     ) -> Response:
         try:
-            body = json.loads(raw) if raw.strip() else {}
-        except ValueError:
-            body = {}
-        if not isinstance(body, dict):
-            body = {}
+            body = Part(path, parse(raw))
+        except JsonError as error:
+            if (method, status) == ("GET", 200) and status in accept:
+                raise NodeError(Outcome.UNEXPECTED, f"{method} {path}: {error}") from None
+            body = Part(path, {})
         if status not in accept:
             message = self._settings.credentials.hide(_error_message(body))
             outcome = Outcome.DENIED if status in (401, 403) else Outcome.UNEXPECTED
             raise NodeError(outcome, f"{method} {path}: {status}: {message}")
         return Response(
             status,
-            headers.get("etag") or str(body.get("@odata.etag", "")),
-            headers.get("location", ""),
+            headers.get("etag") or body.text("@odata.etag"),
+            _local_path(headers.get("location", "")),
             headers.get("x-auth-token", ""),
             body,
         )
@@ -263,7 +286,23 @@ class RedfishConnection:
         """
         failed = self._settings.max_attempts - 1 - left
         pause = float(retry_after) if retry_after.isdecimal() else FIRST_PAUSE_S * 2**failed
-        time.sleep(min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5))
+        pause = min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.5)
+        time.sleep(max(0.0, min(pause, self._end - time.monotonic())))
+
+    def _over(self) -> bool:
+        """Return whether the time limit of the operation has passed."""
+        return time.monotonic() >= self._end
+
+    def _time_left(self) -> float:
+        """Return the seconds for the next request.
+
+        Raises:
+            NodeError: the time limit of the operation has passed.
+        """
+        if self._over():
+            limit = f"{self._settings.operation_s:g} s for all requests of an operation"
+            raise NodeError(Outcome.NO_ANSWER, f"{self.address}: not finished within {limit}")
+        return min(self._settings.timeout_s, self._end - time.monotonic())
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -271,11 +310,23 @@ class RedfishConnection:
             self._connection = None
 
 
-def _error_message(body: Mapping[str, Any]) -> str:
-    """Return the extended messages of a Redfish error (DSP0266), or else its message."""
-    error = body.get("error")
-    if not isinstance(error, dict):
+def _local_path(location: str) -> str:
+    """Return the path of the header ``Location``, which may be an absolute address (RFC 9110)."""
+    path = urlsplit(location).path
+    return path if is_path(path) else ""
+
+
+def _error_message(body: Part) -> str:
+    """Return the extended messages of a Redfish error (DSP0266), or else its message.
+
+    It accepts any content: an error is reported also if its own message has another form.
+    """
+    error = body.content.get("error")
+    if not isinstance(error, Mapping):
         return ""
-    extended = error.get("@Message.ExtendedInfo") or []
-    messages = [str(item.get("Message", "")) for item in extended if isinstance(item, dict)]
-    return " / ".join(filter(None, messages)) or str(error.get("message", ""))
+    extended = error.get("@Message.ExtendedInfo")
+    items = extended[:MESSAGES] if isinstance(extended, list) else []
+    texts = [item.get("Message") for item in items if isinstance(item, Mapping)]
+    messages = [text for text in texts if isinstance(text, str) and text]
+    text = error.get("message")
+    return " / ".join(messages) or (text if isinstance(text, str) else "")

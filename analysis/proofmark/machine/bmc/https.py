@@ -55,9 +55,16 @@ class HttpsConnection:
         return limited is None or limited.has_input()
 
     def request(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: float | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
         """Send a request; return status, headers by lower-case name, and the body.
+
+        `timeout_s` is the limit for the request and its response; None: that of the constructor.
 
         Raises:
             OSError: the connection is closed, or the response is incomplete at the deadline.
@@ -67,7 +74,7 @@ class HttpsConnection:
         limited = self._connection.sock
         if limited is None:
             raise ConnectionResetError("the connection is closed")
-        limited.start(self._timeout_s)
+        limited.start(self._timeout_s if timeout_s is None else timeout_s)
         try:
             self._connection.request(method, path, body, {**headers, **content})
             response = self._connection.getresponse()

@@ -26,12 +26,14 @@ class AttributeSpec:
         values: the values that may be set; empty if any value may.
         lower: the lowest number, for a number with a limit.
         upper: the highest number, for a number with a limit.
+        damage: why the specification cannot be used; empty if it can.
     """
 
     read_only: bool = False
     values: tuple[Scalar, ...] = ()
     lower: int | None = None
     upper: int | None = None
+    damage: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,14 @@ class FirmwareState:
         pending: the values that the next boot changes, by attribute.
         offers: every attribute that may be set; None if the back end cannot list them.
         handle: data of the back end for its next request; no other code reads it.
+        serial: the serial number of the system, or its UUID; empty if the back end has none.
     """
 
     current: Settings
     pending: Settings = field(default_factory=dict)
     offers: Mapping[str, AttributeSpec] | None = None
     handle: Mapping[str, str] = field(default_factory=dict)
+    serial: str = ""
 
 
 def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | None) -> Iterator[str]:
@@ -59,6 +63,8 @@ def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | Non
         offer = offers.get(name)
         if offer is None:
             yield f"{name}: no such attribute{nearest(name, offers)}"
+        elif offer.damage:
+            yield f"{name}: damaged in the registry: {offer.damage}"
         elif offer.read_only:
             yield f"{name}: read-only"
         elif offer.values and value not in offer.values:

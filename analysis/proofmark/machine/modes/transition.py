@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
@@ -18,13 +18,14 @@ from proofmark.machine.bmc.model import (
     Host,
     foreign_pending,
     format_settings,
+    refused_settings,
     to_change,
 )
 from proofmark.machine.modes.verification import Observation, read_observation
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, History, Journal
-from proofmark.site.firmware import Firmware, Settings
+from proofmark.site.firmware import Firmware, Scalar, Settings
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class ModeTransition:
             NodeError: the node cannot be brought into the mode; the outcome is the reason.
         """
         state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
+        _refuse_replaced(history.serials, _serials(state, None))
         _refuse_foreign(state, history)
         try:
             observation = self.observe(host.node)
@@ -94,6 +96,7 @@ class ModeTransition:
             if not history.in_flight:
                 raise
             return state, None
+        _refuse_replaced(history.serials, _serials(state, observation))
         if not self.back_end.sets and not target.shown_by(observation):
             self.back_end.stage(host, state, target.attributes)
         return state, observation
@@ -112,10 +115,44 @@ class ModeTransition:
             return False
         return target.shown_by(observation)
 
-    def run(self, host: Host, target: TargetMode, journal: Journal) -> Observation:
+    def original(self, state: FirmwareState) -> dict[str, Scalar]:
+        """Return the attributes of modes that `state` has and that can be set again."""
+        values = {
+            name: state.current[name] for name in self.mode_attributes if name in state.current
+        }
+        return {
+            name: value
+            for name, value in values.items()
+            if not any(refused_settings({name: value}, state.offers))
+        }
+
+    def refuse_unrestorable(
+        self, history: History, state: FirmwareState, target: TargetMode
+    ) -> None:
+        """Accept a change whose original values can be restored.
+
+        Raises:
+            NodeError: CANNOT_RESTORE: the firmware does not report a value that would be replaced.
+        """
+        if target.mode == RESTORED or not self.back_end.sets:
+            return
+        before = state if history.original is None else replace(state, current=history.original)
+        if problems := list(self.back_end.not_restorable(before, target.attributes)):
+            raise NodeError(Outcome.CANNOT_RESTORE, "; ".join(problems))
+
+    def run(
+        self, host: Host, target: TargetMode, journal: Journal, checked: FirmwareState
+    ) -> Observation:
         """Bring one node into the mode; return the observation that proves it.
 
         The node must be drained if the back end requires it (`BackEnd.drains`).
+
+        Args:
+            host: the node and its BMC.
+            target: the mode.
+            journal: the journal of the node.
+            checked: the state that `check` returned. It must not have changed: the original state
+                of a node is recorded only if two readings agree.
 
         Raises:
             NodeError: a step failed, with its outcome.
@@ -125,14 +162,14 @@ class ModeTransition:
             self._await_pending_reset(host, journal, history.in_flight)
         observation = self.observe(host.node)
         state = self.back_end.read(host, {**self.mode_attributes, **target.attributes})
-        if history.original is None:
-            original = {
-                name: state.current[name] for name in self.mode_attributes if name in state.current
-            }
-            journal.result(
-                "original", address=host.address, attributes=original, seen=observation.as_json()
-            )
+        serials = _serials(state, observation)
+        _refuse_replaced(history.serials, serials)
         _refuse_foreign(state, history)
+        if refused := list(refused_settings(target.attributes, state.offers)):
+            raise NodeError(Outcome.REFUSED, "; ".join(refused))
+        self.refuse_unrestorable(history, state, target)
+        if target.mode != RESTORED:
+            self._record_original(host, history, journal, (checked, state), observation)
         before = dict(state.current)
         changes = to_change(state, target.attributes)
         if changes or state.pending:
@@ -147,6 +184,34 @@ class ModeTransition:
             target.verify(observation)
         journal.result("verified", mode=target.mode, seen=observation.as_json())
         return observation
+
+    def _record_original(
+        self,
+        host: Host,
+        history: History,
+        journal: Journal,
+        readings: tuple[FirmwareState, FirmwareState],
+        observation: Observation,
+    ) -> None:
+        """Journal the state before the first change, with the serial numbers.
+
+        Raises:
+            NodeError: UNEXPECTED: the two readings differ.
+        """
+        checked, state = readings
+        serials = _serials(state, observation)
+        if history.original is not None and (history.serials or not serials):
+            return
+        _refuse_replaced(_serials(checked, None), serials)
+        attributes, seen = history.original, history.original_seen
+        if attributes is None:
+            attributes, seen = self.original(state), observation.as_json()
+            if attributes != self.original(checked):
+                before, now = (format_settings(self.original(each)) for each in readings)
+                problem = f"the firmware changed since the check from {before} to {now}"
+                raise NodeError(Outcome.UNEXPECTED, problem)
+        facts = {"address": host.address, "attributes": dict(attributes), "seen": dict(seen)}
+        journal.result("original", **facts, serials=serials)
 
     def _restart(
         self, host: Host, state: FirmwareState, target: TargetMode, journal: Journal, boot_id: str
@@ -248,6 +313,19 @@ def original_state(history: History) -> TargetMode:
             raise NodeError(Outcome.OTHER_MODE, text)
 
     return TargetMode(RESTORED, original, verify)
+
+
+def _serials(state: FirmwareState, observation: Observation | None) -> dict[str, str]:
+    """Return the serial numbers of a node that are known, by their source."""
+    serials = {"BMC": state.serial, "SMBIOS": observation.serial if observation else ""}
+    return {source: serial for source, serial in serials.items() if serial}
+
+
+def _refuse_replaced(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    for source, serial in now.items():
+        if before.get(source, serial) != serial:
+            text = f"serial number {serial} ({source}); the node had {before[source]}"
+            raise NodeError(Outcome.REPLACED, text)
 
 
 def _refuse_foreign(state: FirmwareState, history: History) -> None:

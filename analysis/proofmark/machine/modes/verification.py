@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
+from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.node.numa import NumaShape, numa_shape_of_domains, same_numa_shape
 from proofmark.site.node.probe_text import read_stream
-from proofmark.site.node.smbios import knl_mode
+from proofmark.site.node.smbios import knl_mode, system_serial
 
 LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
 """Cluster modes of a Xeon Phi with the same NUMA domains: only SMBIOS distinguishes them."""
@@ -27,6 +28,7 @@ class Observation:
         settings: settings of the mode in its SMBIOS tables; empty if there are none.
         smbios_missing: why the SMBIOS tables could not be read; empty if they could.
         clock: its time of day, in seconds since 1970.
+        serial: the serial number in its SMBIOS tables; empty if it cannot be read.
     """
 
     boot_id: str
@@ -34,6 +36,7 @@ class Observation:
     settings: Mapping[str, str]
     smbios_missing: str
     clock: int
+    serial: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the observation for a journal."""
@@ -65,9 +68,9 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
     """
     stream = read_stream(text, source, "mode")
     boot = stream.pairs("boot")
-    table = bytes.fromhex("".join(stream.lines("smbios")))
-    settings = knl_mode(table, source) if smbios == "knl" and table else {}
     try:
+        table = bytes.fromhex("".join(stream.lines("smbios")))
+        settings = knl_mode(table, source) if smbios == "knl" and table else {}
         domains = [_domain(values) for values in stream.tables("numa").values()]
         return Observation(
             boot["id"],
@@ -75,10 +78,19 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
             settings,
             stream.absent.get("smbios", ""),
             int(boot["clock"]),
+            _serial(table, source),
         )
     except (KeyError, ValueError, RangeSetException) as error:
         found, accepted = f"an unreadable value ({error})", "the output of mode-probe.sh"
         raise stream.wrong("", found, accepted) from None
+
+
+def _serial(table: bytes, source: str) -> str:
+    """Return the serial number of the node; empty if the table is damaged, as on old machines."""
+    try:
+        return system_serial(table, source)
+    except BadInput:
+        return ""
 
 
 def _domain(values: Mapping[str, str]) -> tuple[int, int]:

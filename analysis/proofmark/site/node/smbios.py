@@ -1,4 +1,4 @@
-"""A parser of SMBIOS tables for the modes of a Xeon Phi.
+"""A parser of SMBIOS tables for serial numbers and the modes of a Xeon Phi.
 
 Structures: DMTF DSP0134, section 6.1 (header, formatted area, strings). Xeon Phi of both
 generations list vendor-specific structures in a group (type 14). The general one has one bit for
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from proofmark.common.errors import bad_input
 
-GROUP, END = 14, 127
+SYSTEM, GROUP, END = 1, 14, 127
+SERIAL_BYTE = 3
+"""The byte of the system information, after the header, with the number of the serial string."""
 GROUPS = ("Group: Knights Landing Information", "Group: Knights Mill Information")
 GENERAL = 1  # the id of the group member
 CLUSTER = {1: "Quadrant", 2: "Hemisphere", 4: "SNC-4", 8: "SNC-2", 16: "All2All"}
@@ -56,6 +58,20 @@ def structures(table: bytes, source: str) -> Iterator[Structure]:
         if kind == END:
             return
         at = end + 2
+
+
+def system_serial(table: bytes, source: str) -> str:
+    """Return the serial number of the system information (type 1); empty if there is none.
+
+    Raises:
+        BadInput: the table is damaged before the system information.
+    """
+    for structure in structures(table, source):
+        if structure.kind == SYSTEM and len(structure.body) > SERIAL_BYTE:
+            number = structure.body[SERIAL_BYTE]
+            has_serial = 0 < number <= len(structure.strings)
+            return structure.strings[number - 1].strip() if has_serial else ""
+    return ""
 
 
 def knl_mode(table: bytes, source: str) -> dict[str, str]:

@@ -7,6 +7,8 @@ constraint, and the node is not drained.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
 from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.controller_tools import ask_tool
@@ -31,6 +33,11 @@ class KnlGeneric(BackEnd):
         active = _features(fields.get("ActiveFeatures", ""))
         offers = {name: AttributeSpec(values=(True,)) for name in available}
         return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
+
+    def not_restorable(self, state: FirmwareState, wanted: Settings) -> Iterator[str]:
+        """Yield a message if no feature is active; a feature that is not active has no value."""
+        if not state.current:
+            yield "no feature of a mode is active"
 
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Do nothing: Slurm sets the mode when the job starts."""

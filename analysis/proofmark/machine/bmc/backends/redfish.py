@@ -7,29 +7,35 @@ are read separately.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from proofmark.common.errors import nearest
-from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.client import (
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
     tls_context,
 )
+from proofmark.machine.bmc.json_body import Part
 from proofmark.machine.bmc.model import (
     AttributeSpec,
     FirmwareState,
     Host,
     foreign_pending,
     format_settings,
+    refused_settings,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.firmware import Settings
+from proofmark.site.firmware import Scalar, Settings
 
 ROOT = "/redfish/v1"
+REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
+"""The name of an attribute registry, which becomes a part of a path."""
 RESET_TYPES = ("GracefulRestart", "ForceRestart", "PowerCycle")
 """The first one that the BMC offers is used; the node is drained before the reset."""
 PRECONDITION_FAILED = 412
@@ -39,6 +45,19 @@ APPLY_TIME = {
     "@odata.type": "#Settings.v1_3_0.PreferredApplyTime",
     "ApplyTime": "OnReset",
 }
+
+
+@dataclass(frozen=True)
+class Registry:
+    """An attribute registry, the address of the BMC that sent it, and whether another BMC agrees.
+
+    Nodes share a copy. A copy that refuses a setting is believed only if two BMCs sent it, so that
+    one damaged answer affects one node.
+    """
+
+    specs: Mapping[str, AttributeSpec]
+    address: str
+    confirmed: bool = False
 
 
 class Redfish(BackEnd):
@@ -51,6 +70,7 @@ class Redfish(BackEnd):
     def __init__(self, context: BackEndContext) -> None:
         firmware = context.firmware
         self._system, self._reset_type = firmware.system, firmware.reset_type
+        self._timeout_s = firmware.timeout_s
         self._pool = ConnectionPool(
             ConnectionSettings(
                 tls_context(firmware.ca, verify=firmware.verify_tls),
@@ -62,7 +82,7 @@ class Redfish(BackEnd):
             )
         )
         self._systems: dict[str, str] = {}
-        self._registries: dict[str, Mapping[str, AttributeSpec]] = {}
+        self._registries: dict[str, Registry] = {}
         self._registry_locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
@@ -70,28 +90,29 @@ class Redfish(BackEnd):
         """Return the BIOS attributes and the pending settings of the system."""
         with self._pool.connection(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
-            path = _link(system, "Bios")
+            path = system.link("Bios")
             bios = bmc.get(path).body
-            annotation = bios.get("@Redfish.Settings") or {}
-            settings = _link(annotation, "SettingsObject")
+            annotation = bios.part("@Redfish.Settings")
+            settings = annotation.link("SettingsObject")
             next_boot = bmc.get(settings)
-            current, pending = _values(bios), _pending(bios, next_boot.body)
-            times = annotation.get("SupportedApplyTimes")
+            current, pending = bios.settings("Attributes", wanted), _pending(bios, next_boot.body)
+            times = annotation.texts("SupportedApplyTimes")
             if times and "OnReset" not in times:
-                offered = ", ".join(map(str, times))
+                offered = ", ".join(times)
                 problem = f"the BMC applies settings {offered}; needed: OnReset"
                 raise NodeError(Outcome.REFUSED, problem)
-            action = (system.get("Actions") or {}).get("#ComputerSystem.Reset") or {}
+            action = system.part("Actions").part("#ComputerSystem.Reset")
             return FirmwareState(
-                current=only(current, wanted),
+                current=current,
                 pending=pending,
-                offers=self._offers(bmc, bios),
+                offers=self._offers(bmc, bios, wanted),
+                serial=system.text("SerialNumber").strip() or system.text("UUID").strip(),
                 handle={
                     "bios": path,
                     "settings": settings,
                     "etag": next_boot.etag,
                     "apply_time": "OnReset" if times else "",
-                    "reset": str(action.get("target", "")),
+                    "reset": action.path("target"),
                     "reset_type": self._chosen_reset_type(action),
                 },
             )
@@ -114,7 +135,7 @@ class Redfish(BackEnd):
             else:
                 problem = f"changed by another client at each of {PATCH_ATTEMPTS} attempts"
                 raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}")
-            next_boot = {**state.current, **(bmc.get(path).body.get("Attributes") or {})}
+            next_boot = {**state.current, **bmc.get(path).body.part("Attributes").content}
         missing = {name: value for name, value in wanted.items() if next_boot.get(name) != value}
         if missing:
             problem = f"accepted and not pending: {format_settings(missing)}"
@@ -142,21 +163,21 @@ class Redfish(BackEnd):
         """Return the BIOS attributes that are in effect."""
         with self._pool.connection(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
-            return only(_values(bmc.get(_link(system, "Bios")).body), wanted)
+            return bmc.get(system.link("Bios")).body.settings("Attributes", wanted)
 
     def _path_of_system(self, bmc: RedfishConnection) -> str:
         if self._system:
             return f"{ROOT}/Systems/{self._system}"
         if bmc.address not in self._systems:
-            members = bmc.get(f"{ROOT}/Systems").body.get("Members") or []
+            members = bmc.get(f"{ROOT}/Systems").body.items("Members")
             if len(members) != 1:
                 problem = f"the BMC has {len(members)} systems; set firmware.system to one of them"
                 raise NodeError(Outcome.UNEXPECTED, problem)
-            self._systems[bmc.address] = _link({"member": members[0]}, "member")
+            self._systems[bmc.address] = _target(members[0])
         return self._systems[bmc.address]
 
-    def _chosen_reset_type(self, action: Mapping[str, Any]) -> str:
-        offered = action.get("ResetType@Redfish.AllowableValues") or list(RESET_TYPES)
+    def _chosen_reset_type(self, action: Part) -> str:
+        offered = action.texts("ResetType@Redfish.AllowableValues") or list(RESET_TYPES)
         accepted = (self._reset_type,) if self._reset_type else RESET_TYPES
         chosen = next((kind for kind in accepted if kind in offered), None)
         if chosen is None:
@@ -166,70 +187,89 @@ class Redfish(BackEnd):
         return chosen
 
     def _offers(
-        self, bmc: RedfishConnection, bios: Mapping[str, Any]
+        self, bmc: RedfishConnection, bios: Part, wanted: Settings
     ) -> Mapping[str, AttributeSpec]:
-        name = str(bios.get("AttributeRegistry") or "")
-        if not name:
-            problem = "no attribute registry: settings cannot be checked"
+        name = bios.text("AttributeRegistry")
+        if not name or not REGISTRY.fullmatch(name):
+            problem = f"no attribute registry {name!r:.80}: settings cannot be checked"
             raise NodeError(Outcome.REFUSED, problem)
         with self._guard:
             lock = self._registry_locks.setdefault(name, threading.Lock())
-        with lock:
-            if name not in self._registries:
-                self._registries[name] = _registry(bmc, name)
-        return self._registries[name]
+        # The first node reads the registry while the others wait, but not for a slow BMC.
+        locked = lock.acquire(timeout=self._timeout_s)
+        try:
+            shared = self._registries.get(name)
+            if shared is None or _doubtful(shared, bmc.address, wanted):
+                own = _registry(bmc, name)
+                confirmed = shared is not None and shared.specs == own
+                self._registries[name] = Registry(own, bmc.address, confirmed)
+                return own
+            return shared.specs
+        finally:
+            if locked:
+                lock.release()
+
+
+def _doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
+    """Return whether a registry that one other BMC sent refuses a setting."""
+    if shared.confirmed or shared.address == address:
+        return False
+    return any(refused_settings(wanted, shared.specs))
 
 
 def _registry(bmc: RedfishConnection, name: str) -> dict[str, AttributeSpec]:
     response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
     if response.status != 200:
         # Some BMCs list a registry without the last part of its version.
-        members = bmc.get(f"{ROOT}/Registries").body.get("Members") or []
-        paths = [_link({"member": member}, "member") for member in members]
-        matches = [path for path in paths if name.startswith(path.rpartition("/")[2])]
+        members = bmc.get(f"{ROOT}/Registries").body.items("Members")
+        matches = [
+            path for path in map(_target, members) if name.startswith(path.rpartition("/")[2])
+        ]
         if not matches:
             problem = f"no attribute registry {name}: settings cannot be checked"
             raise NodeError(Outcome.REFUSED, problem)
         response = bmc.get(max(matches, key=len))
-    location = response.body.get("Location", [])
-    uri = next((str(item["Uri"]) for item in location if "Uri" in item), "")
+    uri = next(filter(None, (item.path("Uri") for item in response.body.items("Location"))), "")
     if not uri:
         problem = f"registry {name} has no file: settings cannot be checked"
         raise NodeError(Outcome.REFUSED, problem)
-    entries = bmc.get(uri).body.get("RegistryEntries") or {}
-    return {
-        str(item["AttributeName"]): _attribute_spec(item) for item in entries.get("Attributes", [])
-    }
+    entries = bmc.get(uri).body.part("RegistryEntries").items("Attributes")
+    return {item.text("AttributeName"): _attribute_spec(item) for item in entries}
 
 
-def _attribute_spec(item: Mapping[str, Any]) -> AttributeSpec:
-    values = tuple(value["ValueName"] for value in item.get("Value") or [])
-    if item.get("Type") == "Boolean":
-        values = (True, False)
-    return AttributeSpec(
-        bool(item.get("ReadOnly")), values, item.get("LowerBound"), item.get("UpperBound")
-    )
+def _attribute_spec(item: Part) -> AttributeSpec:
+    """Return the specification of an attribute; a damaged one is an attribute that cannot be set.
+
+    A registry has hundreds of attributes, and the kit sets a few.
+    """
+    try:
+        values: tuple[Scalar, ...] = tuple(each.text("ValueName") for each in item.items("Value"))
+        if item.text("Type") == "Boolean":
+            values = (True, False)
+        return AttributeSpec(
+            item.flag("ReadOnly"), values, item.number("LowerBound"), item.number("UpperBound")
+        )
+    except NodeError as error:
+        return AttributeSpec(damage=error.text)
 
 
-def _link(body: Mapping[str, Any], name: str) -> str:
-    target = body.get(name)
-    if not isinstance(target, dict) or not isinstance(target.get("@odata.id"), str):
-        raise NodeError(Outcome.UNEXPECTED, f"the response has no link to {name}")
-    return str(target["@odata.id"])
+def _target(member: Part) -> str:
+    """Return the path of a member of a collection.
+
+    Raises:
+        NodeError: UNEXPECTED: the member has no path.
+    """
+    path = member.path("@odata.id")
+    if not path:
+        raise NodeError(Outcome.UNEXPECTED, f"{member.place}: found no @odata.id; accepted: a path")
+    return path
 
 
-def _values(body: Mapping[str, Any]) -> dict[str, Any]:
-    attributes = body.get("Attributes")
-    if not isinstance(attributes, dict):
-        raise NodeError(Outcome.UNEXPECTED, "the BIOS resource has no attributes")
-    return attributes
-
-
-def _pending(bios: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def _pending(bios: Part, settings: Part) -> dict[str, Any]:
     """Return the values that the next boot changes.
 
     Some BMCs list all attributes in the settings resource, others only the changed ones.
     """
-    current = _values(bios)
-    next_boot = settings.get("Attributes") or {}
+    current = bios.required("Attributes").content
+    next_boot = settings.part("Attributes").content
     return {name: value for name, value in next_boot.items() if current.get(name) != value}

@@ -1,0 +1,222 @@
+"""Drains the nodes of a mode change, and resumes those that the run itself has drained.
+
+A failure affects its own node. The scheduler keeps the complete reason of each drain. Without such
+a scheduler the run writes its name on the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import folded
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
+from proofmark.machine.modes.results import Result, results_of
+from proofmark.machine.modes.transition import ModeTransition
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.remote_shell import HOLDER
+from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
+from proofmark.runs.claims import Claims
+from proofmark.runs.journal import History, Journal
+
+ONE_BY_ONE_S = 600.0
+"""The time limit for calls of the scheduler for one node each, after it refused all together."""
+
+
+@dataclass(frozen=True)
+class Drains:
+    """The drains of one run.
+
+    Attributes:
+        run: the folder of the run's state, with the journals.
+        claims: the nodes that the run holds.
+        hosts: the nodes that may be changed.
+    """
+
+    run: Path
+    claims: Claims
+    transition: ModeTransition
+    scheduler: DrainingScheduler
+    hosts: Mapping[str, Host]
+
+    @property
+    def needed(self) -> bool:
+        """Whether nodes are drained before their change."""
+        return self.transition.back_end.drains
+
+    @property
+    def marks_nodes(self) -> bool:
+        """Whether the run must be named on the node, because no scheduler keeps a reason."""
+        named = self.needed and self.scheduler.keeps_reasons
+        return self.transition.back_end.sets and not named
+
+    def mark(self, verb: str, node: str) -> None:
+        """Look at, write or remove the name of the run on the node.
+
+        Raises:
+            NodeError: HELD if the node names another run, or it cannot be reached or written.
+        """
+        found = self.transition.shell(node, HOLDER, (verb, self.claims.name)).strip()
+        if found:
+            raise NodeError(Outcome.HELD, f"the node names another run: {found}")
+
+    def statuses(self, nodes: Sequence[str]) -> tuple[dict[str, NodeStatus], dict[str, NodeError]]:
+        """Return the status of each node, and the nodes whose status is unknown."""
+        statuses: dict[str, NodeStatus] = {}
+        unknown = self._ask(lambda names: statuses.update(self.scheduler.node_status(names)), nodes)
+        return statuses, unknown
+
+    def drain(self, batch: Mapping[str, History], mode: str) -> dict[str, Result]:
+        """Drain the nodes of `batch` and wait for the end of their jobs.
+
+        Returns:
+            The nodes that others have drained since the check, and those that failed.
+        """
+        failed: dict[str, NodeError] = {}
+        if self.needed:
+            statuses, failed = self.statuses(list(batch))
+            for node, status in statuses.items():
+                if held := held_by(status, batch[node]):
+                    failed[node] = NodeError(Outcome.HELD, f"drained since the check: {held}")
+        results = results_of(failed, changed=False)
+        nodes = [node for node in batch if node not in failed]
+        reason = self.claims.reason(f"to {mode}")
+        new = [
+            node for node in nodes if not batch[node].drained or reason not in batch[node].reasons
+        ]
+
+        def begin(node: str) -> None:
+            address = self.hosts[node].address
+            Journal(self.run, node).intent("drain", address=address, reasons=[reason])
+
+        def end(node: str) -> None:
+            address = self.hosts[node].address
+            Journal(self.run, node).result("drain", address=address, reasons=[reason])
+
+        failed = split(fan_out(new, begin, 1))[1]
+        if self.needed:
+            # All nodes: an interrupted command may have journaled a drain without doing it.
+            left = [node for node in nodes if node not in failed]
+            failed |= self._ask(lambda names: self.scheduler.drain(names, reason), left)
+            failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]
+            failed |= self._await_idle([node for node in nodes if node not in failed])
+        return results | results_of(failed, changed=True)
+
+    def give_reason(self, node: str, reason: str) -> NodeError | None:
+        """Replace the reason of a drain of this run; return the failure if that is not possible."""
+        statuses, failed = self.statuses([node])
+        if node in statuses and not held_by(statuses[node], history_of(self.run, node)):
+            failed |= self._ask(lambda names: self.scheduler.drain(names, reason), [node])
+        return failed.get(node)
+
+    def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, Result]:
+        """Resume nodes, except those that another user or program has drained meanwhile.
+
+        After a restore (`final_state` is ``resume``) the run holds the nodes no longer.
+        """
+        names = list(nodes)
+        failed: dict[str, NodeError] = {}
+        held: dict[str, NodeError] = {}
+
+        def left() -> list[str]:
+            return [node for node in names if node not in failed]
+
+        def begin(node: str) -> None:
+            if self.marks_nodes and final_state == "resume":
+                self.mark("release", node)
+            Journal(self.run, node).intent(final_state)
+
+        def end(node: str) -> None:
+            Journal(self.run, node).result(final_state)
+            if final_state == "resume":
+                self.claims.release(node)
+            elif node in held:
+                Journal(self.run, node).result("fail", outcome=Outcome.HELD, text=held[node].text)
+
+        failed |= split(fan_out(names, begin, self.transition.firmware.max_parallel))[1]
+        if self.needed:
+            statuses, unknown = self.statuses(left())
+            failed |= unknown
+            out = {node: status.reason for node, status in statuses.items() if status.out}
+            ours = [node for node in out if out[node] in history_of(self.run, node).reasons]
+            for node in out.keys() - set(ours):
+                text = f"not resumed, drained by others: {out[node] or 'no reason'}"
+                held[node] = NodeError(Outcome.HELD, text)
+            failed |= self._ask(self.scheduler.resume, ours)
+        failed |= split(fan_out(left(), end, 1))[1]
+        resumed = dict.fromkeys(names, Result(Outcome.OK, changed=True))
+        return resumed | results_of(held | failed, changed=True)
+
+    def _await_idle(self, nodes: Sequence[str]) -> dict[str, NodeError]:
+        """Wait for the end of the jobs on drained nodes; return the nodes that failed."""
+        firmware = self.transition.firmware
+        limit = monotonic() + firmware.drain_limit_s
+        while True:
+            statuses, failed = self.statuses(nodes)
+            busy = [node for node, status in statuses.items() if not status.idle]
+            if not busy or monotonic() > limit:
+                break
+            if self.transition.stop.wait(min(firmware.poll_s, 5)):
+                break
+        text = f"jobs still run after {firmware.drain_limit_s:.0f} s"
+        failed |= {node: NodeError(Outcome.NOT_DRAINED, text) for node in busy}
+
+        def note(node: str) -> None:
+            outcome, text = failed[node].outcome, failed[node].text
+            Journal(self.run, node).result("fail", outcome=outcome, text=text)
+
+        return failed | split(fan_out(failed, note, 1))[1]
+
+    def _ask(
+        self, call: Callable[[Sequence[str]], object], nodes: Sequence[str]
+    ) -> dict[str, NodeError]:
+        """Call the scheduler for all nodes; return the nodes for which it failed.
+
+        A node that the scheduler does not have makes its command fail for all. Therefore a refused
+        command is repeated for each node.
+        """
+        begin = monotonic()
+        try:
+            if nodes:
+                call(nodes)
+            return {}
+        except STOP_SIGNALS:
+            raise
+        except Exception as error:
+            failure = node_error(error, folded(nodes), begin)
+        if len(nodes) == 1 or failure.outcome is not Outcome.UNEXPECTED:
+            return dict.fromkeys(nodes, failure)
+        failed: dict[str, NodeError] = {}
+        for node in nodes:
+            in_time = monotonic() < begin + ONE_BY_ONE_S
+            failed |= self._ask(call, [node]) if in_time else {node: failure}
+        return failed
+
+
+def held_by(status: NodeStatus, history: History) -> str:
+    """Return the reason of a drain that is not of this run; empty if there is none."""
+    if not status.out or status.reason in history.reasons:
+        return ""
+    # A drain of this run has a reason. Without a reason an administrator drained the node,
+    # or a reset removed the reason.
+    return status.reason or ("" if history.drained else "no reason is given")
+
+
+def history_of(run: Path, node: str) -> History:
+    """Return the history of a node from its journal in the state folder `run`.
+
+    Raises:
+        NodeError: BAD_JOURNAL: its journal is damaged.
+    """
+    journal = Journal(run, node)
+    try:
+        return journal.history()
+    except BadInput as error:
+        raise NodeError(Outcome.BAD_JOURNAL, str(error)) from None
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise NodeError(Outcome.BAD_JOURNAL, f"{journal.path}: {problem}") from None

@@ -1,0 +1,150 @@
+"""JSON bodies of BMCs: limits, and parts with other types than expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofmark.machine.bmc.json_body import DEEPEST, JsonError, Part, depth, is_path, parse
+from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+)
+
+
+def levels(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(levels, value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max(map(levels, value), default=0)
+    return 0
+
+
+@given(JSON)
+def test_the_depth_is_that_of_the_parsed_value(value: Any) -> None:
+    for ascii_only in (True, False):
+        text = json.dumps(value, ensure_ascii=ascii_only)
+        assert depth(text.encode(errors="surrogatepass")) == levels(value)
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_an_object_or_a_named_error(raw: bytes) -> None:
+    try:
+        assert isinstance(parse(raw), dict)
+    except JsonError as error:
+        assert "accepted: a JSON object" in str(error)
+
+
+@pytest.mark.fault("bmc-deep-json")
+@pytest.mark.parametrize("levels", [DEEPEST, DEEPEST + 1, 100_000])
+@pytest.mark.parametrize("ends", [True, False])
+def test_json_with_too_many_levels_is_not_parsed(levels: int, ends: bool) -> None:
+    inside = levels - 1
+    raw = b'{"a":' + b"[" * inside + (b"]" * inside + b"}" if ends else b"")
+    if levels <= DEEPEST and ends:
+        assert list(parse(raw)) == ["a"]
+        return
+    with pytest.raises(
+        JsonError, match=f"more than {DEEPEST} levels" if levels > DEEPEST else "not JSON"
+    ):
+        parse(raw)
+
+
+def test_brackets_in_texts_are_no_levels() -> None:
+    raw = json.dumps({"a": "[{" * 1000, "b": '"[\\"{' * 100}).encode()
+    assert depth(raw) == 1 and set(parse(raw)) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b"", "no body"),
+        (b"[]", "a list"),
+        (b"null", "nothing"),
+        (b"5", "a number (5)"),
+        (b"true", "true or false (True)"),
+        (b"{", "not JSON"),
+        (b'{"a": "\xf6"}', "not JSON"),
+        ('{"a": 1}'.encode("utf-16"), "not JSON"),
+        (b'{"a": 1' + b"0" * 5000 + b"}", "not JSON"),
+    ],
+)
+def test_a_body_that_is_no_object_is_named(raw: bytes, found: str) -> None:
+    with pytest.raises(JsonError) as error:
+        parse(raw)
+    assert found in str(error.value)
+
+
+CALLS: dict[str, tuple[Callable[[Part], object], str]] = {
+    "part": (lambda part: part.part("x"), "an object"),
+    "items": (lambda part: part.items("x"), "a"),
+    "texts": (lambda part: part.texts("x"), "a"),
+    "text": (lambda part: part.text("x"), "a text"),
+    "flag": (lambda part: part.flag("x"), "true or false"),
+    "number": (lambda part: part.number("x"), "a whole number"),
+    "path": (lambda part: part.path("x"), "a"),
+    "link": (lambda part: part.link("x"), "a"),
+    "settings": (lambda part: part.settings("x", {"a": 1}), "a"),
+}
+
+
+@pytest.mark.fault("bmc-other-types")
+@pytest.mark.parametrize("name", CALLS)
+@given(JSON)
+def test_a_value_of_another_type_is_named_with_its_place(name: str, value: Any) -> None:
+    call, accepted = CALLS[name]
+    part = Part("/redfish/v1/Systems/1", {"x": value})
+    try:
+        call(part)
+    except NodeError as error:
+        assert error.outcome is Outcome.UNEXPECTED
+        assert error.text.startswith("/redfish/v1/Systems/1")
+        assert "found " in error.text and f"accepted: {accepted}" in error.text
+        assert error.text.isprintable() and len(error.text) <= LONGEST_TEXT
+
+
+def test_values_of_the_expected_type_are_returned() -> None:
+    """The control of the faults of other types."""
+    body: dict[str, Any] = {
+        "link": {"@odata.id": "/redfish/v1/x"},
+        "Attributes": {"a": "1", "b": 2, "c": True, "d": None, "e": [1]},
+        "names": ["a"],
+        "items": [{"n": 5, "f": True}],
+    }
+    part = Part("/p", body)
+    assert part.link("link") == "/redfish/v1/x"
+    assert part.settings("Attributes", dict.fromkeys("abcd")) == {"a": "1", "b": 2, "c": True}
+    assert part.texts("names") == ["a"] and part.text("missing") == ""
+    (item,) = part.items("items")
+    assert (item.number("n"), item.flag("f"), item.place) == (5, True, "/p items[0]")
+
+
+@pytest.mark.fault("bmc-link-leaves-host")
+@pytest.mark.parametrize(
+    ("path", "accepted"),
+    [
+        ("/redfish/v1/Systems/1", True),
+        ("https://192.0.2.1/redfish/v1", False),
+        ("//192.0.2.1/redfish/v1", False),
+        ("redfish/v1", False),
+        ("/a b", False),
+        ("/a\r\nHost: x", False),
+        ("/é", False),
+        ("/" + "a" * 5_000, False),
+    ],
+)
+def test_a_link_stays_on_the_bmc(path: str, accepted: bool) -> None:
+    assert is_path(path) is accepted
+    part = Part("/p", {"x": {"@odata.id": path}})
+    if accepted:
+        assert part.link("x") == path
+    else:
+        with pytest.raises(NodeError, match="accepted: a path on the same BMC"):
+            part.link("x")
