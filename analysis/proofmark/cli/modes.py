@@ -149,9 +149,9 @@ def _restore(options: Namespace) -> int:
     for failed in failures(results):
         say(f"not restored: {failed}")
     if code:
-        words = ["proofmark", "modes", "restore", f"{options.folder}"]
-        words += [f"--inventory={each}" for each in options.inventory]
-        say(f"repeat the restore: {shlex.join([*words, '--confirm-reboot'])}")
+        sites = "".join(f" -i {shlex.quote(each)}" for each in options.inventory)
+        folder = shlex.quote(f"{options.folder}")
+        say(f"repeat the restore: proofmark modes restore {folder}{sites} --confirm-reboot")
     return code
 
 

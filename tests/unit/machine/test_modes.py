@@ -360,7 +360,7 @@ class TestOddAnswers:
         done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
         assert "/redfish/v1/" in done["n2"].text and "found " in done["n2"].text
-        assert site.slurm.drained == {"n2": "proofmark:test UNEXPECTED"}
+        assert site.slurm.drained == {"n2": "proofmark:test on head UNEXPECTED"}
         assert Journal(site.run, "n2").history().failed == f"UNEXPECTED: {done['n2'].text}"
         monkeypatch.undo()
 
@@ -382,7 +382,7 @@ class TestOddAnswers:
         done = rollout.enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == {"n1": "OK", "n2": "UNEXPECTED", "n3": "OK"}
         assert Journal(site.run, "n2").history().failed == "UNEXPECTED: MemoryError"
-        assert site.slurm.drained == {"n2": "proofmark:test UNEXPECTED"}
+        assert site.slurm.drained == {"n2": "proofmark:test on head UNEXPECTED"}
 
     def test_whole_answers(self, make_site: MakeSite) -> None:
         """The control of the faults above."""
@@ -876,7 +876,7 @@ class TestOwnership:
         path = Journal(site.run, "n1").path
         path.write_text(f"{line}\n{path.read_text()}")
         done = rollout.restore()
-        assert outcomes(done) == {"n1": "UNEXPECTED", "n2": "OK"}
+        assert outcomes(done) == {"n1": "BAD_JOURNAL", "n2": "OK"}
         assert "n1.jsonl" in done["n1"].text
         assert site.settings("n2") == BEFORE
         assert list(unverified(site.run, ["n1"], "snc4-flat")) == ["n1"]
