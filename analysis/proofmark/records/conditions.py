@@ -47,6 +47,7 @@ class Conditions:
             node = self._nodes.get(host) or self._nodes.get(short_name(host))
             if node is None:
                 continue
+            reasons.update(dict.fromkeys(node.damage(step.id, start, end)))
             for number, job in enumerate(node.jobs):
                 if job.covers(step.id, start, end):
                     key = (node.host, number, step.id, mode)

@@ -157,13 +157,16 @@ class Slurm(DrainingScheduler):
         output = ask_scheduler(
             "sinfo", "--noheader", "--Node", nodes, "--format=%N|%T|%E", unavailable=_UNAVAILABLE
         )
-        rows = (line.split("|", 2) for line in output.splitlines())
-        return {name: _node(state, reason) for name, state, reason in rows}
+        rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
+        asked = set(names)
+        return {name: _node(state, reason) for name, state, reason in rows if name in asked}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its state and its reason."""
         text = _scontrol("--oneliner", "show", "node", folded(nodes))
-        statuses = dict(_node_status(line) for line in text.splitlines() if line.strip())
+        listed = (_node_status(line) for line in text.splitlines() if line.strip())
+        asked = set(nodes)
+        statuses = {name: status for name, status in listed if name in asked}
         if missing := sorted(set(nodes) - statuses.keys()):
             raise NodeError(Outcome.UNEXPECTED, f"scontrol does not list {folded(missing)}")
         return statuses
