@@ -10,6 +10,8 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
+from proofmark.common.text import one_line
+
 _GAP = 2
 """Number of blanks between two columns."""
 
@@ -18,6 +20,11 @@ def print_json(content: Any) -> None:
     """Print `content` as JSON."""
     json.dump(content, sys.stdout, indent=1, default=str)
     print()
+
+
+def print_line(text: str) -> None:
+    """Print a text that may have words of others as one line, and flush it."""
+    print(one_line(text), flush=True)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -38,6 +45,7 @@ def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int
     still too wide, each row becomes a block with one line per column. A word is never cut, so that
     identifiers can be copied: a line is wider than `width` only if it is one word.
     """
+    rows = [[one_line(text) for text in row] for row in rows]
     columns = list(zip(headers, *rows, strict=True))
     gaps = _GAP * (len(columns) - 1)
     natural = [max(map(len, column)) for column in columns]

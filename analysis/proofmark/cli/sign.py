@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import Command, run_argument
+from proofmark.cli.output import print_line
 from proofmark.runs import checksums
 from proofmark.runs.run import open_run
 
@@ -37,11 +38,13 @@ def verify(options: Namespace) -> int:
     folder = options.folder.resolve()
     checked = checksums.verify(folder, options.signers)
     for line in checked.wrong:
-        print(line)
+        print_line(line)
     if checked.wrong:
-        print(f"{folder.name}: {len(checked.wrong)} differences from what {checked.signer} signed")
+        print_line(
+            f"{folder.name}: {len(checked.wrong)} differences from what {checked.signer} signed"
+        )
         return 1
-    print(f"{folder.name}: as signed by {checked.signer}")
+    print_line(f"{folder.name}: as signed by {checked.signer}")
     return 0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import parse_json, read_bytes, write_whole
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
@@ -273,10 +273,12 @@ def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
 def _read_mounted(opened: Run) -> list[str]:
     """Return the nodes on which this run may have mounted the file system."""
     try:
-        sets: list[str] = json.loads(opened.files.mounted.read_text())
+        return unfold(parse_json(read_bytes(opened.files.mounted)))
     except FileNotFoundError:
         return []
-    return unfold(sets)
+    except (OSError, TypeError, ValueError) as error:
+        accepted = "the file that the kit wrote"
+        raise bad_input(opened.files.mounted, "", f"damaged: {error}", accepted) from None
 
 
 def _write_mounted(opened: Run, names: Iterable[str]) -> None:
