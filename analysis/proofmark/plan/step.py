@@ -22,7 +22,7 @@ SCRATCH = "{scratch}"
 
 Scalar = str | int | float
 
-Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$")]
+Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?$")]
 """The id of a step or a job: one word for a shell, and one name of a folder."""
 
 
