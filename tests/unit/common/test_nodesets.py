@@ -54,9 +54,9 @@ def test_a_host_name_is_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_name_is_refused_from_every_source(name: str) -> None:
     assert not is_name(name)
-    for refused in (lambda: fold([name]), lambda: unfold([name])):
+    for refusing in (fold, unfold):
         with pytest.raises(ValueError, match=r"host name|node set"):
-            refused()
+            refusing([name])
     with pytest.raises(ValidationError):
         Model.model_validate({"nodes": [name]})
     with pytest.raises(ValidationError):
@@ -68,9 +68,10 @@ def test_an_odd_name_is_refused_from_every_source(name: str) -> None:
 @pytest.mark.parametrize("text", HUGE)
 def test_a_huge_node_set_is_refused_before_it_is_expanded(text: str) -> None:
     start = time.process_time()
-    for refused in (lambda: unfold([text]), lambda: hosts_of(text)):
-        with pytest.raises(ValueError, match=f"more than {MAX_NODES}|host name"):
-            refused()
+    with pytest.raises(ValueError, match=f"more than {MAX_NODES}|host name"):
+        unfold([text])
+    with pytest.raises(ValueError, match=f"more than {MAX_NODES}|host name"):
+        hosts_of(text)
     with pytest.raises(ValidationError):
         Model.model_validate({"nodes": [text]})
     assert time.process_time() - start < 5  # an expansion takes minutes
