@@ -27,6 +27,8 @@ ERROR_MARK = "proofmark: "
 GRACE_S = 150
 """A stopped command first ends its job and then waits for that end; each takes at most 60 s."""
 POLL_S = 0.2
+INTERNAL_ERROR = 70
+"""Exit code of a command that an error of the kit ended. No task accepts it."""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
@@ -72,6 +74,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             "rc": code,
             "failed": failed,
         }
+        if code == INTERNAL_ERROR:
+            problem = "; ".join(errors) or "no message"
+            found = (
+                f"{command_line}: an error of the kit, not of the input or the machine: {problem}"
+            )
+            return result | {"failed": True, "msg": found}
         if failed:
             return result | {"msg": "\n".join(errors) or f"{command_line}: exit code {code}"}
         for line in errors:

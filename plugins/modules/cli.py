@@ -70,7 +70,7 @@ cmd:
   returned: always
   type: str
 rc:
-  description: Its exit code; 3 is bad input.
+  description: Its exit code; 3 is bad input, 70 an error of the kit (docs/verdict.md).
   returned: when the command ran
   type: int
 stdout:

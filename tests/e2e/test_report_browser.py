@@ -170,7 +170,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = {
         "good": made_run(tmp_path_factory.mktemp("good")),
         "troubled": troubled_run(tmp_path_factory.mktemp("troubled")),
-        "hostile": made_run(tmp_path_factory.mktemp("hostile"), host=HOSTILE),
+        "hostile": made_run(tmp_path_factory.mktemp("hostile"), model=HOSTILE),
     }
     for run in runs.values():
         reported(run)

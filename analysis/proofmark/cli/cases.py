@@ -15,6 +15,8 @@ from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import bad_input
+from proofmark.common.files import read_text
+from proofmark.common.text import csv_cell
 
 INVALID = 2
 
@@ -63,7 +65,7 @@ def read(options: Namespace) -> int:
     readings = []
     for path in options.files:
         try:
-            text = path.read_bytes().decode("utf-8", errors="replace")
+            text = read_text(path.resolve())
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
         readings += read_output(case.reader(), options.case, text)
@@ -71,7 +73,14 @@ def read(options: Namespace) -> int:
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
     elif options.format == "csv":
-        flat = [{**row, "parameters": json.dumps(dict(row["parameters"]))} for row in rows]
+        flat = [
+            {
+                name: csv_cell(value) if isinstance(value, str) else value
+                for name, value in row.items()
+            }
+            | {"parameters": json.dumps(dict(row["parameters"]))}
+            for row in rows
+        ]
         writer = csv.DictWriter(sys.stdout, list(flat[0]) if flat else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(flat)

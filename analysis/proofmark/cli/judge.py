@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from proofmark.cli.command import Command, run_argument, runs_argument
-from proofmark.cli.output import print_json, print_table
+from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
 from proofmark.judge.claims.of_runs import answers_of
@@ -57,7 +57,7 @@ def verdict(options: Namespace) -> int:
         print(f", {coverage.duplicate} results twice")
         notes = [*coverage.missing, *coverage.stopped, *coverage.not_run, *coverage.not_needed]
         for line in notes:
-            print(line)
+            print_line(line)
     return answer.exit_code(strict=options.strict)
 
 
@@ -108,13 +108,13 @@ def compare(options: Namespace) -> int:
             values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
             rows.append((*values, interval, confidence))
         note = "* an interval with 95 % confidence excludes 0 %"
-        print(f"{comparison.later} compared with {comparison.first} ({note})")
+        print_line(f"{comparison.later} compared with {comparison.first} ({note})")
         headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
         print_table(headers, rows)
         for name, keys in comparison.alone.items():
-            print(f"{len(keys)} metrics only in {name}")
+            print_line(f"{len(keys)} metrics only in {name}")
             for key in keys:
-                print(f"  {' '.join(filter(None, key))}")
+                print_line(" ".join(filter(None, key)))
     return 0
 
 

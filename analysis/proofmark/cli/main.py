@@ -19,9 +19,12 @@ from proofmark import __version__
 from proofmark.cli.command import Command
 from proofmark.common.environment import take_secrets
 from proofmark.common.errors import BadInput, Stopped
+from proofmark.common.messages import say
 
 BAD_INPUT = 3
 STOPPED = 130
+INTERNAL_ERROR = 70
+"""EX_SOFTWARE of sysexits.h: an error of the kit. 1 means FAIL."""
 COMPLETION = "_ARGCOMPLETE"
 """Environment variable that a shell sets when it completes a command line (argcomplete)."""
 BROKEN_PIPE = 141
@@ -74,7 +77,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        print(f"{self.prog}: {message}", file=sys.stderr)
+        say(f"{self.prog}: {message}")
         sys.exit(BAD_INPUT)
 
 
@@ -131,23 +134,24 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Errors are printed to stderr, one per line."""
+    """Run one command and return its exit code. Errors are printed to stderr, one per line.
+
+    An exception that nothing expects is an error of the kit, with the exit code `INTERNAL_ERROR`.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in words if not word.startswith("-")), "")
     if command in RENAMED:
-        print(
-            f"proofmark: {command}: an old command; its new name is {RENAMED[command]}",
-            file=sys.stderr,
-        )
+        say(f"proofmark: {command}: an old command; its new name is {RENAMED[command]}")
         return BAD_INPUT
     top = parser()
     if COMPLETION in os.environ:
         from argcomplete import autocomplete
 
         autocomplete(top)
-    options = top.parse_args(words)
-    options.secrets = take_secrets(os.environ)
+    options = argparse.Namespace(verbose=False)
     try:
+        top.parse_args(words, options)
+        options.secrets = take_secrets(os.environ)
         folder = getattr(options, "folder", None)
         options.rights.limit([folder] if folder else getattr(options, "folders", []))
         if options.verbose:
@@ -160,16 +164,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return STOPPED
     except BadInput as error:
         for mistake in error.mistakes:
-            print(f"proofmark: {mistake}", file=sys.stderr)
+            say(f"proofmark: {mistake}")
         return BAD_INPUT
     except Stopped as error:
-        print(f"proofmark: stopped by {error}; the same command continues", file=sys.stderr)
+        say(f"proofmark: stopped by {error}; the same command continues")
         return STOPPED
     except BrokenPipeError:
         # The reader closed the output. Without this, Python prints an error at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
-        print(f"proofmark: {error}", file=sys.stderr)
+        say(f"proofmark: {error}")
         return BAD_INPUT
+    except Exception as error:
+        from proofmark.cli.trace import report_crash
+
+        report_crash(error, getattr(options, "folder", None), verbose=options.verbose)
+        return INTERNAL_ERROR
     return result

@@ -13,6 +13,7 @@ from pathlib import Path
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
@@ -169,7 +170,7 @@ def _status(options: Namespace) -> int:
         words = [past.failed or past.mode or "between two modes"]
         words += ["drained by this run"] if past.drained else []
         words += ["reset in progress"] if past.in_flight else []
-        print(f"{each.node}: {', '.join(words)}")
+        print_line(f"{each.node}: {', '.join(words)}")
     return 0
 
 

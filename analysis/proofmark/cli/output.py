@@ -10,6 +10,8 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
+from proofmark.common.text import one_line
+
 _GAP = 2
 """Number of blanks between two columns."""
 
@@ -18,6 +20,11 @@ def print_json(content: Any) -> None:
     """Print `content` as JSON."""
     json.dump(content, sys.stdout, indent=1, default=str)
     print()
+
+
+def print_line(text: str) -> None:
+    """Print a text that may have words of others as one line, and flush it."""
+    print(one_line(text), flush=True)
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -38,11 +45,15 @@ def table_text(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int
     still too wide, each row becomes a block with one line per column. A word is never cut, so that
     identifiers can be copied: a line is wider than `width` only if it is one word.
     """
+    # rich takes a tenth of a second to import: only commands that print a table need it.
+    from rich.cells import cell_len  # a wide letter takes two columns
+
+    rows = [[one_line(text) for text in row] for row in rows]
     columns = list(zip(headers, *rows, strict=True))
     gaps = _GAP * (len(columns) - 1)
-    natural = [max(map(len, column)) for column in columns]
+    natural = [max(map(cell_len, column)) for column in columns]
     least = [
-        max((len(word) for text in column for word in text.split()), default=0)
+        max((cell_len(word) for text in column for word in text.split()), default=0)
         for column in columns
     ]
     if width is not None and sum(least) + gaps > width:
@@ -67,7 +78,6 @@ def _widths(natural: Sequence[int], least: Sequence[int], room: int) -> list[int
 
 
 def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    # rich takes a tenth of a second to import: only commands that print a table need it.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

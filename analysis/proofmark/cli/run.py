@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, Rights, run_argument
-from proofmark.cli.output import print_json
+from proofmark.cli.output import print_json, print_line
 from proofmark.common.files import read_json
 from proofmark.common.messages import say
 from proofmark.jobs.execute import execute as execute_run
@@ -56,7 +56,7 @@ def status(options: Namespace) -> int:
             return 0
         line = f"{run.id}: {current.line()}"
         if line != last:
-            print(line, flush=True)
+            print_line(line)
             last = line
         if not (options.watch and active):
             return 0
@@ -129,7 +129,7 @@ def execute(options: Namespace) -> int:
     """Run the jobs and print a summary."""
     run = open_run(options.folder)
     execute_run(run, site_of(run).partition.scheduler, say)
-    print(summary(run))
+    print_line(summary(run))
     return 0
 
 
@@ -137,7 +137,7 @@ def collect(options: Namespace) -> int:
     """Write ``nodes/*.json`` and print the paths."""
     run = open_run(options.folder)
     for path in collect_nodes(run):
-        print(path)
+        print_line(f"{path}")
     return 0
 
 

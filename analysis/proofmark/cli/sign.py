@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from proofmark.cli.command import Command, Rights
+from proofmark.cli.output import print_line
 from proofmark.judge.judging import judge_run
 from proofmark.judge.written import WrittenVerdict, check_written, read_written
 from proofmark.runs import checksums
@@ -28,7 +29,7 @@ def sign(options: Namespace) -> int:
     """Judge a run, compare with its written verdict, write its checksums and sign them."""
     run = open_run(options.signed)
     check_written(run, judge_run(run))
-    print(checksums.sign(run.folder, options.key))
+    print_line(f"{checksums.sign(run.folder, options.key)}")
     return 0
 
 
@@ -60,12 +61,12 @@ def verify(options: Namespace) -> int:
     verdict = read_written(RunFiles(folder).verdict)
     wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
     for line in wrong:
-        print(line)
+        print_line(line)
     if wrong or verdict is None:
-        print(f"{folder.name}: {len(wrong)} differences from what {checked.signer} signed")
+        print_line(f"{folder.name}: {len(wrong)} differences from what {checked.signer} signed")
         return 1
-    print(f"{folder.name}: as signed by {checked.signer}")
-    print(verdict.line)
+    print_line(f"{folder.name}: as signed by {checked.signer}")
+    print_line(verdict.line)
     return 0
 
 

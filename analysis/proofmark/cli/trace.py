@@ -1,8 +1,14 @@
-"""The option ``-v``: it traces calls of other programs and machines, on stderr and in the run."""
+"""The option ``-v``, and the tracebacks of errors of the kit.
+
+``-v`` traces calls of other programs and machines, on stderr and in the run.
+"""
 
 from __future__ import annotations
 
 import logging
+import sys
+import traceback
+from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -30,7 +36,7 @@ class _FileOfRun(logging.FileHandler):
 def start_trace(run: Path | None) -> None:
     """Start the trace. A signed run is not changed, and a read-only run is not an error."""
     handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if run and RunFiles(run).plan.is_file() and not is_signed(run):
+    if run and _may_have_trace(run):
         try:
             handlers.append(_FileOfRun(RunFiles(run.resolve()).trace))
         except BadInput as error:
@@ -39,3 +45,49 @@ def start_trace(run: Path | None) -> None:
         handler.setFormatter(logging.Formatter(FORM, TIME))
         TRACE.addHandler(handler)
     TRACE.setLevel(logging.INFO)
+
+
+def _may_have_trace(run: Path) -> bool:
+    """Return whether a trace may be written into the folder `run`."""
+    return RunFiles(run).plan.is_file() and not is_signed(run)
+
+
+def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
+    """Print an exception that nothing expects as one line, and keep its traceback.
+
+    The traceback is printed with ``-v``. It is appended to the ``trace.log`` of the run if the
+    command has a run.
+
+    Args:
+        error: the exception.
+        run: the folder of the run; anything else if the command has none.
+        verbose: whether the command has ``-v``.
+    """
+    # A line of the traceback may be a text of others: no line begins like one of the kit.
+    text = "".join(traceback.format_exception(error))
+    lines = [f"| {_visible(line)}" for line in text.splitlines()]
+    kept = "run it again with -v for the traceback"
+    if isinstance(run, Path) and _may_have_trace(run):
+        try:
+            folder = run.resolve()
+            with as_owner(folder), open_to_append(RunFiles(folder).trace) as file:
+                file.write(f"{datetime.now(UTC).strftime(TIME)} internal error\n")
+                file.writelines(f"{line}\n" for line in lines)
+            kept = f"the traceback is in {RunFiles(run).trace}"
+        except (BadInput, OSError):
+            pass  # the folder belongs to another user, or the disk is full
+    if verbose:
+        kept = "the traceback follows"
+    say(f"proofmark: internal error: {type(error).__name__}: {str(error)[:_LONGEST]}; {kept}")
+    if verbose:
+        for line in lines:
+            print(line, file=sys.stderr, flush=True)
+
+
+_LONGEST = 500
+"""Characters of the text of an exception that are printed."""
+
+
+def _visible(line: str) -> str:
+    """Return a line of a traceback without control characters; its indentation stays."""
+    return "".join(letter if letter.isprintable() else " " for letter in line)

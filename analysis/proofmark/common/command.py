@@ -74,4 +74,4 @@ def traced(call: str) -> Iterator[list[str]]:
 def trace(call: str, outcome: str, seconds: float) -> None:
     """Write the line of one call that took `seconds`."""
     if TRACE.isEnabledFor(logging.INFO):
-        TRACE.info("%s: %s after %.3f s", one_line(call), outcome, seconds)
+        TRACE.info("%s: %s after %.3f s", one_line(call), one_line(outcome), seconds)

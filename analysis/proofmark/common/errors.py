@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from proofmark.common.text import one_line
+
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text."""
@@ -32,7 +34,7 @@ class InputError:
     def __str__(self) -> str:
         """Return one line: the place, the value found, the values accepted."""
         where = f"{self.file}: {self.key}" if self.key else self.file
-        return f"{where}: found {self.found}; accepted: {self.accepted}"
+        return one_line(f"{where}: found {self.found}; accepted: {self.accepted}")
 
 
 class ProofmarkError(Exception):

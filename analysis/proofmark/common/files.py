@@ -1,7 +1,10 @@
-"""Writes files atomically, and reads models from files."""
+"""Writes files atomically, and reads files and models with limits of size and depth."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -13,48 +16,42 @@ from typing import Any, BinaryIO, TextIO, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
+from proofmark.common.limits import MAX_DEPTH, MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
+from proofmark.common.text import size as size_text
 
 Model = TypeVar("Model", bound=BaseModel)
-MAX_BYTES = 1 << 30
-"""The largest file that is read whole. The plan of 8,305 nodes needs a few MiB."""
 
 
 def read_json(path: Path, model: type[Model], context: Any = None) -> Model:
     """Return the model in a file of a run; `context` is the context of the validation.
 
     Raises:
-        BadInput: the file is missing or does not fit the model.
+        BadInput: the file is missing, is not a regular file, is larger than `MAX_RUN_FILE_BYTES`
+            or does not fit the model.
     """
+    accepted = "a file that proofmark wrote"
     try:
-        return model.model_validate_json(read_regular(path).decode(), context=context)
+        return model.model_validate_json(read_regular(path), context=context)
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", "a complete run") from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise bad_input(path, "", f"unreadable: {error}", "a file that proofmark wrote") from None
+    except ValidationError as error:
+        raise bad_input(path, "", f"unreadable: {error}", accepted) from None
 
 
-def read_regular(path: Path, limit: int = MAX_BYTES) -> bytes:
-    """Return the content of a regular file of at most `limit` bytes. A link is not followed.
+def read_regular(path: Path, limit: int = MAX_RUN_FILE_BYTES) -> bytes:
+    """Return the content of a file of a run, as `read_bytes`.
 
     Raises:
-        BadInput: it is a link, another kind of file, larger, or cannot be read.
+        BadInput: it is a link, another kind of file, larger than `limit` bytes, or unreadable.
         FileNotFoundError: there is no such file.
     """
-    accepted = f"a regular file of at most {limit} bytes"
     try:
-        # Without O_NONBLOCK the opening of a FIFO waits for its writer.
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return read_bytes(path, limit)
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise bad_input(path, "", f"cannot be read: {error.strerror}", accepted) from None
-    with os.fdopen(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise bad_input(path, "", "not a regular file", accepted)
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise bad_input(path, "", f"more than {limit} bytes", accepted)
-    return content
+        accepted = f"a regular file of at most {limit} bytes"
+        raise bad_input(path, "", error.strerror or "unreadable", accepted) from None
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -147,14 +144,124 @@ def open_to_append(path: Path) -> TextIOWrapper:
 _CHUNK = 1 << 16
 
 
-def read_bytes(path: str) -> bytes:
-    """Return the content of a file with few system calls: a run has 100,000 small files."""
-    file = os.open(path, os.O_RDONLY)
+def read_bytes(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes.
+
+    It never waits for a writer, as a FIFO would, and follows no link: the target of a link can be
+    a device, or a file of root. It makes few system calls, because a run has 100,000 small files.
+
+    Raises:
+        OSError: the file is missing, not regular or too large. ``strerror`` has the reason.
+    """
+    file, status = _open_regular(path)
     try:
-        content = os.read(file, _CHUNK)
+        if status.st_size > limit:
+            raise _too_large(path, status.st_size, limit)
+        content = os.read(file, min(_CHUNK, limit + 1))
         if len(content) == _CHUNK:
             with open(file, "rb", closefd=False) as rest:
-                content += rest.read()
+                content += rest.read(limit + 1 - len(content))
+            if len(content) > limit:  # it grew
+                raise _too_large(path, len(content), limit)
         return content
     finally:
         os.close(file)
+
+
+def read_text(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
+    """Return the text in a file, as `read_bytes`; bytes that are not UTF-8 are replaced.
+
+    Raises:
+        OSError: as `read_bytes`.
+    """
+    return read_bytes(path, limit).decode("utf-8", "replace")
+
+
+def text_or_empty(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
+    """Return the text in a file, as `read_text`; an empty text if the file cannot be read."""
+    try:
+        return read_text(path, limit)
+    except OSError:
+        return ""
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the value in JSON of at most `MAX_DEPTH` levels.
+
+    Raises:
+        ValueError: it is not JSON in UTF-8, has NaN or Infinity, or has more levels.
+    """
+    try:
+        value = json.loads(content, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _is_deep(value):
+        raise ValueError(_TOO_DEEP)
+    return value
+
+
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [each for each in level if isinstance(each, (dict, list))]
+        level = [
+            child for each in inner for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def sha256_of(path: Path | str) -> str:
+    """Return the SHA-256 of a regular file of any size as hexadecimal digits.
+
+    Raises:
+        OSError: the file is missing, a link or not regular.
+    """
+    file, _ = _open_regular(path)
+    with os.fdopen(file, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def is_regular(path: Path) -> bool:
+    """Return whether `path` is a regular file, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading; return its number and its status."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        file = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _unusable(path, "a link; accepted is a regular file") from None
+        if error.errno == errno.ENXIO:
+            raise _unusable(path, _NOT_REGULAR) from None
+        raise
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(file)
+        raise _unusable(path, _NOT_REGULAR)
+    return file, status
+
+
+_NOT_REGULAR = "not a regular file"
+
+
+def _too_large(path: Path | str, count: int, limit: int) -> OSError:
+    return _unusable(path, f"{size_text(count)}, more than {size_text(limit)}")
+
+
+def _unusable(path: Path | str, problem: str) -> OSError:
+    return OSError(errno.EINVAL, problem, os.fspath(path))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from proofmark.common.text import one_line
+
 
 def say(line: str) -> None:
-    """Print a line and flush it."""
-    print(line, file=sys.stderr, flush=True)
+    """Print `line` as one line and flush it.
+
+    A message of a BMC or a scheduler cannot begin a line of its own (`one_line`).
+    """
+    print(one_line(line), file=sys.stderr, flush=True)

@@ -1,6 +1,12 @@
-"""Formats durations and sizes, and makes external text printable."""
+"""Formats durations and sizes, and makes external text harmless: one line, one cell of CSV."""
 
 from __future__ import annotations
+
+import re
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""First characters of a formula in a spreadsheet, also in their full-width form."""
 
 
 def duration(seconds: float) -> str:
@@ -23,5 +29,21 @@ def size(count: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return `text` in one line without control characters."""
+    """Return `text` in one line without control characters, at its ends without blanks.
+
+    Line and paragraph separators, C0 and C1 controls, marks of the writing direction and lone
+    surrogates become blanks. Several blanks become one. A text that has none of them is not
+    changed, except for the blanks at its ends.
+    """
+    if text.isprintable():
+        return text.strip()
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def csv_cell(text: str) -> str:
+    """Return `text` as one cell of a CSV file that no spreadsheet takes for a formula.
+
+    A text that could be a formula gets an apostrophe before it. A number stays a number.
+    """
+    line = one_line(text)
+    return f"'{line}" if line.startswith(_FORMULA) and not _NUMBER.fullmatch(line) else line

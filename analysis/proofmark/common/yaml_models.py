@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +13,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.files import read_bytes
+from proofmark.common.limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.strict_model import new_names
+from proofmark.common.text import size
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -20,17 +25,16 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
     """Return the `model` in the file `path`; `context` is the context of the validation.
 
     Raises:
-        BadInput: the file is missing, is not YAML, has a key twice, or does not fit the model. It
-            contains every error with its line.
+        BadInput: the file is missing, is not YAML, exceeds a limit (`limits`), has a key twice, or
+            does not fit the model. It contains every error with its line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        node = _compose(path)
         repeated = _repeated_keys(node, str(path))
-        data = yaml.load(text, Loader=yaml.CSafeLoader)
+        data = yaml.CSafeLoader("").construct_document(node) if node else None
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise bad_input(path, "", f"not YAML: {error}", "a YAML mapping") from None
     if not isinstance(node, yaml.MappingNode):
         raise bad_input(path, "", "a file without a mapping at the top", "a YAML mapping")
@@ -43,10 +47,72 @@ def load(path: Path, model: type[Model], context: Any = None) -> Model:
         raise BadInput(*_merged(mistakes)) from None
 
 
+def _compose(path: Path) -> yaml.Node | None:
+    """Return the nodes of a YAML file within the limits; None if it is empty.
+
+    Raises:
+        BadInput: it is too large, too deep, or its aliases stand for too many values.
+        OSError, ValueError or YAMLError: it is not readable, not UTF-8, or not YAML.
+    """
+    text = read_bytes(path.resolve(), MAX_YAML_BYTES).decode("utf-8")
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            line = f":{event.start_mark.line + 1}" if event.start_mark else ""
+            raise bad_input(f"{path}{line}", "", "more levels", f"{MAX_DEPTH} nested levels")
+    node: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
+    if node is not None and _expanded(node, {}, ()) > MAX_YAML_NODES:
+        found = "aliases that stand for more values, or for themselves"
+        raise bad_input(path, "", found, f"{MAX_YAML_NODES} values")
+    return node
+
+
+def _expanded(node: yaml.Node, known: dict[int, int], above: tuple[int, ...]) -> int:
+    """Return the number of values in `node` with its aliases expanded.
+
+    It is above `MAX_YAML_NODES` if `node` contains itself. `known` has the numbers of nodes by
+    their identity, and `above` the nodes that contain `node`.
+    """
+    if id(node) in above or len(above) > MAX_DEPTH:
+        return MAX_YAML_NODES + 1
+    if id(node) not in known:
+        inner: Iterable[yaml.Node] = ()
+        if isinstance(node, yaml.MappingNode):
+            inner = chain.from_iterable(node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            inner = node.value
+        path = (*above, id(node))
+        known[id(node)] = 1 + sum(_expanded(each, known, path) for each in inner)
+    return known[id(node)]
+
+
+def check_files(folder: Path) -> None:
+    """Check the YAML files below `folder` before another program reads them.
+
+    Raises:
+        BadInput: one exceeds a limit of size, depth or aliases. Other errors are left to the
+            program.
+    """
+    files = [folder] if folder.is_file() else sorted(folder.rglob("*.y*ml"))
+    for path in files:
+        if path.suffix in (".yml", ".yaml") and path.is_file():
+            with suppress(OSError, ValueError, yaml.YAMLError):
+                if path.stat().st_size > MAX_YAML_BYTES:
+                    found = size(path.stat().st_size)
+                    raise bad_input(path, "", found, f"at most {size(MAX_YAML_BYTES)}")
+                _compose(path)
+
+
 def repeated_keys(path: Path) -> list[InputError]:
-    """Return the keys that `path` has twice. Ansible only warns of them."""
+    """Return the keys that `path` has twice. Ansible only warns of them.
+
+    Raises:
+        BadInput: the file exceeds a limit (`limits`).
+    """
     try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        node = _compose(path)
     except (OSError, ValueError, yaml.YAMLError):
         return []
     return _repeated_keys(node, str(path))
@@ -156,10 +222,13 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
     """Return ``file:line`` of the key `parts`, and the dotted key as far as the file has it.
 
     The first of `files` that has the first part is used. Both texts are empty if no file has it.
+
+    Raises:
+        BadInput: a file exceeds a limit (`limits`).
     """
     for path in files:
         try:
-            node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+            node = _compose(path)
         except (OSError, ValueError, yaml.YAMLError):
             continue
         if isinstance(node, yaml.MappingNode):

@@ -108,8 +108,11 @@ class Launch:
         return f'{numactl}sh "$HERE/run.sh" {option} {shlex.join([self.program, *self.arguments])}'
 
     def hostfile(self, lines: Sequence[str]) -> str:
-        """Return the sh lines that write `lines` into ``hostfile``, beside the output."""
-        return "cat >hostfile <<'END'\n" + "".join(f"{line}\n" for line in lines) + "END"
+        """Return the sh lines that write `lines` into ``hostfile``, beside the output.
+
+        A line that begins with the name of a host never equals the last line.
+        """
+        return "cat >hostfile <<'+END+'\n" + "".join(f"{line}\n" for line in lines) + "+END+"
 
 
 def mask(cpus: Iterable[int]) -> str:

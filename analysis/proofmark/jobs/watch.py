@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import text_or_empty
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, size
 from proofmark.jobs.job_script import write_job
@@ -90,7 +91,13 @@ class JobMonitor:
         self._failed: tuple[Job, str] | None = None
         self._changed = time.monotonic()
         for job in jobs:
-            submission = JobFolder(run, job).submission()
+            folder = JobFolder(run, job)
+            try:
+                submission = folder.submission()
+            except BadInput as error:
+                folder.not_run(scheduler_name, f"{error}")
+                say(f"job {job.id}: NOT RUN: {error}")
+                continue
             if submission and submission.scheduler == scheduler_name:
                 self._active.append(self._active_job(job, submission, resumed=True))
             else:
@@ -360,7 +367,7 @@ class JobMonitor:
 
     def _failure(self, job: Job, reason: str) -> Exception:
         log = JobFolder(self._run, job).log
-        messages = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
+        messages = text_or_empty(log).splitlines()[-3:]
         free = f"{size(shutil.disk_usage(self._run.folder).free)} free in {self._run.folder}"
         found = f"{reason}; {' / '.join(messages) or 'no message'}; {free}"
         return bad_input(f"job {job.id}", "", found, "a job that runs all its steps")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
+from proofmark.common.text import one_line
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.intervals import interval
 from proofmark.judge.verdict import Result, Results, Verdict, result_json
@@ -162,8 +163,11 @@ def _attributes(attributes: Iterable[tuple[str, Any]]) -> str:
 
 
 def _text(value: str) -> str:
-    """Return `value` escaped for an attribute; characters that XML does not allow become U+FFFD."""
-    return escape(_CONTROL.sub("\ufffd", value), {'"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
+    """Return `value` in one line and escaped for an attribute.
+
+    Characters that XML does not allow become U+FFFD.
+    """
+    return escape(one_line(_CONTROL.sub("\ufffd", value)), {'"': "&quot;"})
 
 
 def figure_name(result: Result) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -253,7 +254,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
         f'for word; do text="$text $(printf "%s\\n" "$word" | sed "{quote}")"; done',
         "pids=",
         "trap 'kill $pids 2>/dev/null' TERM",
-        f"for node in {' '.join(nodes)}; do",
+        f"for node in {shlex.join(nodes)}; do",
         'if [ "${node%%.*}" = "${HOST%%.*}" ]; then sh "$@" </dev/null &',
         f'else {command} "$text" </dev/null & fi',
         'pids="$pids $!"',

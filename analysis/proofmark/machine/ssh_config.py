@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from proofmark.common import nodesets
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import SSH
 from proofmark.site.ssh import SshAccess, SshHost
@@ -15,7 +16,6 @@ ENTRIES_PER_FILE = 256
 """ssh reads the whole file at each start: one of 8,305 entries costs 12 ms."""
 USER_FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
 """The files that ssh reads without ``-F``, in its order."""
-_NAME = re.compile(r"\w[\w.:-]*")
 _VALUE = re.compile(r"\w[\w.:%@+\\-]*")
 _PATH = re.compile(r'[^"\x00-\x1f\x7f]+')
 
@@ -26,9 +26,8 @@ def check_name(node: str) -> None:
     Raises:
         NodeError: it is not.
     """
-    if not _NAME.fullmatch(node):
-        accepted = "letters, digits, '.', '_', ':' and '-', the first a letter or digit"
-        raise _refused(node, f"this is no host name; accepted: {accepted}")
+    if not nodesets.is_name(node):
+        raise _refused(node, f"this is no host name; accepted: {nodesets.ACCEPTED}")
 
 
 def ssh_commands(

@@ -13,6 +13,7 @@ from pydantic import Field
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.step import SCRATCH as SCRATCH
+from proofmark.plan.step import Identifier
 from proofmark.plan.step import Step as Step
 from proofmark.site.hardware import CURRENT
 
@@ -20,7 +21,7 @@ from proofmark.site.hardware import CURRENT
 class Job(StrictModel):
     """A job of the scheduler: steps that share a set of nodes."""
 
-    id: str
+    id: Identifier
     nodes: Nodes
     steps: list[Step]
 

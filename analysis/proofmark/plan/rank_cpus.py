@@ -8,6 +8,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from proofmark.common.limits import MAX_NODES
+
 
 class RankCpus(NamedTuple):
     """The CPUs of one rank, as planned or as the rank reported them.
@@ -49,8 +51,12 @@ def _unfold(entries: Any) -> Any:
         return entries
     ranks: list[Any] = []
     for entry in entries:
-        if len(entry) == 3:
+        if isinstance(entry, list) and len(entry) == 3:
             first, last, cpus_of_ranks = entry
+            typed = isinstance(first, int) and isinstance(last, int)
+            typed = typed and isinstance(cpus_of_ranks, list)
+            if not typed or not 0 <= last - first < MAX_NODES:
+                raise ValueError(f"{str(entry)[:80]}: accepted: [first, last, [CPUs of each rank]]")
             ranks += [(node, cpus) for node in range(first, last + 1) for cpus in cpus_of_ranks]
         else:
             ranks.append(entry)

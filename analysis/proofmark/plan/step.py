@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, Parameters, Scope
 from proofmark.common.errors import bad_input
@@ -19,6 +21,9 @@ SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""
 
 Scalar = str | int | float
+
+Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?$")]
+"""The id of a step or a job: one word for a shell, and one name of a folder."""
 
 
 class Step(StrictModel):
@@ -41,7 +46,7 @@ class Step(StrictModel):
         stagger: the longest pause of a node before it starts, seconds.
     """
 
-    id: str
+    id: Identifier
     case: str
     repeat: int
     nodes: Nodes

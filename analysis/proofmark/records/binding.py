@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 
+from proofmark.common.files import parse_json
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.runs.binding_file import (
-    DAMAGED,
     UNREADABLE,
     BindingReport,
     ThreadReport,
+    damage,
     read_binding,
 )
 from proofmark.site.execution import HostCpuMap
@@ -45,9 +45,9 @@ class BindingCheck:
         if key in self._passed:
             return ""
         try:
-            report = read_binding(json.loads(binding))
-        except UNREADABLE:
-            return DAMAGED
+            report = read_binding(parse_json(binding))
+        except UNREADABLE as error:
+            return damage("binding.json", error)
         reason = binding_error(self._step, hosts, report, self._host_cpus)
         if not reason and anonymous is not None and len(self._passed) < _CACHE_SIZE:
             self._passed |= {anonymous, key}

@@ -7,7 +7,7 @@ case computes the seconds of a measurement from the output, and it ends with the
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,9 @@ from statistics import median
 from proofmark.cases.models import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
+from proofmark.common.files import parse_json, read_bytes
 from proofmark.plan.plan import Step
+from proofmark.runs.binding_file import UNREADABLE
 
 FILE = "copies.json"
 MIN_OVERLAP = 0.5
@@ -31,11 +33,13 @@ def concurrency_error(
         BadInput: the case's expression for the seconds cannot be computed.
     """
     try:
-        entries = json.loads((folder / FILE).read_text())
+        entries = parse_json(read_bytes(folder / FILE))
         ends = {int(each["copy"]): float(each["end"]) for each in entries}
         starts = {int(each["copy"]): float(each["start"]) for each in entries}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, *UNREADABLE):
         return f"{FILE}, the start and end of each copy, is missing or damaged"
+    if not all(map(math.isfinite, [*starts.values(), *ends.values()])):
+        return f"{FILE} is damaged: a time that is not finite"
     if sorted(ends) != list(range(1, step.copies + 1)):
         return f"{len(ends)} of {step.copies} copies reported when they ran"
     seconds = dict.fromkeys(ends, 0.0)

@@ -49,6 +49,8 @@ class Conditions:
         reasons: dict[str, None] = {}
         for host in hosts:
             node = self._nodes.get(host) or self._nodes.get(short_name(host))
+            if node is not None:
+                reasons.update(dict.fromkeys(node.damage(step.id, execution)))
             jobs = node.jobs if node else ()
             covering = {n: job for n, job in enumerate(jobs) if job.covers(step.id, execution)}
             for number, job in covering.items():

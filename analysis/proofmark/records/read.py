@@ -9,7 +9,7 @@ from functools import lru_cache
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded, short_name
+from proofmark.common.nodesets import folded, is_name, short_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
@@ -31,6 +31,7 @@ from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.validity import end_invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.binding_file import damage
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
@@ -131,13 +132,16 @@ class _StepReader:
             attempt: the execution.
         """
         step, case, builder = self._step, self._case, self.builder
+        content, unread = b"", ""
         try:
             content = read_bytes(f"{attempt.path}/{step.output}")
         except FileNotFoundError:
-            content = b""
+            pass  # the reader reports an empty output
+        except OSError as error:
+            unread = damage(step.output, error)
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
         nodes = hosts or sorted(attempt.binding_report.hosts)
-        invalid = self._invalid_reason(hosts, nodes, attempt)
+        invalid = self._invalid_reason(hosts, nodes, attempt) or unread
         if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             invalid = invalid or concurrency_error(
@@ -156,7 +160,8 @@ class _StepReader:
             if invalid or contradiction or not reading.valid or reading.node:
                 reason = _reason(reading, invalid, contradiction, attempt)
             builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
-            builder.node.append(intern(builder.nodes, several or reading.node or attempt.host))
+            node = several or _node(reading, attempt, hosts or step.nodes)
+            builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
 
     def _invalid_reason(self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt) -> str:
@@ -198,6 +203,12 @@ def _node_set(hosts: tuple[str, ...]) -> str:
     return folded(hosts)
 
 
+def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
+    """Return the node of a reading: that in the output, of the execution, or else as planned."""
+    named = reading.node if reading.node and is_name(reading.node) else attempt.host
+    return named or (_node_set(tuple(planned)) if len(planned) > 1 else planned[0])
+
+
 def _wrong_folder(hosts: Sequence[str], attempt: Attempt) -> str:
     """Return the reason if another node wrote the output in the folder of `hosts`, or "".
 
@@ -226,7 +237,9 @@ def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt
     hosts = {*attempt.binding_report.hosts, attempt.host}
     if reading.node in hosts:
         return None
-    return f"the output names node {reading.node}, the step ran on {', '.join(sorted(hosts))}"
+    return (
+        f"the output names node {reading.node[:80]!r}, the step ran on {', '.join(sorted(hosts))}"
+    )
 
 
 def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> str:

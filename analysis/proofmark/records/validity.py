@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.runs.attempts import Attempt, last_words
-from proofmark.runs.binding_file import DAMAGED
 from proofmark.site.execution import HostCpuMap
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
@@ -38,7 +37,7 @@ def end_invalid_reason(step: Step, attempt: Attempt) -> str:
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
     if attempt.rc < 0:
-        return DAMAGED
+        return attempt.damage
     if attempt.rc - 128 in _SIGNALS:
         return f"killed by {_SIGNALS[attempt.rc - 128]}"
     if attempt.rc:

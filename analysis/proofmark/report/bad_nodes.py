@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 
+from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.nodesets import folded
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.report.text import count, fold_valid_names, number, pairs
+from proofmark.report.text import count, number, pairs
 
 MOST_FIGURES = 3
 REST = "The complete list is in verdict.json."
@@ -73,8 +74,8 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
     )
     for link in links:
         path = run_data.run.folder / link.path
-        if path.is_file():
-            shown.append(f"stdout: SHA-256 {sha256(path.read_bytes()).hexdigest()}")
+        if is_regular(path):
+            shown.append(f"stdout: SHA-256 {sha256_of(path)}")
     return Cell(shown[0] if shown else "error counters", details=tuple(shown[1:]), links=links)
 
 
@@ -105,7 +106,7 @@ def _causes(run_data: RunData) -> Iterator[Block]:
             f"{cause.bad} of {cause.nodes}",
             f"{cause.all_bad} of {cause.all_nodes}",
             f"{cause.p:.1g}",
-            fold_valid_names(cause.members),
+            folded(cause.members),
         )
         for cause in bad.causes
     ]
@@ -134,7 +135,7 @@ def _drift(run_data: RunData) -> Iterator[Block]:
             Cell(drift.trait, "strong"),
             f"{drift.usual} ({count(drift.nodes, 'node')})",
             value,
-            fold_valid_names(hosts),
+            folded(hosts),
         )
         for drift in run_data.verdict.bad.drift
         for value, hosts in drift.values

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
+from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.text import duration
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, RunData
@@ -70,11 +69,7 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
 def _digests(files: StepFiles, output: str) -> tuple[str, ...]:
     """Return the SHA-256 of each output of the program, so that a copy can be verified."""
     paths = dict.fromkeys((files.stdout, files.stderr, files.folder / output))
-    return tuple(
-        f"{path.name}: SHA-256 {sha256(path.read_bytes()).hexdigest()}"
-        for path in paths
-        if path.is_file()
-    )
+    return tuple(f"{path.name}: SHA-256 {sha256_of(path)}" for path in paths if is_regular(path))
 
 
 def _outcome(state: StepState) -> str:

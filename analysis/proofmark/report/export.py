@@ -7,7 +7,10 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import polars as pl
+
 from proofmark.common.files import replacing
+from proofmark.common.text import csv_cell
 from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.columns import Records
@@ -27,7 +30,8 @@ def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path
 
 def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / "records.csv"
-    table(records).write_csv(path)
+    texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
+    table(records).with_columns(texts).write_csv(path)
     return [path]
 
 
@@ -74,7 +78,7 @@ def _perflog(run: Run, records: Records, verdict: Verdict, folder: Path) -> list
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, delimiter="|", lineterminator="\n")
             writer.writerow(PERFLOG)
-            writer.writerows(rows)
+            writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return sorted(lines)
 
 

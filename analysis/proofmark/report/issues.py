@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from proofmark.common.nodesets import folded
 from proofmark.judge.verdict import Result
 from proofmark.report import blas_kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
-from proofmark.report.text import count, fold_valid_names
+from proofmark.report.text import count
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
@@ -119,9 +120,7 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
-    rows = [
-        (_step(state), fold_valid_names(state.step.nodes), NOT_RUN[state.state]) for state in states
-    ]
+    rows = [(_step(state), folded(state.step.nodes), NOT_RUN[state.state]) for state in states]
     caption = "Steps that were not run"
     again = "To run them, repeat the command that started the run."
     block = table(

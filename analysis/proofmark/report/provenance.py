@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from proofmark.common.nodesets import folded
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts
 from proofmark.report.run_data import RunData, facts_of
 from proofmark.report.software import blocks as software_blocks
-from proofmark.report.text import count, fold_valid_names, size_4_digits
+from proofmark.report.text import count, size_4_digits
 from proofmark.runs.nodes import Node
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount, Nic, NumaDomain, Port
@@ -40,7 +41,7 @@ def section(run_data: RunData) -> Section:
 
 def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     first = facts_of(members[0])
-    hosts = fold_valid_names(node.host for node in members)
+    hosts = folded(node.host for node in members)
     alike = f" ({count(len(members), 'node')} alike)" if len(members) > 1 else ""
     absent = sorted(first.absent.items())
     folds = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -11,10 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from proofmark.cases.models import Benchmarks
-from proofmark.common.files import read_json
+from proofmark.common.files import parse_json, read_bytes, read_json, text_or_empty
+from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.verdict import Verdict
+from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import Node, nodes_of
@@ -106,18 +107,18 @@ def _now() -> datetime:
 def _times(files: StepFiles) -> list[datetime]:
     """Return start and end of a step; nothing if it has not ended or its file is damaged."""
     try:
-        when = json.loads(files.when.read_text())
-        return [datetime.fromisoformat(when[key]) for key in ("start", "end")]
-    except (OSError, ValueError, KeyError, TypeError):
+        when = parse_json(read_bytes(files.when, MAX_SMALL_BYTES))
+        times = [datetime.fromisoformat(when[key]) for key in ("start", "end")]
+    except (OSError, *UNREADABLE):
         return []
+    return times if all(each.tzinfo for each in times) else []
 
 
 def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
     commands = {}
     for state in states[:MOST_COMMANDS]:
         script = run.files.step(state.step.id).script
-        text = script.read_text(errors="replace") if script.exists() else ""
-        launch = _LAUNCH.search(text)
+        launch = _LAUNCH.search(text_or_empty(script))
         if launch:
             commands[state.step.id] = launch[1].rstrip()
     return commands
@@ -136,7 +137,6 @@ def _kernels(
             continue
         files = run.files.step(step.id)
         for path in (files.stdout, files.stderr):
-            output = path.read_text(errors="replace") if path.exists() else ""
-            names = reported_kernels(program.blas.family, output)
+            names = reported_kernels(program.blas.family, text_or_empty(path))
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}

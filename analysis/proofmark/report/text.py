@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-
-from ClusterShell.NodeSet import NodeSet
 
 LONGEST = 2000
 """The largest number of characters of one foreign text that a report shows."""
@@ -81,17 +78,3 @@ def sentence(parts: Iterable[str], between: str = "; ") -> str:
     """Return the parts that are not empty as one sentence with a full stop."""
     text = between.join(filter(None, parts))
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def fold_valid_names(hosts: Iterable[str]) -> str:
-    """Return host names as a node set: ``knl[0001-0068]``.
-
-    Names with other characters than letters, digits, ``_``, ``.`` and ``-`` are listed after it.
-    """
-    valid, others = NodeSet(), []
-    for host in hosts:
-        if re.fullmatch(r"[A-Za-z0-9_.-]+", host):
-            valid.add(host)
-        else:
-            others.append(host)
-    return ", ".join([*([str(valid)] if valid else []), *others])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
-import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import read_bytes
-from proofmark.runs.binding_file import UNREADABLE, BindingReport, read_binding
+from proofmark.common.files import parse_json, read_bytes, text_or_empty
+from proofmark.common.limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
+from proofmark.common.nodesets import check_name
+from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
 from proofmark.runs.files import StepFiles
 
 
@@ -37,6 +39,7 @@ class Attempt:
         job_attempt: the attempt of the job that started it, ``<job>/attempt-<n>``; empty if it was
             started by hand; None if the step did not record it.
         boot_id: the boot of `host` in which it ran; None if the step did not record it.
+        damage: why a file of the execution cannot be read; empty if all can.
     """
 
     number: int
@@ -52,6 +55,7 @@ class Attempt:
     others: float = math.nan
     job_attempt: str | None = None
     boot_id: str | None = None
+    damage: str = ""
 
     @property
     def files(self) -> StepFiles:
@@ -62,7 +66,7 @@ class Attempt:
     def binding_report(self) -> BindingReport:
         """Return the binding that ranks and threads reported; empty if the file is damaged."""
         try:
-            return read_binding(json.loads(self.binding))
+            return read_binding(parse_json(self.binding))
         except UNREADABLE:
             return BindingReport([], [], [])
 
@@ -89,21 +93,47 @@ def attempts(folder: Path | str) -> list[Attempt]:
 
 
 def _attempt(path: str, number: int) -> Attempt:
+    name = "rc"
     try:
-        when = json.loads(read_bytes(f"{path}/when.json"))
-        binding = read_bytes(f"{path}/binding.json")
-        rc = int(read_bytes(f"{path}/rc"))
-        host, start, end = str(when["host"]), str(when["start"]), str(when["end"])
-        late, seconds = bool(when["timed_out"]), float(when["seconds"])
+        rc = int(read_bytes(f"{path}/{name}", MAX_SMALL_BYTES))
+        name = "binding.json"
+        binding = read_bytes(f"{path}/{name}", MAX_BINDING_BYTES)
+        name = "when.json"
+        when = parse_json(read_bytes(f"{path}/{name}", MAX_SMALL_BYTES))
+        host, start, end = check_name(str(when["host"])), _time(when["start"]), _time(when["end"])
+        late, seconds = bool(when["timed_out"]), _seconds(when["seconds"])
         steal, others = _shares(when)
         origin = when.get("attempt"), when.get("boot")
         job_attempt, boot_id = (None if each is None else str(each) for each in origin)
-    except (OSError, *UNREADABLE):
+    except (OSError, *UNREADABLE) as error:
         # The step script writes these files before rc, so the damage is later.
-        return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]")
+        why = damage(name, error)
+        return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]", damage=why)
     shares = steal, others
     origin = job_attempt, boot_id
     return Attempt(number, path, rc, host, start, end, late, seconds, binding, *shares, *origin)
+
+
+def _time(text: str) -> str:
+    """Return a time in ISO 8601.
+
+    Raises:
+        TypeError or ValueError: it is not one.
+    """
+    datetime.fromisoformat(text)
+    return text
+
+
+def _seconds(value: Any) -> float:
+    """Return a duration in seconds.
+
+    Raises:
+        TypeError or ValueError: it is no number, infinite or NaN.
+    """
+    seconds = float(value)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{value!r} is no duration")
+    return seconds
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
@@ -122,10 +152,7 @@ def last_words(path: Path) -> str:
 
     A line about a full file system has priority over the last line.
     """
-    try:
-        text = path.read_bytes()[-20_000:].decode("utf-8", errors="replace")
-    except OSError:
-        return ""
+    text = text_or_empty(path)[-20_000:]
     lines = [line.strip() for line in text.splitlines() if line.strip(" -=#*\t")]
     messages = [line for line in lines if os.strerror(errno.ENOSPC) in line] or lines
     shown = messages[-1] if messages else ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.common.nodesets import check_name
+from proofmark.common.text import one_line
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.node.cpu import cpu_list
 
@@ -43,11 +45,16 @@ class BindingReport:
     threads: list[ThreadReport]
 
 
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
+UNREADABLE = (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)
 """The exceptions of reading a damaged file of a step."""
 
 
-DAMAGED = "when.json, binding.json or rc is damaged"
+def damage(name: str, error: Exception) -> str:
+    """Return the reason why an execution with the unreadable file `name` is INVALID."""
+    problem = error.strerror if isinstance(error, OSError) else str(error)
+    if isinstance(error, KeyError):
+        problem = f"no key {problem}"
+    return one_line(f"{name} is damaged: {(problem or type(error).__name__)[:200]}")
 
 
 def read_binding(entries: Any) -> BindingReport:
@@ -60,7 +67,7 @@ def read_binding(entries: Any) -> BindingReport:
     ranks: list[RankReport] = []
     threads: list[ThreadReport] = []
     for entry in entries:
-        host, text = str(entry["host"]), str(entry["cpus"])
+        host, text = check_name(str(entry["host"])), str(entry["cpus"])
         cpus = cpu_list(text)
         if "thread" in entry:
             threads.append(ThreadReport(int(entry["thread"]), host, text))

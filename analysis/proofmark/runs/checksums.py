@@ -6,7 +6,6 @@ the signature.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_bytes, write_whole_bytes
+from proofmark.common.files import sha256_of, write_whole_bytes
 from proofmark.common.parallel import parallel_map
 from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
@@ -31,6 +30,7 @@ NAMESPACE = "proofmark-run"
 _NOT_LISTED = frozenset({NAME, SIGNATURE, "lock"})
 """Files without a checksum. The lock belongs to the process that works on the run."""
 _LINK = "a symbolic link"
+_SPECIAL = "not a file and not a folder"
 _ESCAPED = {"\\": "\\", "n": "\n", "r": "\r"}
 _ONE_PROCESS = 2000
 """Maximum number of folders that one process reads: the start of more takes longer."""
@@ -136,9 +136,9 @@ def _listed(root: str, folder: str) -> tuple[Entries, list[str]]:
             elif name in _NOT_LISTED:
                 continue
             elif each.is_file():
-                entries.append((name, hashlib.sha256(read_bytes(each.path)).hexdigest()))
+                entries.append((name, sha256_of(each.path)))
             else:
-                raise bad_input(each.path, "", "not a file and not a folder", "files and folders")
+                entries.append((name, _SPECIAL))
     return entries, folders
 
 
@@ -157,10 +157,12 @@ def sign(folder: Path, key: Path) -> Path:
             "--key", "", f"{key}: no such file", "a private ssh key, or an agent's .pub"
         )
     sums = checksums_of(folder)
-    links = [f"{folder}/{_shown(name)}" for name, checksum in sums.items() if checksum == _LINK]
-    if links:
+    odd = {name: kind for name, kind in sums.items() if kind in (_LINK, _SPECIAL)}
+    if odd:
         accepted = "only files: the target of a link can change after the signature"
-        raise BadInput(*(InputError(link, "", _LINK, accepted) for link in links))
+        raise BadInput(
+            *(InputError(f"{folder}/{_shown(name)}", "", odd[name], accepted) for name in odd)
+        )
     for moved in _moved(folder):
         raise bad_input(folder, "", moved, "a folder with the name of its run")
     content = _text(sums)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,12 @@ class JobFiles:
 
     def attempts(self) -> list[Path]:
         """Return the folders of the attempts, in order."""
-        folders = self.folder.glob("attempt-*")
-        return sorted(folders, key=lambda path: int(path.name.removeprefix("attempt-")))
+        numbered = {
+            int(number): path
+            for path in self.folder.glob("attempt-*")
+            if _NUMBER.fullmatch(number := path.name.removeprefix("attempt-"))
+        }
+        return [numbered[number] for number in sorted(numbered)]
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,15 @@ when its id is known. A later process finds the job by this id, or by the name o
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from typing import Any, TextIO
 
-from proofmark.common.files import write_whole
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import open_to_append, parse_json, read_bytes, write_whole
+from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.plan.plan import Job
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
@@ -58,11 +62,20 @@ class JobFolder:
         write_whole(self._submission, json.dumps(asdict(submission)) + "\n")
 
     def submission(self) -> Submission | None:
-        """Return the submission of a job that may still be in the queue; None if there is none."""
+        """Return the submission of a job that may still be in the queue; None if there is none.
+
+        Raises:
+            BadInput: ``ticket.json`` is damaged. The job may still be in the queue, and a second
+                job would write into the same folders.
+        """
         try:
-            return Submission(**json.loads(self._submission.read_text()))
+            return _submission(parse_json(read_bytes(self._submission, MAX_SMALL_BYTES)))
         except FileNotFoundError:
             return None
+        except (OSError, ValueError, TypeError) as error:
+            found = f"damaged: {error.strerror if isinstance(error, OSError) else error}"
+            accepted = "the file that the kit wrote; delete it if the job is not in the queue"
+            raise bad_input(self._submission, "", found, accepted) from None
 
     def append_event(
         self, submission: Submission, status: JobStatus, *, over: bool = False, without: str = ""
@@ -86,19 +99,38 @@ class JobFolder:
         if over:
             self._submission.unlink(missing_ok=True)
         # A full disk is reported by the job that it stops; this line must not hide that.
-        with suppress(OSError), self._history.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        with suppress(OSError, BadInput), open_to_append(self._history) as file:
+            file.write(f"{_NEW_LINE if _is_cut(file) else ''}{json.dumps(line)}\n")
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not submitted."""
         self.append_event(Submission(scheduler, "", "", 0, ""), JobStatus(State.UNAVAILABLE, why))
 
     def history(self) -> list[dict[str, str]]:
-        """Return the lines of the history, oldest first."""
+        """Return the lines of the history that can be read, oldest first."""
+        return self._read_history()[0]
+
+    def damage(self) -> str:
+        """Return which part of the history cannot be read; empty if all of it can."""
+        return self._read_history()[1]
+
+    def _read_history(self) -> tuple[list[dict[str, str]], str]:
+        """Return the lines that can be read, and which part cannot."""
         try:
-            return [json.loads(line) for line in self._history.read_text().splitlines()]
+            content = read_bytes(self._history, MAX_HISTORY_BYTES)
         except FileNotFoundError:
-            return []
+            return [], ""
+        except OSError as error:
+            return [], f"{self._history.name} cannot be read: {error.strerror}"
+        lines: list[dict[str, str]] = []
+        damaged: list[int] = []
+        for number, text in enumerate(content.splitlines(), start=1):
+            try:
+                lines.append(_event(parse_json(text)))
+            except (ValueError, KeyError, TypeError):
+                damaged.append(number)
+        numbers = ", ".join(map(str, damaged[:_MOST]))
+        return lines, f"{self._history.name}: damaged lines: {numbers}" if damaged else ""
 
     def exit_code(self, submission: Submission) -> int | None:
         """Return the exit code of the job script of `submission`; None if it did not end."""
@@ -106,9 +138,48 @@ class JobFolder:
         if len(attempts) <= submission.attempts:
             return None
         try:
-            return int((attempts[-1] / "exit").read_text())
-        except (FileNotFoundError, ValueError):
+            return int(read_bytes(attempts[-1] / "exit", MAX_SMALL_BYTES))
+        except (OSError, ValueError):
             return None
+
+
+_NEW_LINE = "\n"
+_MOST = 5
+"""The number of damaged lines that a message names."""
+_EVENT_KEYS = ("time", "scheduler", "job", "state", "reason", "without")
+
+
+def _is_cut(file: TextIO) -> bool:
+    """Return whether the last line of `file` has no end: the process was killed."""
+    size = os.fstat(file.fileno()).st_size
+    return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+
+
+def _event(line: Any) -> dict[str, str]:
+    """Return a line of the history.
+
+    Raises:
+        KeyError, TypeError or ValueError: it is damaged.
+    """
+    event = {key: line.get(key, "") if key == "without" else line[key] for key in _EVENT_KEYS}
+    if not all(isinstance(value, str) for value in event.values()):
+        raise TypeError("a value that is no text")
+    State.of(event["state"])
+    return event
+
+
+def _submission(values: Any) -> Submission:
+    """Return the content of ``ticket.json``.
+
+    Raises:
+        TypeError: a key is missing or unknown, or a value has another type.
+    """
+    submission = Submission(**values)
+    for each in fields(submission):
+        found = getattr(submission, each.name)
+        if type(found).__name__ != each.type:
+            raise TypeError(f"{each.name} is {found!r:.80}")
+    return submission
 
 
 def complete(run: Run, job: Job) -> bool:
@@ -122,7 +193,10 @@ def unfinished(run: Run, job: Job) -> int:
 
 
 def stopped_jobs(run: Run) -> list[str]:
-    """Return a line for each job that ended before its steps, or ran without a planned node."""
+    """Return a line for each job that ended early, ran without a planned node, or is damaged.
+
+    The damage is that of its history.
+    """
     lines = []
     for group in run.plan.to_run():
         for job in group.jobs:
@@ -131,6 +205,8 @@ def stopped_jobs(run: Run) -> list[str]:
             if history and (left := unfinished(run, job)):
                 last = last_state(folder)
                 lines.append(f"job {job.id}: {last}; {left} of {len(job.steps)} steps left")
+            if damage := folder.damage():
+                lines.append(f"job {job.id}: {damage}")
             without = [line["without"] for line in history if line["without"]]
             lines += [f"job {job.id}: without {nodes}" for nodes in without[-1:]]
     return lines

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proofmark.common.files import parse_json, read_bytes
+from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step
+from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
 from proofmark.runs.run import Run
 
@@ -100,10 +103,13 @@ def progress(
 def _state(files: StepFiles, step: Step, *, active: bool) -> StepState:
     if files.exit_code.exists():
         try:
-            rc = int(files.exit_code.read_text())
-            seconds = float(json.loads(files.when.read_text())["seconds"])
-        except (OSError, ValueError, KeyError, TypeError):
+            rc = int(read_bytes(files.exit_code, MAX_SMALL_BYTES))
+            when = parse_json(read_bytes(files.when, MAX_SMALL_BYTES))
+            seconds = float(when["seconds"])
+        except (OSError, *UNREADABLE):
             return StepState(step, "done")
+        if not math.isfinite(seconds):
+            return StepState(step, "done", rc=rc)
         return StepState(step, "done", rc=rc, seconds=seconds)
     try:
         started = files.started.stat().st_mtime

@@ -12,7 +12,8 @@ from pydantic import RootModel
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, read_regular, write_whole
+from proofmark.common.files import read_json, read_text, write_whole
+from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.strict_model import OLD_KEYS
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
@@ -90,9 +91,12 @@ class _Reasons(RootModel[dict[str, str]]):
 
 def _entered(files: RunFiles) -> list[str]:
     try:
-        return read_regular(files.entered).decode(errors="replace").split()
+        return read_text(files.entered, MAX_SMALL_BYTES).split()
     except FileNotFoundError:
         return []
+    except OSError as error:
+        found = f"{error.strerror}"
+        raise bad_input(files.entered, "", found, "the modes that the run entered") from None
 
 
 def benchmarks_of(run: Run) -> Benchmarks:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from proofmark.common.errors import bad_input
-from proofmark.common.nodesets import folded, unfold
+from proofmark.common.nodesets import ACCEPTED, folded, is_name, unfold
 
 Levels = dict[str, dict[str, str]]
 """The nodes (a node set) by switch by level, the nearest level first."""
@@ -66,8 +66,8 @@ def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
             accepted = "SwitchName=… with either Nodes=… or Switches=…"
             raise bad_input(f"{file}:{number}", "", line.strip(), accepted)
         if nodes:
-            leaves[name] = unfold([nodes])
-        for lower in unfold([below]) if below else ():
+            leaves[name] = _names(nodes, f"{file}:{number}")
+        for lower in _names(below, f"{file}:{number}") if below else ():
             above[lower] = name
     known = {*leaves, *above.values()}
     if missing := sorted({*above} - known):
@@ -92,6 +92,13 @@ def _slurm(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
         return up + ups[paths[one][up]] + 1
 
     return leaves, distance
+
+
+def _names(nodes: str, place: str) -> list[str]:
+    try:
+        return unfold([nodes])
+    except ValueError as error:
+        raise bad_input(place, "", str(error), "a node set") from None
 
 
 def _pair(word: str) -> tuple[str, str]:
@@ -126,6 +133,8 @@ def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance
         raise bad_input(file, "", "no switch and no adapter", accepted)
     leaves: dict[str, list[str]] = {}
     for adapter, host in hosts.items():
+        if not is_name(host):
+            raise bad_input(file, "", repr(host), ACCEPTED)
         if not (switch := next((end for end in links[adapter] if end not in hosts), "")):
             raise bad_input(file, host, "no cable to a switch", "the complete output")
         if host not in leaves.setdefault(switch, []):

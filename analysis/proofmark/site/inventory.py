@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.nodesets import Nodes
+from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import RenamedKeys
-from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
+from proofmark.common.yaml_models import accepted_keys, check_files, placed, unknown_key
 from proofmark.site.firmware import SSH, Firmware
 from proofmark.site.partition import Partition
 from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
@@ -46,7 +46,7 @@ class Site(RenamedKeys):
     limit: str
     partition_name: str
     partition: Partition
-    hosts: tuple[str, ...]
+    hosts: tuple[HostName, ...]
     connection: str
     remote_shell: list[str] = [*SSH]
     ssh: SshAccess | None = None
@@ -174,6 +174,9 @@ def read_sites(
 
     for name, group in _read_with_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
+        if odd := [host for host in group.all_hosts if not is_name(host)]:
+            mistakes += (InputError(f"{inventory}", name, repr(host), ACCEPTED) for host in odd)
+            continue
         if "partition" not in group.variables:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
@@ -259,6 +262,7 @@ class _PartitionGroup(NamedTuple):
 
 def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup]:
     """Return the groups of the partitions that have hosts under `limit`, by name."""
+    check_files(inventory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from ansible.errors import AnsibleError

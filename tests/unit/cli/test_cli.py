@@ -419,3 +419,46 @@ def test_what_judges_is_loaded_only_by_what_judges() -> None:
     code = "import sys, proofmark.cli.main; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.fault("kit-crash")
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_crash_of_the_kit_has_its_own_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    verbose: bool,
+) -> None:
+    run = make_kit(tmp_path).run()
+
+    def crash(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("odd\nproofmark: PASS\x1b[2J")
+
+    monkeypatch.setattr("proofmark.cli.run.progress", crash)
+    assert main([*(["-v"] if verbose else []), "status", str(run.folder)]) == 70
+    first, *rest = capfd.readouterr().err.splitlines()
+    assert first.startswith("proofmark: internal error: ZeroDivisionError: odd proofmark: PASS [2J")
+    assert all(line.startswith("| ") for line in rest)
+    assert any("in crash" in line for line in rest) == verbose
+    kept = run.files.trace.read_text(encoding="utf-8")
+    assert "| ZeroDivisionError: odd\n| proofmark: PASS [2J\n" in kept
+    assert (f"{run.files.trace}" in first) != verbose
+
+
+def test_a_command_without_a_crash_has_its_own_code(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The control of the fault above."""
+    run = make_kit(tmp_path).run()
+    assert main(["status", str(run.folder)]) == 0
+    assert main(["status", str(tmp_path / "missing")]) == 3
+    assert "internal error" not in capfd.readouterr().err
+    assert not run.files.trace.exists()
+
+
+def test_a_crash_without_a_run_names_the_option(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proofmark.cli.cases.kit_benchmarks", lambda: 1 // 0)
+    assert main(["cases"]) == 70
+    assert "run it again with -v for the traceback" in capfd.readouterr().err

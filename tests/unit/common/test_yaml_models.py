@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from proofmark.common.errors import BadInput, nearest
-from proofmark.common.yaml_models import load
+from proofmark.common.yaml_models import check_files, load
 
 
 class Strict(BaseModel):
@@ -80,7 +80,7 @@ def test_a_right_file_gives_the_model(tmp_path: Path) -> None:
         ("name: a\nwhen: 2001-13-41", "x.yml: found not YAML: month"),
         ("name: !secret a", "x.yml: found not YAML: could not determine a constructor"),
         ("? [a, b]\n: c", "x.yml: found not YAML:"),
-        ("name: &a [*a]", "x.yml: found not YAML:"),
+        ("name: &a [*a]", "x.yml: found aliases that stand for more values, or for themselves;"),
         ("name: \x00", "x.yml: found not YAML:"),
     ],
 )
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, there: bool) -> None:
     path = tmp_path / "x.yml"
     if there:
         path.mkdir()
-    with pytest.raises(BadInput, match=r"x\.yml: found (No such file|Is a directory)"):
+    with pytest.raises(BadInput, match=r"x\.yml: found (No such file|not a regular file)"):
         load(path, Outer)
 
 
@@ -137,3 +137,33 @@ def test_nearest_names_only_what_is_near() -> None:
     assert nearest("hpc", ["hpcc", "fio"]) == ", did you mean 'hpcc'?"
     assert nearest("zzz", ["hpcc", "fio"]) == ""
     assert nearest("zzz", []) == ""
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 10)
+)
+
+
+@pytest.mark.fault("yaml-bomb")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (BOMB, "aliases that stand for more values"),
+        ("name: " + "[" * 100_000, "found more levels; accepted: 100 nested levels"),
+        ("\n".join(" " * level + "a:" for level in range(500)), "x.yml:101: found more levels"),
+        ("name: " + "x" * (5 << 20), "more than 4.0 MiB|found 5.0 MiB"),
+    ],
+)
+def test_a_yaml_file_beyond_the_limits_is_refused(tmp_path: Path, text: str, found: str) -> None:
+    path = write(tmp_path, text)
+    for refuse in (lambda: load(path, Outer), lambda: check_files(tmp_path)):
+        with pytest.raises(BadInput, match=found):
+            refuse()
+
+
+def test_aliases_within_the_limits_are_read(tmp_path: Path) -> None:
+    """The control of the fault above."""
+    path = write(tmp_path, "name: a\nrows: [&a {size: 1}, *a, {<<: *a, colour: blue}]\n")
+    check_files(tmp_path)
+    rows = load(path, Outer).rows
+    assert [(row.size, row.colour) for row in rows] == [(1, "red"), (1, "red"), (1, "blue")]

@@ -57,9 +57,11 @@ def text(name: str, launched: Launch) -> str:
 
 def document_lines(name: str, script: str) -> list[str]:
     """Return the lines that `script` writes into the file `name`."""
-    match = re.search(rf"cat >{name} <<'END'\n(.*?)END$", script, re.DOTALL | re.MULTILINE)
+    match = re.search(
+        rf"cat >{name} <<'(?P<end>\S+)'\n(.*?)^(?P=end)$", script, re.DOTALL | re.MULTILINE
+    )
     assert match, script
-    return match[1].splitlines()
+    return match[2].splitlines()
 
 
 def command(script: str) -> list[str]:

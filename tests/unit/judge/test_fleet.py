@@ -286,4 +286,4 @@ class TestRun:
 
 
 def test_no_cell_of_the_csv_is_a_formula() -> None:
-    assert as_csv([("=cmd", "+1", "@x", "-2")]).splitlines()[1] == "'=cmd,'+1,'@x,'-2"
+    assert as_csv([("=cmd", "+a", "@x", "-2")]).splitlines()[1] == "'=cmd,'+a,'@x,-2"

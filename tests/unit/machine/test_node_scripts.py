@@ -176,9 +176,13 @@ class TestNames:
 
     def test_an_odd_name_is_text_in_a_node_set(self) -> None:
         """ClusterShell's own default configuration has groups: '*' would become their nodes."""
-        assert folded(["n1", "n2", "@all", "*", "a&b", "!x"]) == "*,@all,n[1-2], a&b, !x"
+        assert folded(["n1", "n2", "@all", "*", "a&b", "!x"]) == "n[1-2], @all, *, a&b, !x"
         assert folded(["n1", "n[2"]) == "n1, n[2"
-        assert unfold(fold(["@all", "*"])) == ["@all", "*"]
+        for name in ("@all", "*"):
+            with pytest.raises(ValueError, match="no host name"):
+                fold([name])
+            with pytest.raises(ValueError, match="no host name"):
+                unfold([name])
 
 
 RUNS_SCRIPT = """

@@ -22,11 +22,10 @@ from proofmark.judge.verdict import WORDS, Verdict, result_json
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
-from proofmark.records.binding import BindingCheck, binding_error
+from proofmark.records.binding import BindingCheck
 from proofmark.records.columns import Record, Records
 from proofmark.records.table import table
 from proofmark.runs import checksums
-from proofmark.runs.binding_file import read_binding
 from proofmark.runs.run import Run
 
 WORDS_OF_NODES = ["n1", "n2", 'n"<3>', "n\x01\\u", "@n4"]
@@ -162,7 +161,7 @@ def test_a_cached_binding_check_equals_a_fresh_one(
         hosts = [HOSTS[number % 3], HOSTS[(number + 1) % 3]]
         body = "\n,".join(json.dumps(line) for line in lines)
         text = f"[\n{body}\n]\n" if plain else json.dumps(lines)
-        fresh = binding_error(step, hosts, read_binding(json.loads(text)))
+        fresh = BindingCheck(step, None).invalid_reason(hosts, text.encode())
         assert check.invalid_reason(hosts, text.encode()) == fresh
 
 

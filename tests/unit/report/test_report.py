@@ -25,13 +25,11 @@ from tests.fixtures.report_run import (
     troubled_run,
 )
 
-from proofmark.common.errors import BadInput
-from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.summary import headline, overall
 from proofmark.report.view import view
-from proofmark.report.write import write_report
 from proofmark.runs.nodes import collect_nodes, nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 
@@ -337,7 +335,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
         outputs[pingpong]["stderr"] = HOSTILE_WORDS
 
     codes = {"0016-imb-pingpong": 1}
-    run = made_run(tmp_path, change=change, codes=codes, host=HOSTILE)
+    run = made_run(tmp_path, change=change, codes=codes, model=HOSTILE)
     script = run.folder / "steps" / "0015-imb-collectives" / "run.sh"
     script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
     _, text = reported(run)
@@ -383,13 +381,12 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     assert "1 of 1 node without provenance in nodes/." in page.words
 
 
-def test_damaged_provenance_is_refused(tmp_path: Path) -> None:
+def test_damaged_provenance_is_listed(tmp_path: Path) -> None:
     run = made_run(tmp_path)
-    verdict = judge_run(run)
     (run.folder / "nodes" / "vm.json").write_text("{")
-    with pytest.raises(BadInput, match=r"vm\.json"):
-        write_report(run, verdict)
-    assert not (run.folder / "report.html").exists()
+    verdict, text = reported(run)
+    assert verdict.counts["INVALID"] == len(verdict.results)
+    assert "nodes/vm.json is damaged: unreadable" in assert_sound(text).words
 
 
 def test_like_nodes_are_grouped(good: tuple[Run, Verdict, str]) -> None:

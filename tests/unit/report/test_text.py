@@ -15,7 +15,6 @@ from proofmark.report.summary import MEANINGS
 from proofmark.report.text import (
     LONGEST,
     count,
-    fold_valid_names,
     number,
     sentence,
     size_4_digits,
@@ -87,11 +86,6 @@ def test_plurals_and_sentences() -> None:
     ]
     assert sentence(["one", "", "two"]) == "One; two."
     assert sentence([]) == ""
-
-
-def test_node_names_are_folded_and_invalid_names_are_listed() -> None:
-    assert fold_valid_names(["knl0002", "knl0001", "a[b", "x,y z"]) == "knl[0001-0002], a[b, x,y z"
-    assert fold_valid_names([]) == ""
 
 
 def test_a_long_table_is_cut_and_the_rest_is_counted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import END, START
 from tests.fixtures.kit import Kit, make_kit
 from tests.unit.records.test_records import write
 
@@ -21,7 +22,8 @@ def earlier(kit: Kit, name: str, *seconds: float, rc: int = 0) -> Run:
     """Make a run whose steps took so long."""
     run = kit.run(run_id=name)
     for step, took in zip(run.plan.steps(), seconds, strict=False):
-        when = f'{{"start": "", "end": "", "seconds": {took}, "host": "h", "timed_out": false}}'
+        times = f'"start": "{START}", "end": "{END}", "seconds": {took}'
+        when = f'{{{times}, "host": "h", "timed_out": false}}'
         write(run.folder / "steps" / step.id, when=when, rc=f"{rc}\n")
     return run
 

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from proofmark.common.text import csv_cell
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.site.node.facts import NodeFacts
 
@@ -69,9 +70,5 @@ def as_csv(rows: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_plain(cell) for cell in row] for row in rows)
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
     return text.getvalue()
-
-
-def _plain(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t") else cell

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ClusterShell.RangeSet import RangeSet, RangeSetException
-
 from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.site.node.cpu import cpu_list
 from proofmark.site.node.numa import NumaShape, numa_shape_of_domains, same_numa_shape
 from proofmark.site.node.probe_text import read_stream
 from proofmark.site.node.smbios import knl_mode, system_serial
@@ -80,7 +79,7 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
             int(boot["clock"]),
             _serial(table, source),
         )
-    except (KeyError, ValueError, RangeSetException) as error:
+    except (KeyError, ValueError) as error:
         found, accepted = f"an unreadable value ({error})", "the output of mode-probe.sh"
         raise stream.wrong("", found, accepted) from None
 
@@ -95,8 +94,7 @@ def _serial(table: bytes, source: str) -> str:
 
 def _domain(values: Mapping[str, str]) -> tuple[int, int]:
     """Return hardware threads and bytes of a domain; a domain of MCDRAM has no CPUs."""
-    cpus = values["cpus"]
-    return len(RangeSet(cpus)) if cpus else 0, int(values["memory_kb"]) << 10
+    return len(cpu_list(values["cpus"])), int(values["memory_kb"]) << 10
 
 
 def matching_modes(

@@ -151,8 +151,11 @@ class Pbs(DrainingScheduler):
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its state, its jobs and its comment."""
         statuses: dict[str, NodeStatus] = {}
+        asked = set(nodes)
         for names in _parts(nodes):
             for name, fields in _nodes(_pbsnodes("-v", "-F", "json", *names)).items():
+                if name not in asked:
+                    continue
                 states = set(str(fields.get("state", "")).split(","))
                 statuses[name] = NodeStatus(
                     bool(states & OUT), not fields.get("jobs"), str(fields.get("comment", ""))

@@ -160,7 +160,8 @@ class Slurm(DrainingScheduler):
             "sinfo", "--noheader", "--Node", nodes, "--format=%N|%T|%E", unavailable=_UNAVAILABLE
         )
         rows = (line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2)
-        return {name: _node(state, reason) for name, state, reason in rows}
+        asked = set(names)
+        return {name: _node(state, reason) for name, state, reason in rows if name in asked}
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its state and its reason.

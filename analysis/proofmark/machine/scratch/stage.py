@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import parse_json, read_bytes, write_whole
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
@@ -310,11 +310,13 @@ def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:
 
 def _read_mounted(state: Path) -> list[str]:
     """Return the nodes on which this run may have mounted the file system."""
+    path = RunFiles(state).mounted
     try:
-        sets: list[str] = json.loads(RunFiles(state).mounted.read_text())
+        return unfold(parse_json(read_bytes(path)))
     except FileNotFoundError:
         return []
-    return unfold(sets)
+    except (OSError, TypeError, ValueError) as error:
+        raise bad_input(path, "", f"damaged: {error}", "the file that the kit wrote") from None
 
 
 def _write_mounted(state: Path, names: Iterable[str]) -> None:

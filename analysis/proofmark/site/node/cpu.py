@@ -10,7 +10,9 @@ from functools import lru_cache
 from archspec.cpu import TARGETS, Microarchitecture, generic_microarchitecture
 from archspec.cpu.detect import COMPATIBILITY_CHECKS, partial_uarch
 from archspec.cpu.schema import TARGETS_JSON
-from ClusterShell.RangeSet import RangeSet, RangeSetException
+from ClusterShell.RangeSet import RangeSet
+
+from proofmark.common.limits import MAX_CPUS
 
 POWER = ("ppc64le", "ppc64")
 
@@ -155,23 +157,34 @@ def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
     return "scalar", 64
 
 
+_CPU_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:[:/](\d{1,9}))?)?", re.ASCII)
+
+
 @lru_cache(maxsize=4096)
 def cpu_list(text: str) -> frozenset[int]:
     """Return the processors in a kernel's list (``0-3,8``).
 
     Raises:
-        ValueError: the text is not a list of processors.
+        ValueError: the text is not a list of processors, or has more than `MAX_CPUS`.
     """
     ranges = text.strip().strip(",")
     if not ranges:
         return frozenset()
-    try:
-        cpus = frozenset(RangeSet(ranges).intiter())
-    except RangeSetException as error:
-        raise ValueError(f"{text[:80]!r} is not a list of processors: {error}") from None
-    if min(cpus) < 0:
-        raise ValueError(f"{text[:80]!r} is not a list of processors: a negative number")
-    return cpus
+    wrong = f"{text[:80]!r} is not a list of processors"
+    cpus: set[int] = set()
+    total = 0
+    for part in ranges.split(","):
+        match = _CPU_RANGE.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{wrong}: {part[:80]!r}")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or last >= MAX_CPUS or step < 1:
+            raise ValueError(f"{wrong}: {part!r}; accepted: ranges from 0 to {MAX_CPUS - 1}")
+        total += (last - first) // step + 1
+        if total > MAX_CPUS:
+            raise ValueError(f"{wrong}: more than {MAX_CPUS} processors")
+        cpus.update(range(first, last + 1, step))
+    return frozenset(cpus)
 
 
 def cpu_list_text(cpus: Iterable[int]) -> str:
@@ -183,7 +196,9 @@ def cpu_mask(text: str) -> frozenset[int]:
     """Return the processors in a mask that old kernels print (``00000000,0000ffff``).
 
     Raises:
-        ValueError: the text is not hexadecimal.
+        ValueError: the text is not hexadecimal, or has more than `MAX_CPUS` bits.
     """
+    if len(text) > MAX_CPUS // 3:  # a comma for each 8 digits
+        raise ValueError(f"a mask of {len(text)} characters, more than {MAX_CPUS} processors")
     mask = int(text.replace(",", ""), 16)
     return frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.parts import Cache, Dimm, Mount, Nic, NumaDomain, Port
 from proofmark.site.node.probe_text import Stream, read_stream
+
+_Count = Annotated[int, Field(ge=1)]
+_Bytes = Annotated[int, Field(ge=0)]
 
 
 class NodeFacts(StrictModel):
@@ -57,18 +63,18 @@ class NodeFacts(StrictModel):
     vector_isa: str
     vector_bits: int | None
     differing: dict[str, tuple[str, ...]]
-    sockets: int
-    cores: int
-    threads_per_core: int
+    sockets: _Count
+    cores: _Count
+    threads_per_core: _Count
     cpus: tuple[int, ...]
-    cores_online: int
-    cpus_online: int
+    cores_online: _Count
+    cpus_online: _Count
     cpu_quota: float | None
     smt: str | None
     numa: tuple[NumaDomain, ...]
-    memory_bytes: int
-    memory_total_bytes: int
-    swap_bytes: int
+    memory_bytes: _Bytes
+    memory_total_bytes: _Bytes
+    swap_bytes: _Bytes
     caches: tuple[Cache, ...]
     last_level_bytes: int | None
     topology_xml: str
@@ -103,7 +109,7 @@ def parse_probe(text: str, source: str) -> NodeFacts:
     stream = read_stream(text, source, "facts")
     try:
         return _facts(stream)
-    except (ValueError, IndexError, KeyError) as error:
+    except (ArithmeticError, LookupError, ValueError) as error:
         found = f"a value that cannot be read ({error})"
         raise stream.wrong("", found, "the output of probe.sh") from error
 

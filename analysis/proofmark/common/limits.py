@@ -1,0 +1,30 @@
+"""The limits of size, depth and number of everything that is read, each with its reason.
+
+A file above a limit is damaged: the step, the node or the file that it belongs to is refused, and
+the rest is judged. The limits are far above all real inputs and far below the memory of a node.
+"""
+
+from __future__ import annotations
+
+MAX_OUTPUT_BYTES = 64 << 20
+"""Bytes of one output of a program. HPL, IOR and IMB on 8,305 nodes print a few MiB."""
+MAX_BINDING_BYTES = 256 << 20
+"""Bytes of ``binding.json``: 80 bytes for each rank, and 8,305 nodes have 2.3 million threads."""
+MAX_RUN_FILE_BYTES = 256 << 20
+"""Bytes of a file that the kit wrote: a plan, the programs, the jobs of one node."""
+MAX_PROBE_BYTES = 16 << 20
+"""Bytes of the probe of one node. hwloc's XML of the largest node has 2 MiB."""
+MAX_HISTORY_BYTES = 16 << 20
+"""Bytes of ``history.jsonl``. A job adds some hundred bytes for each change of its state."""
+MAX_SMALL_BYTES = 64 << 10
+"""Bytes of ``rc``, ``when.json``, ``ticket.json`` and other files of one line."""
+MAX_YAML_BYTES = 4 << 20
+"""Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
+MAX_DEPTH = 100
+"""Nested levels of JSON and YAML. Real files have fewer than 20; Python's stack holds 1,000."""
+MAX_YAML_NODES = 1_000_000
+"""Values of a YAML file with its aliases expanded: nine lines of aliases stand for 10^9 values."""
+MAX_NODES = 200_000
+"""Names in one node set. The largest machine has 160,000 nodes."""
+MAX_CPUS = 1 << 16
+"""Largest number of a CPU, and CPUs in one list. Linux supports 8,192 CPUs on a node."""

@@ -1,0 +1,235 @@
+"""A damaged file makes its own step or node INVALID; the rest of the run is judged."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.unit.common.test_files import special
+from tests.unit.records.test_records import HOST, write
+
+from proofmark.cli.main import main
+from proofmark.judge.judging import judge_and_write
+from proofmark.judge.verdict import Verdict
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.nodes import collect_nodes, nodes_of
+from proofmark.runs.run import Run
+
+START, END = "2026-11-21T10:18:00Z", "2026-11-21T10:19:00Z"
+PROBE = Path(__file__).parents[2] / "data" / "probe" / "live-kvm-zen3.txt"
+KINDS = ("fifo", "folder", "socket", "device", "link", "sparse")
+RANK = {"rank": 0, "host": HOST, "cpus": "0-1"}
+
+
+@contextmanager
+def limited(seconds: int = 120) -> Iterator[None]:
+    """Fail if the block does not end: a FIFO without a writer blocks for ever."""
+
+    def expired(*_: object) -> None:
+        raise TimeoutError(f"not ended within {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(sweep={"size": [1, 2]})
+    return made
+
+
+@pytest.fixture
+def run(kit: Kit) -> Run:
+    """Give a finished run of two steps on one node, with its probes."""
+    made = kit.run()
+    for step in steps_of(made):
+        write(step, stdout=f"size {step.name[-1]}\nrate 100\nEND\n")
+    attempt = attempt_of(made)
+    attempt.mkdir(parents=True)
+    text = PROBE.read_text(encoding="utf-8").replace("hostname: vm", f"hostname: {HOST}")
+    for name, time in (("before", START), ("after", END)):
+        dated = re.sub(r"(?m)^\| date: .*", f"| date: {time}", text)
+        (attempt / f"{HOST}.{name}").write_text(dated, encoding="utf-8")
+    return made
+
+
+def attempt_of(run: Run) -> Path:
+    (job,) = (job for group in run.plan.groups for job in group.jobs)
+    return run.files.job(job.id).folder / "attempt-1"
+
+
+def folder_of(run: Run) -> JobFolder:
+    (job,) = (job for group in run.plan.groups for job in group.jobs)
+    return JobFolder(run, job)
+
+
+def judged(run: Run) -> Verdict:
+    """Run the commands that read the run; return its verdict."""
+    with limited():
+        for command in (["status"], ["collect"], ["execute"]):
+            assert main([*command, str(run.folder)]) == 0
+        return judge_and_write(run)
+
+
+def reasons(verdict: Verdict) -> list[str]:
+    """Return the reason of the INVALID figure of each step in order; empty if it is valid."""
+    return [each.reason if each.verdict == "INVALID" else "" for each in verdict.results]
+
+
+def test_a_whole_run_is_judged(run: Run) -> None:
+    """The control of the faults below."""
+    assert reasons(judged(run)) == ["", ""]
+
+
+def damage(run: Run, name: str, content: str | bytes) -> None:
+    path = steps_of(run)[0] / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@pytest.mark.fault("file-special")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["stdout", "rc", "when.json", "binding.json"])
+def test_what_is_no_regular_file_makes_its_step_invalid(run: Run, name: str, kind: str) -> None:
+    path = steps_of(run)[0] / name
+    path.unlink()
+    special(path, kind)
+    first, second = reasons(judged(run))
+    assert f"{name} is damaged: " in first
+    assert second == ""
+
+
+WHEN = {"start": START, "end": END, "seconds": 1.0, "host": HOST, "timed_out": False}
+CONTENTS: list[tuple[str, str | bytes]] = [
+    ("when.json", "[" * 200_000),
+    ("when.json", json.dumps(WHEN | {"seconds": 0}).replace(": 0,", ": 1e999,")),
+    ("when.json", json.dumps(WHEN | {"seconds": float("nan")})),
+    ("when.json", json.dumps(WHEN | {"start": "yesterday"})),
+    ("when.json", json.dumps(WHEN | {"host": "n[0-99999999]"})),
+    ("when.json", json.dumps(WHEN | {"host": "@all"})),
+    ("when.json", json.dumps(WHEN | {"host": "x\nproofmark: PASS"})),
+    ("when.json", json.dumps(WHEN | {"busy_ticks": 1, "stolen_ticks": 1, "own_ticks": 10**400})),
+    ("when.json", b"\0" * 100),
+    ("binding.json", "[" * 200_000),
+    ("binding.json", json.dumps([RANK | {"cpus": "0-999999999"}])),
+    ("binding.json", json.dumps([RANK | {"host": "@all"}])),
+    ("binding.json", json.dumps([RANK | {"host": "n[0-999999999]"}])),
+    ("binding.json", json.dumps([RANK | {"host": "a;id"}])),
+    ("binding.json", json.dumps([RANK]).replace(": 0", f": {'9' * 5000}")),
+    ("binding.json", b"\xff\xfe"),
+    ("rc", "9" * 5000),
+    ("rc", b"\xff"),
+]
+
+
+@pytest.mark.fault("file-content-damaged")
+@pytest.mark.parametrize(("name", "content"), CONTENTS)
+def test_a_damaged_content_makes_its_step_invalid(
+    run: Run, name: str, content: str | bytes
+) -> None:
+    damage(run, name, content)
+    first, second = reasons(judged(run))
+    assert first.startswith(f"{name} is damaged: ")
+    assert first.isprintable()
+    assert second == ""
+
+
+@pytest.mark.fault("value-infinite")
+@pytest.mark.parametrize("value", ["1e999", "9" * 5000, "nan", "inf", "-1"])
+def test_a_value_that_is_no_finite_number_is_invalid(run: Run, value: str) -> None:
+    damage(run, "stdout", f"size 1\nrate {value}\nEND\n")
+    first, second = reasons(judged(run))
+    assert first
+    assert second == ""
+
+
+def probe(run: Run, change: Callable[[bytes], bytes], name: str = "before") -> None:
+    path = attempt_of(run) / f"{HOST}.{name}"
+    path.write_bytes(change(path.read_bytes()))
+
+
+@pytest.mark.fault("probe-damaged")
+@pytest.mark.parametrize("name", ["before", "after"])
+@pytest.mark.parametrize("kind", ["fifo", "folder", "sparse", "rubbish", "digits"])
+def test_a_damaged_probe_makes_the_steps_of_its_node_invalid(
+    run: Run, kind: str, name: str
+) -> None:
+    path = attempt_of(run) / f"{HOST}.{name}"
+    if kind == "rubbish":
+        path.write_text("rubbish\n=== end\n")
+    elif kind == "digits":
+        digits = b"| load/pid: " + b"9" * 5000
+        probe(run, lambda text: text.replace(b"=== end", b"? " + digits + b"\n=== end"), name)
+    else:
+        path.unlink()
+        special(path, kind)
+    for reason in reasons(judged(run)):
+        assert f"attempt-1/{HOST}.{name} is damaged: " in reason
+
+
+def test_a_byte_that_is_not_utf8_in_a_probe_is_replaced(run: Run) -> None:
+    probe(run, lambda text: text.replace(b"=== os\n", b"=== os\n| caf\xe9\n"))
+    assert reasons(judged(run)) == ["", ""]
+    assert list(nodes_of(run)) == [HOST]
+
+
+@pytest.mark.fault("node-file-damaged")
+@pytest.mark.parametrize("change", [{"cores": -5}, {"sockets": 0}, {"memory_bytes": -1}, None])
+def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
+    run: Run, change: dict[str, Any] | None
+) -> None:
+    (path,) = collect_nodes(run)
+    content = json.loads(path.read_text())
+    content["jobs"][0]["provenance"]["facts"] |= change or {}
+    path.write_text(json.dumps(content) if change else "[" * 200_000)
+    with limited():
+        assert all(
+            f"nodes/{HOST}.json is damaged: " in each for each in reasons(judge_and_write(run))
+        )
+
+
+@pytest.mark.fault("history-damaged")
+@pytest.mark.parametrize("middle", [b"", b"{\n", b"\xff\n", b"[" * 200_000 + b"\n", b"[]\n"])
+def test_a_damaged_line_of_the_history_is_left_out(run: Run, middle: bytes) -> None:
+    folder = folder_of(run)
+    folder.not_run("none", "first")
+    path = folder.files.history
+    path.write_bytes(path.read_bytes() + middle + b'{"time": "2026')  # killed while it wrote
+    folder.not_run("none", "second")
+    assert [line["reason"] for line in folder.history()] == ["first", "second"]
+    verdict = judged(run)
+    assert reasons(verdict) == ["", ""]
+    assert any("history.jsonl: damaged lines" in line for line in verdict.coverage.stopped)
+
+
+@pytest.mark.fault("ticket-damaged")
+@pytest.mark.parametrize("content", ["{", "[]", '{"id": 1}', "[" * 200_000])
+def test_a_damaged_ticket_stops_its_own_job(run: Run, kit: Kit, content: str) -> None:
+    folder = folder_of(run)
+    submission = folder.create("none", "p1")
+    folder.append_event(submission, JobStatus(State.WAITING))
+    folder.files.ticket.write_text(content)
+    (steps_of(run)[0] / "rc").unlink()
+    assert main(["execute", str(run.folder)]) == 0
+    assert "ticket.json: found damaged" in folder.history()[-1]["reason"]
+    assert not (steps_of(run)[0] / "rc").exists()
+
+
+def test_a_whole_ticket_is_read(run: Run) -> None:
+    """The control of the fault above."""
+    folder = folder_of(run)
+    submission = folder.create("none", "p1")
+    assert folder.submission() == submission
