@@ -9,7 +9,7 @@ from functools import lru_cache
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded, short_name
+from proofmark.common.nodesets import folded
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
@@ -27,12 +27,13 @@ from proofmark.records.columns import Record as Record
 from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
+from proofmark.records.hosts import HostNames
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
-from proofmark.records.validity import end_invalid_reason
+from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import Node
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, reported_names
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
@@ -92,6 +93,7 @@ class _Reader:
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.partition = site.partition
+        self.names = HostNames(reported_names(run, site))
         self.conditions = Conditions(run, site, nodes)
 
     def read(self, task: Task) -> RecordBatch:
@@ -119,7 +121,7 @@ class _StepReader:
             "ranks": step.ranks,
             "threads": step.threads,
         }
-        self._binding_check = BindingCheck(step, about.partition.host_cpus)
+        self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
@@ -137,7 +139,7 @@ class _StepReader:
             content = b""
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
         nodes = hosts or sorted(attempt.binding_report.hosts)
-        invalid = self._invalid_reason(hosts, nodes, attempt)
+        invalid = self._invalid_reason(hosts, nodes, attempt, content)
         if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             invalid = invalid or concurrency_error(
@@ -159,15 +161,15 @@ class _StepReader:
             builder.node.append(intern(builder.nodes, several or reading.node or attempt.host))
         builder.execution += [len(builder.executions) - 1] * len(readings)
 
-    def _invalid_reason(self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt) -> str:
+    def _invalid_reason(
+        self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt, content: bytes
+    ) -> str:
         conditions, period = self._about.conditions, (attempt.start, attempt.end)
         all_nodes = dict.fromkeys([attempt.host, *nodes])
-        return (
-            end_invalid_reason(self._step, attempt)
-            or self._binding_check.invalid_reason(hosts or self._step.nodes, attempt.binding)
-            or conditions.invalid_reason(self._step, self._mode, all_nodes, *period)
-            or _wrong_folder(hosts, attempt)
-        )
+        known = {self._step.output: content}
+        return invalid_reason(
+            self._step, attempt, self._binding_check, hosts, known
+        ) or conditions.invalid_reason(self._step, self._mode, all_nodes, *period)
 
     def _measurand(self, reading: Reading) -> tuple[int, str]:
         """Return the number of the measurand, and how the output contradicts the plan."""
@@ -196,16 +198,6 @@ class _StepReader:
 @lru_cache(maxsize=1 << 16)
 def _node_set(hosts: tuple[str, ...]) -> str:
     return folded(hosts)
-
-
-def _wrong_folder(hosts: Sequence[str], attempt: Attempt) -> str:
-    """Return the reason if another node wrote the output in the folder of `hosts`, or "".
-
-    The name in ``when.json`` is that of the node; the name of the folder only follows the plan.
-    """
-    if not hosts or short_name(attempt.host) == short_name(hosts[0]):
-        return ""
-    return f"measured on {attempt.host}, in the folder of {hosts[0]}"
 
 
 def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt) -> str | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.judge.verdict import Result
+from proofmark.records.columns import Record
 from proofmark.report import blas_kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, fold_valid_names
+from proofmark.runs.attempts import attempts
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
@@ -55,7 +57,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
             results[0].record.node,
             median_text(results[0]) if len(results) == 1 else "–",
             Cell(reason, "reason"),
-            Cell(step, "code", links=_files(run_data, step)),
+            Cell(step, "code", links=_files(run_data, results[0].record)),
         )
         for (verdict, step, reason), results in groups.items()
     ]
@@ -101,9 +103,12 @@ def _some(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(listed[:most]) + more
 
 
-def _files(run_data: RunData, step: str) -> tuple[Link, ...]:
+def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
+    """Return links to the outputs of the execution that measured `record`."""
     files = run_data.run.files
-    outputs = (files.step(step).stdout, files.step(step).stderr)
+    every = attempts(files.step(record.step).folder)
+    ones = [each.files for each in every if each.number == record.attempt]
+    outputs = [path for one in ones for path in (one.stdout, one.stderr)]
     return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
 
 

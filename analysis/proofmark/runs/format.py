@@ -1,6 +1,7 @@
 """``run.json``: the id of a run, and the format number of its folder.
 
-Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``.
+Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``. Format 3 has a
+folder for each execution of a step (``execution-<n>``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from proofmark.common.files import read_json, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.files import RunFiles
 
-FORMAT = 2
+FORMAT = 3
 """The format of new runs. Formats from 1 to this one are read."""
 
 

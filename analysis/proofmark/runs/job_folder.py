@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Job
+from proofmark.runs.attempts import has_result
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 
@@ -118,7 +119,7 @@ def complete(run: Run, job: Job) -> bool:
 
 def unfinished(run: Run, job: Job) -> int:
     """Return how many steps of `job` have no result."""
-    return sum(not run.files.step(step.id).exit_code.exists() for step in job.steps)
+    return sum(not has_result(run.files.step(step.id)) for step in job.steps)
 
 
 def stopped_jobs(run: Run) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step
+from proofmark.runs.attempts import has_result, results, running_execution
 from proofmark.runs.files import StepFiles
 from proofmark.runs.run import Run
 
@@ -98,17 +99,21 @@ def progress(
 
 
 def _state(files: StepFiles, step: Step, *, active: bool) -> StepState:
-    if files.exit_code.exists():
+    if finished := results(files):
+        newest = finished[-1]
         try:
-            rc = int(files.exit_code.read_text())
-            seconds = float(json.loads(files.when.read_text())["seconds"])
+            rc = int(newest.exit_code.read_text())
+            seconds = float(json.loads(newest.when.read_text())["seconds"])
         except (OSError, ValueError, KeyError, TypeError):
             return StepState(step, "done")
         return StepState(step, "done", rc=rc, seconds=seconds)
-    try:
-        started = files.started.stat().st_mtime
-    except FileNotFoundError:
+    running = running_execution(files)
+    if running is None:
         return StepState(step, "waiting")
+    try:
+        started = running.started.stat().st_mtime
+    except FileNotFoundError:  # it is being started, or it has just ended
+        started = None
     return StepState(step, "running" if active else "interrupted", started=started)
 
 
@@ -119,7 +124,7 @@ def waiting_nodes(run: Run, mode: str) -> list[str]:
         for group in run.plan.groups
         if group.mode == mode
         for job in group.jobs
-        if any(not run.files.step(step.id).exit_code.exists() for step in job.steps)
+        if any(not has_result(run.files.step(step.id)) for step in job.steps)
         for node in job.nodes
     )
     return list(dict.fromkeys(waiting))

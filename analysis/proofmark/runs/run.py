@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,23 @@ def benchmarks_of(run: Run) -> Benchmarks:
 def site_of(run: Run) -> Site:
     """Return the site of `run`, as it was at its start."""
     return read_json(run.files.site, Site, _context(run.folder))
+
+
+def reported_names(run: Run, site: Site) -> dict[str, list[str]]:
+    """Return the further names that the nodes of `run` may report, by node.
+
+    The inventory declares them. A node that is the machine of the play (connection ``local``) may
+    report the name of the machine that planned the run.
+    """
+    names = {node: list(declared) for node, declared in site.aliases.items()}
+    if site.connection == "local" and run.files.facts_probe.is_file():
+        text = run.files.facts_probe.read_text(errors="replace")
+        for node in site.hosts:
+            names.setdefault(node, []).extend(_HOSTNAME.findall(text)[:1])
+    return names
+
+
+_HOSTNAME = re.compile(r"^\| hostname: (\S+)$", re.MULTILINE)
 
 
 def _context(folder: Path) -> dict[str, bool] | None:

@@ -2,7 +2,7 @@
 # ---- below this line all per-node steps are the same --------------------------------------
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
-# sh run.sh --unfinished [--without=NODE,…]   (for a job) does nothing if the node has a result, or
+# sh run.sh --unfinished [--without=NODE,…]   (for a job) does nothing if there is a result, or
 # if the other node of its pair is one of NODE
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
@@ -14,7 +14,11 @@ done <"$HERE/instances"
 [ -n "$FOLDER" ] || exit 0
 if [ "${1-}" = --unfinished ]; then
 	shift
-	[ ! -e "$HERE/$FOLDER/rc" ] || exit 0
+	for started in "$HERE/$FOLDER"/execution-*/started; do
+		[ -e "$started" ] || continue
+		read -r _ _ _ by <"$started"
+		[ "$by" = other ] || exit 0
+	done
 fi
 case ${1-} in
 --without=*)
