@@ -16,7 +16,7 @@ if [ "${1-}" = --unfinished ]; then
 	shift
 	for started in "$HERE/$FOLDER"/execution-*/started; do
 		[ -e "$started" ] || continue
-		read -r _ _ _ by <"$started"
+		read -r _ _ _ by _ <"$started"
 		[ "$by" = other ] || exit 0
 	done
 fi

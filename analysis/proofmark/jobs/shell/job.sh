@@ -76,7 +76,7 @@ has_result() { # has_result STEP: on a planned node, or by a job
 	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step, or a step of an older format
 	for started in "steps/$1"/execution-*/started; do
 		[ -e "$started" ] || continue
-		read -r _ _ _ by <"$started"
+		read -r _ _ _ by _ <"$started"
 		[ "$by" = other ] || return 0
 	done
 	return 1

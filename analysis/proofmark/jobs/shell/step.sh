@@ -133,6 +133,14 @@ adopter() { # prints the process that becomes the parent of orphans
 	} &
 }
 
+ancestors() { # prints the processes above this shell; some may have started in the same moment
+	process_facts $$
+	while [ "$parent" != 0 ]; do
+		printf '%s ' "$parent"
+		process_facts "$parent" || break
+	done
+}
+
 find_left() { # sets LEFT to orphans of this user and this cgroup that started during the step
 	for _ in 1 2 3 4 5; do # a process may be about to end
 		LEFT=
@@ -142,7 +150,8 @@ find_left() { # sets LEFT to orphans of this user and this cgroup that started d
 			# shellcheck disable=SC3067 # dash and busybox have -O
 			if [ "$pid" = $$ ] || [ ! -O "/proc/$pid" ] || ! process_facts "$pid"; then continue; fi
 			if [ "$state" = Z ] || [ "$born" -lt "$BORN" ]; then continue; fi
-			[ -n "$ADOPTER" ] || ADOPTER=$( (adopter))
+			: "${ADOPTER:=$( (adopter))}" "${ANCESTORS:=$(ancestors)}"
+			case " $ANCESTORS " in *" $pid "*) continue ;; esac
 			[ "$parent" != "$ADOPTER" ] || other_step "$pid" || LEFT="$LEFT $pid"
 		done
 		[ -n "$LEFT" ] || return 0
@@ -214,7 +223,7 @@ cpu_ticks() { # sets busy, stolen, own: CPU time in 1/100 s
 	read -r status </proc/$$/stat
 	# shellcheck disable=SC2086 # one word per field
 	set -- ${status##*) }
-	own=$((${14} + ${15})) BORN=${20}
+	own=$((${14} + ${15}))
 }
 
 claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
@@ -247,6 +256,7 @@ WATCHDOG=
 CGROUP=
 LEFT=
 ADOPTER=
+ANCESTORS=
 BY=other
 [ "${1-}" != --job ] || BY=job
 case " $HOSTS " in *" ${HOST%%.*} "*) [ "$BY" = job ] || BY=planned ;; esac
@@ -254,7 +264,9 @@ case " $HOSTS " in *" ${HOST%%.*} "*) [ "$BY" = job ] || BY=planned ;; esac
 own_cgroups
 claim || exit 74
 START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-cd "$OUT" && echo "$HOST $$ $START $BY" >started || exit 74
+process_facts $$
+BORN=$born
+cd "$OUT" && echo "$HOST $$ $START $BY $BORN" >started || exit 74
 
 # Of several executions that start at the same time, the one with the lowest number continues.
 MARKS=
@@ -262,13 +274,13 @@ earlier=1
 while [ "$earlier" -lt "$NUMBER" ]; do
 	old=$HERE/unfinished-$earlier earlier=$((earlier + 1))
 	[ -e "$old/started" ] || continue
-	read -r host process _ <"$old/started"
-	case $process in *[!0-9]*) continue ;; esac
+	read -r host process _ _ began _ <"$old/started"
+	case $process in '' | *[!0-9]*) continue ;; esac
 	if [ "$host" != "$HOST" ]; then
 		[ -z "$SCRATCH" ] || [ ! -e "$SCRATCH" ] || refuse "$host uses its scratch, $SCRATCH"
 		continue
 	fi
-	if [ "$process" != $$ ] && grep -qzF run.sh "/proc/$process/cmdline" 2>/dev/null; then
+	if process_facts "$process" && [ "$born" = "$began" ] && [ "$state" != Z ]; then
 		refuse "runs already, as process $process"
 	fi
 	MARKS="$MARKS${MARKS:+
