@@ -308,7 +308,8 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
 
             def host_values(name: str) -> dict[str, Any]:
                 scope = variables.get_vars(host=chosen[name])
-                kept = {key: scope[key] for key in (*VARIABLES, ALIASES) if key in scope}
+                names = (*VARIABLES, _CONNECTION, ALIASES)
+                kept = {key: scope[key] for key in names if key in scope}
                 if any("{" in str(value) for value in kept.values()):  # Templating is slow.
                     templar.available_variables = scope
                     kept = templar.template(kept)
@@ -323,7 +324,7 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
                 values = _plain(Templar(loader=loader, variables=scope).template(kept))
                 usual = _is_usual_ssh(values)
                 of_hosts = {host: host_values(host) for host in selected}
-                aliases = _aliases(of_hosts, values.get("ansible_connection") == "local")
+                aliases = _aliases(of_hosts)
                 groups[name] = _PartitionGroup(
                     selected, hosts, values, of_hosts if usual else {}, aliases
                 )
@@ -332,13 +333,16 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
     return groups
 
 
-def _aliases(of_hosts: Mapping[str, dict[str, Any]], local: bool) -> dict[str, list[str]]:
-    """Return the further names that each host may report; remove their variable from `of_hosts`."""
+_CONNECTION = "ansible_connection"
+
+
+def _aliases(of_hosts: Mapping[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the further names that each host may report, and remove their variables."""
     names: dict[str, list[str]] = {}
     for host, values in of_hosts.items():
         given = values.pop(ALIASES, [])
         listed = [str(each) for each in given] if isinstance(given, list) else [str(given)]
-        listed += [os.uname().nodename] if local else []
+        listed += [os.uname().nodename] if values.pop(_CONNECTION, "") == "local" else []
         if listed:
             names[host] = listed
     return names
@@ -346,7 +350,7 @@ def _aliases(of_hosts: Mapping[str, dict[str, Any]], local: bool) -> dict[str, l
 
 _PARTITION_VARIABLES = (
     "partition",
-    "ansible_connection",
+    _CONNECTION,
     "ansible_ssh_executable",
     "ansible_become",
     *VARIABLES,
