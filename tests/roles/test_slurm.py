@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of, until
+from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -85,8 +85,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def ends(run: Run) -> list[str | None]:
-    files = [execution(step) / "rc" for step in steps_of(run)]
-    return [path.read_text().strip() if path.exists() else None for path in files]
+    return [end(step) for step in steps_of(run)]
 
 
 def states(run: Run) -> list[str]:

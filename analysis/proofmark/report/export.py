@@ -12,7 +12,7 @@ from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.columns import Records
 from proofmark.records.table import table
-from proofmark.runs.attempts import attempts
+from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.run import Run
 
 
@@ -112,7 +112,7 @@ def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Pat
     written: list[Path] = []
     for step, newest in sorted(valid.items()):
         files = run.files.step(step)
-        execution = next(each for each in attempts(files.folder) if each.number == newest).files
+        execution = numbered_execution(files, newest)
         if not (execution.folder / "HPL.dat").is_file():
             continue
         target = folder / step

@@ -11,7 +11,7 @@ from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, ta
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, fold_valid_names
-from proofmark.runs.attempts import attempts
+from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
@@ -106,9 +106,8 @@ def _some(names: Iterable[str], most: int = 8) -> str:
 def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
     """Return links to the outputs of the execution that measured `record`."""
     files = run_data.run.files
-    every = attempts(files.step(record.step).folder)
-    ones = [each.files for each in every if each.number == record.attempt]
-    outputs = [path for one in ones for path in (one.stdout, one.stderr)]
+    execution = numbered_execution(files.step(record.step), record.attempt)
+    outputs = (execution.stdout, execution.stderr)
     return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
 
 

@@ -85,6 +85,15 @@ def finished_executions(step: StepFiles) -> list[StepFiles]:
     return [StepFiles(Path(path)) for path in _finished(os.fspath(step.folder)).values()]
 
 
+def numbered_execution(step: StepFiles, number: int) -> StepFiles:
+    """Return the files of the finished execution `number` of a step.
+
+    Raises:
+        KeyError: the step has no such execution.
+    """
+    return StepFiles(Path(_finished(os.fspath(step.folder))[number]))
+
+
 def results(step: StepFiles) -> list[StepFiles]:
     """Return the files of the finished executions by a job or on a planned node, oldest first.
 

@@ -101,8 +101,8 @@ def stage(
     return Staged(place, path, scratch)
 
 
-def wait_for_output(step: Staged, text: str) -> None:
-    until(lambda: text in step.unfinished("stdout"))
+def wait_for_output(step: Staged, text: str, number: int = 1) -> None:
+    until(lambda: text in step.unfinished("stdout", number))
 
 
 class TestFinished:
@@ -320,7 +320,7 @@ class TestInterrupted:
         printed: list[str] = []
         for number in (1, 2, 3):
             with running(step.start()) as process:
-                until(lambda number=number: step.unfinished("stdout", number) != "")
+                wait_for_output(step, "\n", number)
                 process.terminate()
                 process.wait(200)
             printed.append(step.unfinished("stdout", number))
