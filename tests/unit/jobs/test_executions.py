@@ -174,13 +174,18 @@ class TestFolders:
         assert [each.number for each in attempts(step)] == [each.number for each in found]
 
     def test_one_of_two_starts_on_a_host_is_refused(self, kit: Kit, shell: list[str]) -> None:
-        kit.program('echo "size 1"; echo "rate 1"; sleep 0.5; echo END')
+        kit.program(
+            f'echo "size 1"; echo "rate 1"; until [ -e "{kit.folder}/go" ]; do sleep 0.05; done; '
+            "echo END"
+        )
         (step,) = steps_of(kit.run())
         command = [*shell, str(step / "run.sh")]
         processes = [
             subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             for _ in range(3)
         ]
+        until(lambda: sum(process.poll() is not None for process in processes) == 2)
+        (kit.folder / "go").touch()
         messages = [process.communicate(timeout=300)[1] for process in processes]
         assert sorted(process.returncode for process in processes) == [0, 74, 74]
         assert sum("runs already, as process" in text for text in messages) == 2

@@ -273,6 +273,10 @@ MARKS=
 earlier=1
 while [ "$earlier" -lt "$NUMBER" ]; do
 	old=$HERE/unfinished-$earlier earlier=$((earlier + 1))
+	for _ in 1 2 3 4 5 6 7 8 9 10; do # it may have been claimed in this moment
+		if [ ! -d "$old" ] || [ -s "$old/started" ]; then break; fi
+		sleep 0.1
+	done
 	[ -e "$old/started" ] || continue
 	read -r host process _ _ began _ <"$old/started"
 	case $process in '' | *[!0-9]*) continue ;; esac
