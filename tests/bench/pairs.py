@@ -115,7 +115,7 @@ def _write(path: Path, data: dict[str, Any]) -> None:
 
 def _by_kit(place: Path, output: str) -> str:
     subprocess.run(["sh", place / "run.sh"], check=True, stdin=subprocess.DEVNULL)
-    newest = max([place, *place.glob("again-*")], key=lambda path: (path / "rc").stat().st_mtime_ns)
+    newest = max(place.glob("execution-*"), key=lambda path: (path / "rc").stat().st_mtime_ns)
     return (newest / output).read_text(encoding="utf-8")
 
 

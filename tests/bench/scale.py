@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -64,20 +65,25 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
         step_folder = run.folder / "steps" / step.id
         step_folder.mkdir(parents=True, exist_ok=True)
         for name, members in step.instances().items():
-            instance = f"{step_folder}/{name}"
-            os.mkdir(instance)  # noqa: PTH102 (half a million files)
+            instance = f"{step_folder}/{name}/execution-1"
+            os.makedirs(instance)  # noqa: PTH103 (half a million files)
             factor = min(speeds[host] for host in members) * (1 + 1e-3 * numbers.standard_normal())
             seconds = f"{60 + 2 * numbers.random():.2f}"
-            _write(
-                f"{instance}/stdout", write(members[0], factor).replace("@now@", _clock(numbers))
-            )
-            _write(f"{instance}/binding.json", _binding(step, members))
-            _write(
-                f"{instance}/when.json",
-                '{"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z", '
+            outputs = {
+                "stdout": write(members[0], factor).replace("@now@", _clock(numbers)),
+                "stderr": "",
+                "rc": "0\n",
+                "when.json": '{"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z", '
                 f'"seconds": {seconds}, "host": "{members[0]}", "timed_out": false}}\n',
+                "binding.json": _binding(step, members),
+            }
+            for output, text in outputs.items():
+                _write(f"{instance}/{output}", text)
+            digests = (
+                f"{sha256(text.encode()).hexdigest()}  {output}\n"
+                for output, text in outputs.items()
             )
-            _write(f"{instance}/rc", "0\n")
+            _write(f"{instance}/outputs.sha256", "".join(digests))
         (step_folder / "rc").write_text("0\n")
     return run.folder
 

@@ -97,8 +97,10 @@ class TestFlow:
         for name in ("plan.json", "records.parquet", "verdict.json", "junit.xml", "report.html"):
             assert (run / name).stat().st_size > 0
         for step in (run / "steps").iterdir():
-            files = {path.name for path in step.iterdir()}
-            assert {"run.sh", "stdout", "stderr", "rc", "when.json", "binding.json"} <= files
+            assert (step / "run.sh").exists()
+            files = {path.name for path in (step / "execution-1").iterdir()}
+            outputs = {"stdout", "stderr", "rc", "when.json", "binding.json", "outputs.sha256"}
+            assert files >= outputs
         host = os.uname().nodename
         assert (run / "nodes" / f"{host}.json").exists()
         records = pl.read_parquet(run / "records.parquet")
@@ -111,7 +113,8 @@ class TestFlow:
         steps = [step for job in plan["groups"][0]["jobs"] for step in job["steps"]]
         bound = 0
         for step in (each for each in steps if (run / "steps" / each["id"]).exists()):
-            text = (run / "steps" / step["id"] / "binding.json").read_text(encoding="utf-8")
+            execution = run / "steps" / step["id"] / "execution-1"
+            text = (execution / "binding.json").read_text(encoding="utf-8")
             for entry in json.loads(text) if step["cpus"] else []:
                 assert cpu_list(entry["cpus"]) == set(step["cpus"][entry["rank"]][1])
                 bound += 1
@@ -137,7 +140,7 @@ class TestFlow:
         subprocess.run(["sh", "run.sh"], cwd=step, check=True, env={"PATH": os.environ["PATH"]})
         after = snapshot(step)
         assert {name: after[name] for name in before} == before
-        assert after["again-1/rc"][1] == b"0\n"
+        assert after["execution-2/rc"][1] == b"0\n"
 
 
 @pytest.mark.fault("check-mode")

@@ -17,6 +17,8 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.jobs.step_script import step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
+from proofmark.records.binding import BindingCheck
+from proofmark.records.hosts import HostNames
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import attempts
 from proofmark.site.execution import HostCpuMap, LaunchSettings
@@ -101,9 +103,12 @@ def test_p5_places_every_rank_by_its_placement(cluster: Cluster, shared: Path, h
         script = step_script(step, provided, str(folder / "scratch"), launch_settings, HOST_CPUS)
         (folder / "run.sh").write_text(script)
         start(cluster, folder, how)
-        assert (folder / "stdout").read_text().count("Bcast") == step.ranks
         (attempt,) = attempts(folder)
-        assert invalid_reason(step, attempt, host_cpus=site.partition.host_cpus) == ""
+        assert attempt.files.stdout.read_text().count("Bcast") == step.ranks
+        # salloc runs the script on the head, srun starts the ranks on the nodes.
+        names = HostNames({step.nodes[0]: [attempt.host]} if how == "srun" else {})
+        check = BindingCheck(step, site.partition.host_cpus, names)
+        assert invalid_reason(step, attempt, check) == ""
         report = attempt.binding_report
         by_rank = sorted(report.ranks, key=lambda entry: entry.rank)
         reported_hosts = [report.hosts[entry.cpus.node] for entry in by_rank]
@@ -124,4 +129,6 @@ def start(cluster: Cluster, folder: Path, how: str) -> None:
         done = subprocess.run(
             command, env=cluster.environment(), capture_output=True, text=True, timeout=120
         )
-    assert done.returncode == 0, done.stderr + (folder / "stderr").read_text()
+    assert done.returncode == 0, done.stderr + "".join(
+        path.read_text() for path in folder.glob("*/stderr")
+    )

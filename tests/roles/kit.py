@@ -161,7 +161,10 @@ class Kit:
 
     def whens(self) -> dict[str, str]:
         """Return the text of each finished step's when.json, by step."""
-        return {path.parent.name: path.read_text() for path in self.run().glob("steps/*/when.json")}
+        return {
+            path.parent.parent.name: path.read_text()
+            for path in self.run().glob("steps/*/execution-1/when.json")
+        }
 
 
 def make_kit(top: Path) -> Kit:

@@ -62,7 +62,7 @@ def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
             f"{verdict}; 2 of 2 steps measured",
         ],
     )
-    output = next(kit.run().glob("steps/*/stdout"))
+    output = next(kit.run().glob("steps/*/execution-1/stdout"))
     with output.open("a", encoding="utf-8") as file:
         file.write("\n")
     done = subprocess.run(verify, capture_output=True, text=True, check=False)
@@ -208,7 +208,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
     run = kit.run()
     first = in_the_last_step(kit, *SLOW)
     try:
-        interrupted = sorted(run.glob("steps/*/interrupted-*"))
+        interrupted = sorted(run.glob("steps/*/unfinished-*"))
         second = kit.play(*SLOW, "-e", f"run_id={run.name}")
         assert second.code == 2
         assert second.printed(f"{run.name}: in use by process")
@@ -218,7 +218,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         if first.poll() is None:
             os.killpg(first.pid, signal.SIGKILL)
     assert first.returncode == 0, output
-    assert sorted(run.glob("steps/*/interrupted-*")) == interrupted
+    assert sorted(run.glob("steps/*/unfinished-*")) == interrupted
     assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == [run.name]
     assert whens[0].items() <= kit.whens().items()
     assert kit.verdict()["counts"]["PASS"] == 4

@@ -53,7 +53,7 @@ def test_an_acceptance_runs_if_every_path_has_a_blank(top: Path) -> None:
     assert f"{kit.folder}/.provision/tiny/bin/tiny" in script.read_text()
     again = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    assert "rate: 100" in (script.parent / "again-1/stdout").read_text()
+    assert "rate: 100" in (script.parent / "execution-2/stdout").read_text()
 
 
 @pytest.mark.root

@@ -154,7 +154,7 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     played = play(kit)
     assert played.code == 2
     assert played.printed("NOT_APPLIED: 1 nodes (localhost)")
-    ran = {path.parent.name for path in kit.run().glob("steps/*/rc")}
+    ran = {path.parent.parent.name for path in kit.run().glob("steps/*/execution-1/rc")}
     assert len(ran) == 2, "the steps of the mode before the change"
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output
@@ -170,7 +170,7 @@ def test_a_mode_that_a_person_changed_is_detected_before_any_step(
     played = kit.play("playbooks/plan.yml", "playbooks/run.yml")
     assert played.code == 2
     assert played.printed("OTHER_MODE: 1 nodes (localhost)")
-    assert list(kit.run().glob("steps/*/rc")) == []
+    assert list(kit.run().glob("steps/*/execution-*")) == []
 
 
 def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> None:

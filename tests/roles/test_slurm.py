@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
-from tests.fixtures.kit import Kit, make_kit, steps_of, until
+from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -87,8 +87,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def ends(run: Run) -> list[str | None]:
-    files = [step / "rc" for step in steps_of(run)]
-    return [path.read_text().strip() if path.exists() else None for path in files]
+    return [end(step) for step in steps_of(run)]
 
 
 def states(run: Run) -> list[str]:
@@ -117,7 +116,9 @@ def test_a_run_goes_through_the_queue(site: Site) -> None:
     assert ends(run) == ["0", "0", "0"]
     assert states(run)[-2:] in (["RUNNING", "ENDED"], ["WAITING", "ENDED"])
     assert judge_run(run).coverage.stopped == ()
-    hosts = {json.loads((step / "when.json").read_text())["host"] for step in steps_of(run)}
+    hosts = {
+        json.loads((execution(step) / "when.json").read_text())["host"] for step in steps_of(run)
+    }
     assert hosts == {"knl0001"}
     assert not list((run.folder / "jobs").rglob("ticket.json"))
 
@@ -133,7 +134,7 @@ def test_every_node_of_a_job_measures_and_is_probed(site: Site) -> None:
     probes = {path.name for path in attempt.glob("knl*")}
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
     rerun(run, pick(run, ["2/knl0003"]), site.lines.append)
-    assert site.lines[-1] == "0002-fake-2/knl0003: exit code 0, in again-1"
+    assert site.lines[-1] == "0002-fake-2/knl0003: exit code 0, in execution-2"
     values = {each.record.node: len(each.values) for each in judge_run(run).results[4:8]}
     assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
     assert len(site.jobs()) == 2
@@ -191,7 +192,7 @@ def test_a_node_that_dies_does_not_stop_the_other_nodes(site: Site) -> None:
     run = site.run(nodes=4, scope="each-node")
     with site.begun(run) as process:
         step = steps_of(run)[1]
-        until(lambda: len(list(step.glob("*/started"))) == 4)
+        until(lambda: len(list(step.glob("*/*/started"))) == 4)
         site.cluster.kill("knl0003")
         site.go.touch()
         assert finish(process)[0] == 0

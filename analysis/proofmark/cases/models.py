@@ -30,7 +30,7 @@ RENAMED_AXES = {"apart": DISTANCE}
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
-    | {"rankfile", "hostfile", "copies.json"}
+    | {"rankfile", "hostfile", "copies.json", "outputs.sha256"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""
 

@@ -20,7 +20,7 @@ from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
-from proofmark.runs.run import leave_out, open_run, site_of
+from proofmark.runs.run import leave_out, open_run, reported_names, site_of
 from proofmark.software.provision import provide_software
 from proofmark.software.software import Software
 
@@ -110,7 +110,8 @@ def stage(options: Namespace) -> int:
     run = leave_out(run, repeated_commands(run.plan, software))
     for step, why in run.plan.not_needed.items():
         say(f"{step}: not needed: {why}")
-    partition = site_of(run).partition
+    site = site_of(run)
+    partition = site.partition
     write_scripts(
         run.folder,
         run.plan,
@@ -121,6 +122,7 @@ def stage(options: Namespace) -> int:
         partition.queue,
         partition.launch,
         partition.host_cpus,
+        reported_names(run, site),
     )
     return 0
 

@@ -10,7 +10,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
 from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
-from proofmark.runs.attempts import Attempt, attempts, last_words
+from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, site_of
@@ -61,8 +61,7 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
             hint = nearest(instance, instances)
             raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures this step alone")
         execution = Execution(steps[name], instance)
-        exit_codes = (run.files.step(folder).exit_code for folder in (name, execution.folder))
-        if not any(path.exists() for path in exit_codes):
+        if not any(has_result(run.files.step(each)) for each in (name, execution.folder)):
             raise bad_input("STEP", "", f"{execution.folder}: not finished yet", "a finished step")
         executions.append(execution)
     return executions

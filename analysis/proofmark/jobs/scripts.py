@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,6 +27,7 @@ def write_scripts(
     queue: Queue | None = None,
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
+    aliases: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``.
 
@@ -42,6 +43,7 @@ def write_scripts(
         queue: the settings of the queue.
         launch_settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes.
+        aliases: further names that a node may report, by node.
 
     Raises:
         BadInput: a package or program of the plan is missing.
@@ -58,7 +60,7 @@ def write_scripts(
         base = (file_systems or {}).get(step.file_system, scratch)
         instance = f"/{FOLDER}" if step.scope != "job" else ""
         step_scratch = f"{base / run.name / step.id}{instance}"
-        text = step_script(step, software, step_scratch, launch_settings, host_cpus)
+        text = step_script(step, software, step_scratch, launch_settings, host_cpus, aliases)
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
             (folder / name).write_text(content.replace(SCRATCH, step_scratch))

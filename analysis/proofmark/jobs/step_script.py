@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.nodesets import short_name
 from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
@@ -86,6 +87,7 @@ def step_script(
     scratch: str,
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
+    aliases: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
@@ -95,6 +97,7 @@ def step_script(
         scratch: the scratch folder of the step.
         launch_settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes.
+        aliases: further names that a node may report, by node.
 
     Raises:
         BadInput: a package or program of the step is missing.
@@ -126,6 +129,10 @@ def step_script(
     lines = chosen.lines(launch) if step.copies == 1 else _copied(step, chosen, launch)
     output_file = "" if step.output in ("stdout", "stderr") else step.output
     name = step.id if step.scope == "job" else f"{step.id}/{FOLDER}"
+    declared = [NODE, PEER]
+    if step.scope == "job":
+        declared = [each for node in step.nodes for each in (node, *(aliases or {}).get(node, ()))]
+    hosts = dict.fromkeys(map(short_name, declared))
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
@@ -135,6 +142,7 @@ def step_script(
         f"SCRATCH={shlex.quote(folder)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
+        f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
         "launch() {",
         *lines,
         "}",

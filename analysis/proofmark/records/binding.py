@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from proofmark.common.files import parse_json
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step
-from proofmark.plan.rank_cpus import RankCpus
+from proofmark.records.hosts import HostNames
 from proofmark.runs.binding_file import (
     UNREADABLE,
     BindingReport,
@@ -27,8 +28,11 @@ class BindingCheck:
     host names removed; one that failed is always checked again.
     """
 
-    def __init__(self, step: Step, host_cpus: HostCpuMap | None) -> None:
+    def __init__(
+        self, step: Step, host_cpus: HostCpuMap | None, names: HostNames | None = None
+    ) -> None:
         self._step, self._host_cpus = step, host_cpus
+        self.names = names or HostNames()
         self._passed: set[bytes | tuple[bytes, ...] | None] = set()
 
     def invalid_reason(self, hosts: Sequence[str], binding: bytes) -> str:
@@ -48,8 +52,9 @@ class BindingCheck:
             report = read_binding(parse_json(binding))
         except UNREADABLE as error:
             return damage("binding.json", error)
-        reason = binding_error(self._step, hosts, report, self._host_cpus)
-        if not reason and anonymous is not None and len(self._passed) < _CACHE_SIZE:
+        reason = binding_error(self._step, hosts, report, self._host_cpus, self.names)
+        own_names = {*map(short_name, hosts)} >= {*map(short_name, report.all_hosts)}
+        if not reason and own_names and anonymous is not None and len(self._passed) < _CACHE_SIZE:
             self._passed |= {anonymous, key}
         return reason
 
@@ -81,7 +86,11 @@ def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
 
 
 def binding_error(
-    step: Step, hosts: Sequence[str], report: BindingReport, host_cpus: HostCpuMap | None = None
+    step: Step,
+    hosts: Sequence[str],
+    report: BindingReport,
+    host_cpus: HostCpuMap | None = None,
+    names: HostNames | None = None,
 ) -> str:
     """Return the first difference between the planned and the reported binding, or "".
 
@@ -90,55 +99,36 @@ def binding_error(
         hosts: the nodes of the measurement: those of the step, or of one instance.
         report: the reported binding.
         host_cpus: the CPUs of the machine below virtual nodes.
+        names: the names that the nodes may report.
     """
+    names = names or HostNames()
+    counts = Counter(entry.rank for entry in report.ranks)
+    if repeated := [rank for rank, count in sorted(counts.items()) if count > 1]:
+        return f"rank {repeated[0]} reported its binding {counts[repeated[0]]} times"
+    if wrong := names.wrong_host(hosts, report.all_hosts):
+        return wrong
     if not step.cpus:
         return ""
     if len(report.ranks) != len(step.cpus):
         return f"{len(report.ranks)} of {len(step.cpus)} ranks reported their binding"
     planned_ranks = host_rank_cpus(step, host_cpus)
     domains = set(host_numa_domains(step, host_cpus))
-    nodes = _NodeNumbers(hosts)
     for entry in sorted(report.ranks, key=lambda entry: entry.rank):
         rank, memory = entry.rank, entry.memory
-        planned = planned_ranks[rank] if rank < len(planned_ranks) else RankCpus(-1, ())
-        host = short_name(report.hosts[entry.cpus.node])
-        reported = entry.cpus._replace(node=nodes.number(host, planned.node))
-        if reported != planned.as_reported():
-            if reported.cpus != planned.as_reported().cpus:
-                found = cpu_list_text(reported.cpus)
-                return f"rank {rank} ran on CPUs {found}, planned on {_listed(planned.cpus)}"
-            return f"rank {rank} ran on {host}, planned on {nodes.name(planned.node)}"
+        if not 0 <= rank < len(planned_ranks):
+            return f"rank {rank} is not one of the {len(planned_ranks)} planned ranks"
+        planned = planned_ranks[rank]
+        if entry.cpus.cpus != planned.as_reported().cpus:
+            found = cpu_list_text(entry.cpus.cpus)
+            return f"rank {rank} ran on CPUs {found}, planned on {_listed(planned.cpus)}"
+        host = report.hosts[entry.cpus.node]
+        if not names.accepts(hosts[planned.node], host):
+            return f"rank {rank} ran on {host}, planned on {hosts[planned.node]}"
         policy, _, reported_domains = memory.partition(":")
         if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
             found = memory or "unknown"
             return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
     return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
-
-
-class _NodeNumbers:
-    """Maps reported host names to the nodes of the plan.
-
-    A host may report another name than the plan has (an alias, localhost). Such a name is one node:
-    all ranks of that node report it, and no rank of another node does.
-    """
-
-    def __init__(self, hosts: Sequence[str]) -> None:
-        self._names = [short_name(host) for host in hosts]
-        self._numbers = {name: number for number, name in enumerate(self._names)}
-        self._reported: dict[int, str] = {}
-
-    def number(self, host: str, planned: int) -> int:
-        """Return the node that `host` is, for a rank planned for the node `planned`.
-
-        A number that no node has is returned if the ranks of `planned` report several hosts.
-        """
-        number = self._numbers.setdefault(host, planned)
-        several = self._reported.setdefault(planned, host) != host
-        return len(self._names) if several else number
-
-    def name(self, number: int) -> str:
-        """Return the name of a node of the plan."""
-        return self._names[number] if 0 <= number < len(self._names) else "no node"
 
 
 def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded, is_name, short_name
+from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
@@ -27,13 +27,14 @@ from proofmark.records.columns import Record as Record
 from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
+from proofmark.records.hosts import HostNames
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
-from proofmark.records.validity import end_invalid_reason
+from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import damage
 from proofmark.runs.nodes import Node
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, reported_names
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
@@ -93,6 +94,7 @@ class _Reader:
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.partition = site.partition
+        self.names = HostNames(reported_names(run, site))
         self.conditions = Conditions(run, site, nodes)
 
     def read(self, task: Task) -> RecordBatch:
@@ -120,7 +122,7 @@ class _StepReader:
             "ranks": step.ranks,
             "threads": step.threads,
         }
-        self._binding_check = BindingCheck(step, about.partition.host_cpus)
+        self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
@@ -141,7 +143,7 @@ class _StepReader:
             unread = damage(step.output, error)
         readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
         nodes = hosts or sorted(attempt.binding_report.hosts)
-        invalid = self._invalid_reason(hosts, nodes, attempt) or unread
+        invalid = unread or self._invalid_reason(hosts, nodes, attempt, content)
         if case.concurrent and step.copies > 1:
             file = f"{self._about.benchmarks.folder / step.case}.yml"
             invalid = invalid or concurrency_error(
@@ -164,15 +166,15 @@ class _StepReader:
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
 
-    def _invalid_reason(self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt) -> str:
+    def _invalid_reason(
+        self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt, content: bytes
+    ) -> str:
         conditions = self._about.conditions
         all_nodes = dict.fromkeys([attempt.host, *nodes])
-        return (
-            end_invalid_reason(self._step, attempt)
-            or self._binding_check.invalid_reason(hosts or self._step.nodes, attempt.binding)
-            or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
-            or _wrong_folder(hosts, attempt)
-        )
+        known = {self._step.output: content}
+        return invalid_reason(
+            self._step, attempt, self._binding_check, hosts, known
+        ) or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
 
     def _measurand(self, reading: Reading) -> tuple[int, str]:
         """Return the number of the measurand, and how the output contradicts the plan."""
@@ -207,16 +209,6 @@ def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
     """Return the node of a reading: that in the output, of the execution, or else as planned."""
     named = reading.node if reading.node and is_name(reading.node) else attempt.host
     return named or (_node_set(tuple(planned)) if len(planned) > 1 else planned[0])
-
-
-def _wrong_folder(hosts: Sequence[str], attempt: Attempt) -> str:
-    """Return the reason if another node wrote the output in the folder of `hosts`, or "".
-
-    The name in ``when.json`` is that of the node; the name of the folder only follows the plan.
-    """
-    if not hosts or short_name(attempt.host) == short_name(hosts[0]):
-        return ""
-    return f"measured on {attempt.host}, in the folder of {hosts[0]}"
 
 
 def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt) -> str | None:

@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.runs.attempts import Attempt, last_words
-from proofmark.site.execution import HostCpuMap
+from proofmark.runs.output_digests import changed_output
 
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 def invalid_reason(
-    step: Step, attempt: Attempt, hosts: Sequence[str] = (), host_cpus: HostCpuMap | None = None
+    step: Step,
+    attempt: Attempt,
+    binding_check: BindingCheck,
+    hosts: Sequence[str] = (),
+    known: Mapping[str, bytes] | None = None,
 ) -> str:
-    """Return why an execution is INVALID, or an empty string.
+    """Return why an execution is INVALID by its own files, or an empty string.
 
-    The exit code, the time limit and the reported binding are checked.
+    Its outputs, its end, its nodes and the reported binding are checked.
 
     Args:
         step: the step.
         attempt: one execution of it.
+        binding_check: the check of the binding of `step`.
         hosts: the nodes of the instance; empty for a step without instances.
-        host_cpus: the CPUs of the machine below virtual nodes.
+        known: the contents of further files of the execution, by name.
     """
-    binding_check = BindingCheck(step, host_cpus)
-    return end_invalid_reason(step, attempt) or binding_check.invalid_reason(
-        hosts or step.nodes, attempt.binding
+    return (
+        attempt.damage
+        or changed_output(attempt.path, {**attempt.contents, **(known or {})})
+        or _end_invalid_reason(step, attempt)
+        # The first node of an instance runs it. Any node of another step may run its launcher.
+        or binding_check.names.wrong_host(hosts[:1] or step.nodes, [attempt.host])
+        or binding_check.invalid_reason(hosts or step.nodes, attempt.binding)
     )
 
 
-def end_invalid_reason(step: Step, attempt: Attempt) -> str:
-    """Return why an execution is INVALID by its exit code or its time limit, or an empty string."""
+def _end_invalid_reason(step: Step, attempt: Attempt) -> str:
+    """Return why an execution is INVALID by its end, or an empty string.
+
+    It must end within its time limit and with exit code 0, and no process may survive it.
+    """
     if attempt.timed_out:
         return f"timed out after {attempt.seconds:.0f} s (limit {step.timeout} s)"
-    if attempt.rc < 0:
-        return attempt.damage
     if attempt.rc - 128 in _SIGNALS:
         return f"killed by {_SIGNALS[attempt.rc - 128]}"
     if attempt.rc:
@@ -45,4 +55,6 @@ def end_invalid_reason(step: Step, attempt: Attempt) -> str:
         program = f" ({step.program} {meaning})" if meaning else ""
         message = last_words(attempt.files.stderr)
         return f"exit code {attempt.rc}{program}" + (f": {message}" if message else "")
+    if attempt.survivors:
+        return f"left processes behind: {', '.join(attempt.survivors)}"
     return ""

@@ -11,6 +11,7 @@ from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
+from proofmark.runs.attempts import numbered_execution
 
 MOST_FIGURES = 3
 REST = "The complete list is in verdict.json."
@@ -68,15 +69,15 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
     shown = [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
         shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
-    links = tuple(
-        Link(f"steps/{step}/stdout", "stdout")
-        for step in dict.fromkeys(slow.result.record.step for slow in node.slow[:1])
-    )
-    for link in links:
-        path = run_data.run.folder / link.path
-        if is_regular(path):
-            shown.append(f"stdout: SHA-256 {sha256_of(path)}")
-    return Cell(shown[0] if shown else "error counters", details=tuple(shown[1:]), links=links)
+    links = []
+    for slow in node.slow[:1]:
+        files, record = run_data.run.files, slow.result.record
+        output = numbered_execution(files.step(record.step), record.attempt).stdout
+        links.append(Link(files.link(output), "stdout"))
+        if is_regular(output):
+            shown.append(f"stdout: SHA-256 {sha256_of(output)}")
+    details = tuple(shown[1:])
+    return Cell(shown[0] if shown else "error counters", details=details, links=tuple(links))
 
 
 def _figure(slow: SlowFigure) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.text import duration
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.text import count
+from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.progress import StepState
 
-FILES = ("run.sh", "stdout", "stderr", "binding.json")
+OUTPUTS = ("stdout", "stderr", "binding.json")
 
 
 def section(run_data: RunData) -> Section:
@@ -23,8 +27,8 @@ def section(run_data: RunData) -> Section:
     by_hand = Block(
         titles=("How to run one step again",),
         paragraphs=(
-            "Run this command in the folder of the run. The first output is kept. New output is "
-            "written to again-1, again-2, … in the folder of the step.",
+            "Run this command in the folder of the run. Each execution has its own folder in the "
+            "folder of the step: execution-1, execution-2, … No output is overwritten.",
         ),
         codes=(f"sh steps/{example}/run.sh",),
     )
@@ -50,26 +54,41 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
     files = run_data.run.files
     step_files = files.step(step.id)
     command = run_data.commands.get(step.id)
-    names = (*FILES, *([step.output] if step.output not in FILES else []), *step.inputs)
+    executions = finished_executions(step_files)
+    names = dict.fromkeys((*OUTPUTS, step.output))
+    paths = [
+        step_files.script,
+        *(each.folder / name for each in executions for name in names),
+        *(step_files.folder / name for name in step.inputs),
+    ]
     return Fold(
         f"{step.id} – {_outcome(state)}",
         Block(
             codes=(command,) if command else (),
-            items=_digests(step_files, step.output) if command else (),
+            items=_digests(step_files, executions, step.output) if command else (),
             links=tuple(
-                Link(files.link(step_files.folder / name), name)
-                for name in names
-                if (step_files.folder / name).is_file()
+                Link(files.link(path), _name(step_files, path)) for path in paths if path.is_file()
             ),
         ),
         "command",
     )
 
 
-def _digests(files: StepFiles, output: str) -> tuple[str, ...]:
+def _name(step_files: StepFiles, path: Path) -> str:
+    return path.relative_to(step_files.folder).as_posix()
+
+
+def _digests(
+    step_files: StepFiles, executions: Sequence[StepFiles], output: str
+) -> tuple[str, ...]:
     """Return the SHA-256 of each output of the program, so that a copy can be verified."""
-    paths = dict.fromkeys((files.stdout, files.stderr, files.folder / output))
-    return tuple(f"{path.name}: SHA-256 {sha256_of(path)}" for path in paths if is_regular(path))
+    paths = dict.fromkeys(
+        path
+        for each in executions
+        for path in (each.stdout, each.stderr, each.folder / output)
+        if is_regular(path)
+    )
+    return tuple(f"{_name(step_files, path)}: SHA-256 {sha256_of(path)}" for path in paths)
 
 
 def _outcome(state: StepState) -> str:

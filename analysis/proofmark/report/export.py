@@ -15,6 +15,7 @@ from proofmark.judge.files import figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.columns import Records
 from proofmark.records.table import table
+from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.run import Run
 
 
@@ -107,17 +108,20 @@ def _text(value: float | None) -> str:
 
 
 def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Copy the files of a submission, for each step with an ``HPL.dat`` and a valid record."""
-    valid = {record.step for record in records if record.valid}
+    """Copy the files of a submission, for each step with an ``HPL.dat`` and a valid record.
+
+    They are those of the newest execution with a valid record.
+    """
+    valid = {record.step: record.attempt for record in records if record.valid}
     written: list[Path] = []
-    for step in sorted({record.step for record in records} & valid):
+    for step, newest in sorted(valid.items()):
         files = run.files.step(step)
-        settings = files.folder / "HPL.dat"
-        if not settings.is_file():
+        execution = numbered_execution(files, newest)
+        if not (execution.folder / "HPL.dat").is_file():
             continue
         target = folder / step
         target.mkdir(parents=True, exist_ok=True)
-        for path in (settings, *files.submitted):
+        for path in files.submitted(execution):
             if path.is_file():
                 written.append(Path(shutil.copyfile(path, target / path.name)))
     if written:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.verdict import Result
+from proofmark.records.columns import Record
 from proofmark.report import blas_kernels
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count
+from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
@@ -56,7 +58,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
             results[0].record.node,
             median_text(results[0]) if len(results) == 1 else "–",
             Cell(reason, "reason"),
-            Cell(step, "code", links=_files(run_data, step)),
+            Cell(step, "code", links=_files(run_data, results[0].record)),
         )
         for (verdict, step, reason), results in groups.items()
     ]
@@ -102,9 +104,11 @@ def _some(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(listed[:most]) + more
 
 
-def _files(run_data: RunData, step: str) -> tuple[Link, ...]:
+def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
+    """Return links to the outputs of the execution that measured `record`."""
     files = run_data.run.files
-    outputs = (files.step(step).stdout, files.step(step).stderr)
+    execution = numbered_execution(files.step(record.step), record.attempt)
+    outputs = (execution.stdout, execution.stderr)
     return tuple(Link(files.link(path), path.name) for path in outputs if path.is_file())
 
 

@@ -15,6 +15,7 @@ from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.verdict import Verdict
+from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
 from proofmark.runs.lock import is_locked
@@ -79,7 +80,12 @@ def gather(run: Run, verdict: Verdict) -> RunData:
         BadInput: a file of the run is damaged.
     """
     states = progress(run, active=is_locked(run)).steps
-    times = [moment for state in states for moment in _times(run.files.step(state.step.id))]
+    times = [
+        moment
+        for state in states
+        for execution in finished_executions(run.files.step(state.step.id))
+        for moment in _times(execution)
+    ]
     path = run.files.software
     software = read_json(path, Software) if path.exists() else None
     return RunData(
@@ -105,7 +111,7 @@ def _now() -> datetime:
 
 
 def _times(files: StepFiles) -> list[datetime]:
-    """Return start and end of a step; nothing if it has not ended or its file is damaged."""
+    """Return start and end of an execution; nothing if its file is damaged."""
     try:
         when = parse_json(read_bytes(files.when, MAX_SMALL_BYTES))
         times = [datetime.fromisoformat(when[key]) for key in ("start", "end")]
@@ -135,8 +141,8 @@ def _kernels(
         program = package.programs.get(step.program) if package else None
         if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
             continue
-        files = run.files.step(step.id)
-        for path in (files.stdout, files.stderr):
+        executions = finished_executions(run.files.step(step.id))
+        for path in (path for each in executions for path in (each.stdout, each.stderr)):
             names = reported_kernels(program.blas.family, text_or_empty(path))
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}

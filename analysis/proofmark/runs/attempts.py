@@ -1,12 +1,19 @@
-"""Reads the executions of a step from its folder: exit code, times, nodes and last message."""
+"""Reads the executions of a step from its folder: exit code, times, nodes and last message.
+
+Each execution has a folder. While it runs this is ``unfinished-<n>``. At its end the script renames
+it to ``execution-<n>``. The folder of an execution that was interrupted keeps its name and does not
+count. Formats 1 and 2 have the first execution in the folder of the step itself, and the others in
+``again-<n>``.
+"""
 
 from __future__ import annotations
 
 import errno
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +31,8 @@ class Attempt:
     """One execution of a step.
 
     Attributes:
-        number: 1 for the folder of the step; 2, 3, … for ``again-1``, ``again-2``, …
+        number: the number of its folder ``execution-<n>``. In the older formats: 1 for the folder
+            of the step; 2, 3, … for ``again-1``, ``again-2``, …
         path: its folder.
         rc: the exit code; negative if a file of the execution is damaged.
         host: the node that ran the command.
@@ -39,6 +47,9 @@ class Attempt:
         job_attempt: the attempt of the job that started it, ``<job>/attempt-<n>``; empty if it was
             started by hand; None if the step did not record it.
         boot_id: the boot of `host` in which it ran; None if the step did not record it.
+        survivors: the processes that it left behind, with their names; empty if there are none,
+            or if the node cannot find them.
+        contents: the contents of the files that were read, by name.
         damage: why a file of the execution cannot be read; empty if all can.
     """
 
@@ -55,6 +66,8 @@ class Attempt:
     others: float = math.nan
     job_attempt: str | None = None
     boot_id: str | None = None
+    survivors: tuple[str, ...] = ()
+    contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     damage: str = ""
 
     @property
@@ -73,45 +86,117 @@ class Attempt:
 
 def attempts(folder: Path | str) -> list[Attempt]:
     """Return the finished executions of the step in `folder`, oldest first."""
-    step = os.fspath(folder)
-    try:
-        names = os.listdir(step)  # noqa: PTH208 (as in content_of)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    finished = [_attempt(step, 1)] if "rc" in names else []
-    numbered = {
-        1 + int(number): f"{step}/{name}"
-        for name in names
-        if name.startswith("again-") and (number := name.removeprefix("again-")).isdecimal()
-    }
-    finished += [
-        _attempt(path, number)
-        for number, path in sorted(numbered.items())
-        if os.path.exists(f"{path}/rc")  # noqa: PTH110
-    ]
+    return [_attempt(path, number) for number, path in _finished(os.fspath(folder)).items()]
+
+
+def finished_executions(step: StepFiles) -> list[StepFiles]:
+    """Return the files of each finished execution of a step, oldest first."""
+    return [StepFiles(Path(path)) for path in _finished(os.fspath(step.folder)).values()]
+
+
+def numbered_execution(step: StepFiles, number: int) -> StepFiles:
+    """Return the files of the finished execution `number` of a step.
+
+    Raises:
+        KeyError: the step has no such execution.
+    """
+    return StepFiles(Path(_finished(os.fspath(step.folder))[number]))
+
+
+def results(step: StepFiles) -> list[StepFiles]:
+    """Return the files of the finished executions by a job or on a planned node, oldest first.
+
+    The job script has the same rule: an execution by hand on another node does not keep the job
+    from running the step.
+    """
+    return [each for each in finished_executions(step) if not _is_foreign(each.started)]
+
+
+def has_result(step: StepFiles) -> bool:
+    """Return whether a step needs no further execution."""
+    return step.exit_code.exists() or bool(results(step))
+
+
+def running_execution(step: StepFiles) -> StepFiles | None:
+    """Return the files of the newest unfinished execution; None if no execution is unfinished."""
+    numbered = _numbered(_names(step.folder), "unfinished-")
+    newest = max(numbered, default=None)
+    if newest is None:
+        # Per-node steps, and the older formats.
+        return step if step.started.exists() and not step.exit_code.exists() else None
+    return StepFiles(step.folder / numbered[newest])
+
+
+def _is_foreign(started: Path) -> bool:
+    """Return whether a person ran the execution on a node that was not planned."""
+    return text_or_empty(started, MAX_SMALL_BYTES).split()[3:4] == ["other"]
+
+
+def _finished(step: str) -> dict[int, str]:
+    """Return the folders of the finished executions of the step in `step`, by number, in order."""
+    names = _names(step)
+    if numbered := _numbered(names, "execution-"):
+        return {number: f"{step}/{name}" for number, name in sorted(numbered.items())}
+    finished = {1: step} if "rc" in names else {}
+    for number, name in sorted(_numbered(names, "again-").items()):
+        if os.path.exists(f"{step}/{name}/rc"):  # noqa: PTH110
+            finished[1 + number] = f"{step}/{name}"
     return finished
 
 
-def _attempt(path: str, number: int) -> Attempt:
-    name = "rc"
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+
+
+def _names(folder: Path | str) -> list[str]:
     try:
-        rc = int(read_bytes(f"{path}/{name}", MAX_SMALL_BYTES))
-        name = "binding.json"
-        binding = read_bytes(f"{path}/{name}", MAX_BINDING_BYTES)
+        return os.listdir(folder)  # noqa: PTH208 (fleets have 100,000 folders)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _numbered(names: Iterable[str], prefix: str) -> dict[int, str]:
+    """Return the names that are ``<prefix><n>``, by number."""
+    return {
+        int(name.removeprefix(prefix)): name
+        for name in names
+        if name.startswith(prefix) and _NUMBER.fullmatch(name, len(prefix))
+    }
+
+
+_LIMITS = {
+    "rc": MAX_SMALL_BYTES,
+    "binding.json": MAX_BINDING_BYTES,
+    "when.json": MAX_SMALL_BYTES,
+}
+"""Bytes of the files that each execution has."""
+
+
+def _attempt(path: str, number: int) -> Attempt:
+    contents: dict[str, bytes] = {}
+    name = ""
+    try:
+        for name, limit in _LIMITS.items():
+            contents[name] = read_bytes(f"{path}/{name}", limit)
+        name = "rc"
+        rc = int(contents["rc"])
         name = "when.json"
-        when = parse_json(read_bytes(f"{path}/{name}", MAX_SMALL_BYTES))
+        when = parse_json(contents["when.json"])
         host, start, end = check_name(str(when["host"])), _time(when["start"]), _time(when["end"])
         late, seconds = bool(when["timed_out"]), _seconds(when["seconds"])
         steal, others = _shares(when)
+        survivors = tuple(map(_survivor, when.get("survivors") or ()))
         origin = when.get("attempt"), when.get("boot")
         job_attempt, boot_id = (None if each is None else str(each) for each in origin)
     except (OSError, *UNREADABLE) as error:
-        # The step script writes these files before rc, so the damage is later.
+        # The step script writes these files before the end of the execution: the damage is later.
         why = damage(name, error)
-        return Attempt(number, path, -1, "", "", "", False, 0.0, b"[]", damage=why)
-    shares = steal, others
-    origin = job_attempt, boot_id
-    return Attempt(number, path, rc, host, start, end, late, seconds, binding, *shares, *origin)
+        return Attempt(
+            number, path, -1, "", "", "", False, 0.0, b"[]", contents=contents, damage=why
+        )
+    return Attempt(
+        *(number, path, rc, host, start, end, late, seconds, contents["binding.json"]),
+        *(steal, others, job_attempt, boot_id, survivors, contents),
+    )
 
 
 def _time(text: str) -> str:
@@ -136,6 +221,12 @@ def _seconds(value: Any) -> float:
     return seconds
 
 
+def _survivor(entry: Mapping[str, Any]) -> str:
+    """Return the name and number of a process. The script writes each byte as one character."""
+    name = str(entry["name"]).encode("latin-1").decode("utf-8", "replace")
+    return f"{_printable(name)} (pid {int(entry['pid'])})"
+
+
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
     """Return `steal` and `others` of an attempt."""
     if "stolen_ticks" not in when:
@@ -158,4 +249,8 @@ def last_words(path: Path) -> str:
     shown = messages[-1] if messages else ""
     if len(shown) > 160:
         shown = f"…{shown[-159:]}"  # a message begins with a path and ends with the problem
-    return "".join(letter if letter.isprintable() else "·" for letter in shown)
+    return _printable(shown)
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "·" for letter in text)

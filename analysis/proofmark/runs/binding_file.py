@@ -44,6 +44,11 @@ class BindingReport:
     ranks: list[RankReport]
     threads: list[ThreadReport]
 
+    @property
+    def all_hosts(self) -> list[str]:
+        """The hosts of the ranks and threads, each once."""
+        return list(dict.fromkeys([*self.hosts, *(thread.host for thread in self.threads)]))
+
 
 UNREADABLE = (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)
 """The exceptions of reading a damaged file of a step."""

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 
 @dataclass(frozen=True)
 class StepFiles:
-    """``steps/<id>/``, or the folder of one node or one repetition in it."""
+    """``steps/<id>/``, or the folder of one node or one execution in it."""
 
     folder: Path
 
@@ -32,12 +32,12 @@ class StepFiles:
 
     @property
     def exit_code(self) -> Path:
-        """The exit code. The file exists after the end of the step."""
+        """The exit code of an execution. A per-node step has it after its end."""
         return self.folder / "rc"
 
     @property
     def started(self) -> Path:
-        """An empty file that is as old as the execution."""
+        """Host, process, start and kind of the execution. The file is as old as the execution."""
         return self.folder / "started"
 
     @property
@@ -55,11 +55,11 @@ class StepFiles:
         """The standard error of the program."""
         return self.folder / "stderr"
 
-    @property
-    def submitted(self) -> list[Path]:
-        """The files of a submission to the HPL list, besides ``HPL.dat``."""
-        outputs = [self.stdout, self.stderr, self.script, self.exit_code, self.when]
-        return [*outputs, self.folder / "binding.json"]
+    def submitted(self, execution: StepFiles) -> list[Path]:
+        """Return the files of a submission of one execution to the HPL list."""
+        outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
+        names = ("HPL.dat", "binding.json")
+        return [self.script, *outputs, *(execution.folder / name for name in names)]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """``run.json``: the id of a run, the format number of its folder, the digests of its inputs.
 
-Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``. Format 3 has the
-digests of the plan, of all files of ``inputs/`` and of ``software.json``.
+Format 1 has no ``run.json``. Format 2 has it, and is signed by ``SHA256SUMS``. Format 3 has a
+folder for each execution of a step (``execution-<n>``), and the digests of the plan, of all files
+of ``inputs/`` and of ``software.json``.
 """
 
 from __future__ import annotations

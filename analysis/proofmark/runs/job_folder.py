@@ -18,6 +18,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import open_to_append, parse_json, read_bytes, write_whole
 from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.plan.plan import Job
+from proofmark.runs.attempts import has_result
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 
@@ -189,7 +190,7 @@ def complete(run: Run, job: Job) -> bool:
 
 def unfinished(run: Run, job: Job) -> int:
     """Return how many steps of `job` have no result."""
-    return sum(not run.files.step(step.id).exit_code.exists() for step in job.steps)
+    return sum(not has_result(run.files.step(step.id)) for step in job.steps)
 
 
 def stopped_jobs(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step
+from proofmark.runs.attempts import has_result, results, running_execution
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
 from proofmark.runs.run import Run
@@ -101,20 +102,24 @@ def progress(
 
 
 def _state(files: StepFiles, step: Step, *, active: bool) -> StepState:
-    if files.exit_code.exists():
+    if finished := results(files):
+        newest = finished[-1]
         try:
-            rc = int(read_bytes(files.exit_code, MAX_SMALL_BYTES))
-            when = parse_json(read_bytes(files.when, MAX_SMALL_BYTES))
+            rc = int(read_bytes(newest.exit_code, MAX_SMALL_BYTES))
+            when = parse_json(read_bytes(newest.when, MAX_SMALL_BYTES))
             seconds = float(when["seconds"])
         except (OSError, *UNREADABLE):
             return StepState(step, "done")
         if not math.isfinite(seconds):
             return StepState(step, "done", rc=rc)
         return StepState(step, "done", rc=rc, seconds=seconds)
-    try:
-        started = files.started.stat().st_mtime
-    except FileNotFoundError:
+    running = running_execution(files)
+    if running is None:
         return StepState(step, "waiting")
+    try:
+        started = running.started.stat().st_mtime
+    except FileNotFoundError:  # it is being started, or it has just ended
+        started = None
     return StepState(step, "running" if active else "interrupted", started=started)
 
 
@@ -125,7 +130,7 @@ def waiting_nodes(run: Run, mode: str) -> list[str]:
         for group in run.plan.groups
         if group.mode == mode
         for job in group.jobs
-        if any(not run.files.step(step.id).exit_code.exists() for step in job.steps)
+        if any(not has_result(run.files.step(step.id)) for step in job.steps)
         for node in job.nodes
     )
     return list(dict.fromkeys(waiting))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ from pydantic import RootModel
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, read_text, write_whole
-from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
+from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.strict_model import OLD_KEYS
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
@@ -107,6 +108,23 @@ def benchmarks_of(run: Run) -> Benchmarks:
 def site_of(run: Run) -> Site:
     """Return the site of `run`, as it was at its start."""
     return read_json(run.files.site, Site, _context(run.folder))
+
+
+def reported_names(run: Run, site: Site) -> dict[str, list[str]]:
+    """Return the further names that the nodes of `run` may report, by node.
+
+    The inventory declares them. A node that is the machine of the play (connection ``local``) may
+    report the name of the machine that planned the run.
+    """
+    names = {node: list(declared) for node, declared in site.aliases.items()}
+    if site.connection == "local":
+        text = text_or_empty(run.files.facts_probe, MAX_PROBE_BYTES)
+        for node in site.hosts:
+            names.setdefault(node, []).extend(_HOSTNAME.findall(text)[:1])
+    return names
+
+
+_HOSTNAME = re.compile(r"^\| hostname: (\S+)$", re.MULTILINE)
 
 
 def _context(folder: Path) -> dict[str, bool] | None:

@@ -15,6 +15,7 @@ from proofmark.cases.models import SUITES_FILE, Benchmarks
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.plan.plan import Plan
+from proofmark.runs.attempts import has_result
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
 from proofmark.runs.lock import lock
@@ -119,7 +120,7 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 
 def _finished(run: Run) -> bool:
     """Return whether `run` has all results and a verdict. A partial run may have a verdict."""
-    have = all(run.files.step(each.id).exit_code.exists() for each in run.plan.steps_to_run())
+    have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
     return have and run.files.verdict.exists()
 
 

@@ -22,6 +22,8 @@ from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
 
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
+ALIASES = "proofmark_aliases"
+"""The variable of a host with further names that it may report: one name, or a list."""
 
 
 class Site(RenamedKeys):
@@ -37,6 +39,8 @@ class Site(RenamedKeys):
         ssh: the settings of each host, if that command is the usual ssh.
         partition_hosts: all hosts of the partition, in the inventory's order. Switch levels are
             computed from their numbers.
+        aliases: further names that a host may report, by host: the variable `ALIASES` of the host,
+            and the name of this machine for a host with the connection ``local``.
     """
 
     RENAMED = {"reach": "remote_shell"}
@@ -51,6 +55,7 @@ class Site(RenamedKeys):
     remote_shell: list[str] = [*SSH]
     ssh: SshAccess | None = None
     partition_hosts: Nodes = []
+    aliases: dict[str, list[str]] = {}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -170,12 +175,14 @@ def read_sites(
             remote_shell=_remote_shell(group.variables, partition.firmware),
             ssh=_ssh(group, partition.firmware),
             partition_hosts=list(group.all_hosts),
+            aliases=group.aliases,
         )
 
     for name, group in _read_with_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
-        if odd := [host for host in group.all_hosts if not is_name(host)]:
-            mistakes += (InputError(f"{inventory}", name, repr(host), ACCEPTED) for host in odd)
+        names = [*group.all_hosts, *(alias for each in group.aliases.values() for alias in each)]
+        if odd := [each for each in names if not is_name(each)]:
+            mistakes += (InputError(f"{inventory}", name, repr(each), ACCEPTED) for each in odd)
             continue
         if "partition" not in group.variables:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
@@ -252,12 +259,14 @@ class _PartitionGroup(NamedTuple):
         all_hosts: all hosts, in the inventory's order.
         variables: the templated variables of the first host under the limit.
         ssh: the templated variables of ssh by host, if the hosts are reached by the usual ssh.
+        aliases: further names that a host may report, by host.
     """
 
     hosts: tuple[str, ...]
     all_hosts: tuple[str, ...]
     variables: dict[str, Any]
     ssh: dict[str, dict[str, Any]]
+    aliases: dict[str, list[str]]
 
 
 def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup]:
@@ -292,9 +301,10 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
             templar = Templar(loader=loader)
 
-            def ssh_values(name: str) -> dict[str, Any]:
+            def host_values(name: str) -> dict[str, Any]:
                 scope = variables.get_vars(host=chosen[name])
-                kept = {key: scope[key] for key in VARIABLES if key in scope}
+                names = (*VARIABLES, _CONNECTION, ALIASES)
+                kept = {key: scope[key] for key in names if key in scope}
                 if any("{" in str(value) for value in kept.values()):  # Templating is slow.
                     templar.available_variables = scope
                     kept = templar.template(kept)
@@ -308,16 +318,34 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
                 kept = {key: scope[key] for key in _PARTITION_VARIABLES if key in scope}
                 values = _plain(Templar(loader=loader, variables=scope).template(kept))
                 usual = _is_usual_ssh(values)
-                ssh = {host: ssh_values(host) for host in selected} if usual else {}
-                groups[name] = _PartitionGroup(selected, hosts, values, ssh)
+                of_hosts = {host: host_values(host) for host in selected}
+                aliases = _aliases(of_hosts)
+                groups[name] = _PartitionGroup(
+                    selected, hosts, values, of_hosts if usual else {}, aliases
+                )
         except AnsibleError as error:
             raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
     return groups
 
 
+_CONNECTION = "ansible_connection"
+
+
+def _aliases(of_hosts: Mapping[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Return the further names that each host may report, and remove their variables."""
+    names: dict[str, list[str]] = {}
+    for host, values in of_hosts.items():
+        given = values.pop(ALIASES, [])
+        listed = [str(each) for each in given] if isinstance(given, list) else [str(given)]
+        listed += [os.uname().nodename] if values.pop(_CONNECTION, "") == "local" else []
+        if listed:
+            names[host] = listed
+    return names
+
+
 _PARTITION_VARIABLES = (
     "partition",
-    "ansible_connection",
+    _CONNECTION,
     "ansible_ssh_executable",
     "ansible_become",
     *VARIABLES,

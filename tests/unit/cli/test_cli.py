@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -322,7 +322,7 @@ class TestVerdict:
     ) -> None:
         judgeable(kit, 101)
         run = executed(kit, capsys)
-        (steps_of(run)[1] / "rc").unlink()
+        execution(steps_of(run)[1]).rename(steps_of(run)[1] / "unfinished-1")
         code, printed, _ = called(capsys, "verdict", run.folder, "--json")
         verdict = json.loads(printed)
         assert code == 2

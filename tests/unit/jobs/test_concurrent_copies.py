@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -53,13 +53,14 @@ def test_every_copy_has_its_own_ranks_and_output(kit: Kit) -> None:
     (folder,) = steps_of(run)
     done = subprocess.run(["sh", str(folder / "run.sh")], check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0
-    out = (folder / "stdout").read_text().splitlines()
+    made = execution(folder)
+    out = (made / "stdout").read_text().splitlines()
     assert [line for line in out if line.startswith("# copy")] == ["# copy 1 of 2", "# copy 2 of 2"]
     assert out.count("rate 100") == 2
     # The fake launcher starts one rank a copy: of copy i that with the number i.
-    bound = json.loads((folder / "binding.json").read_text())
+    bound = json.loads((made / "binding.json").read_text())
     assert sorted(entry["rank"] for entry in bound) == [0, 1]
-    assert (folder / "copy-1" / "where").read_text() != (folder / "copy-2" / "where").read_text()
+    assert (made / "copy-1" / "where").read_text() != (made / "copy-2" / "where").read_text()
 
 
 def test_a_copy_that_fails_fails_the_step(kit: Kit) -> None:
@@ -67,7 +68,7 @@ def test_a_copy_that_fails_fails_the_step(kit: Kit) -> None:
     (folder,) = steps_of(staged(kit))
     done = subprocess.run(["sh", str(folder / "run.sh")], check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 7
-    assert (folder / "rc").read_text() == "7\n"
+    assert (execution(folder) / "rc").read_text() == "7\n"
 
 
 def test_each_pair_of_osu_is_a_separate_value() -> None:
@@ -135,7 +136,8 @@ def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason:
     two_copies(kit, "0 0")
     run = open_run(kit.folder / "runs" / "mine")
     (folder,) = steps_of(run)
-    (folder / "copies.json").write_text(text)
+    (execution(folder) / "copies.json").write_text(text)
+    (execution(folder) / "outputs.sha256").unlink()  # a node without sha256sum writes none
     records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
     assert all(reason in record.reason for record in records)
     assert records

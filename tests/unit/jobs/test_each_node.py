@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import SOUND, SYMBOLS, Kit, make_kit, topology
+from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topology
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
@@ -70,10 +70,13 @@ def run_of(kit: Kit, hosts: tuple[str, ...] = HOSTS) -> Run:
     return kit.run(site=kit.site(hosts=hosts))
 
 
-def measured(run: Run, step: Step, folder: str, host: str, rate: int = 100) -> None:
-    """Write the files of a node into a folder of a step."""
+def measured(
+    run: Run, step: Step, folder: str, host: str, rate: int = 100, number: int = 1
+) -> None:
+    """Write an execution of a node into a folder of a step."""
     path = run.folder / "steps" / step.id / folder
-    write_execution(path, host, {"stdout": f"size 1\nrate {rate}\nEND\n"}, start="", end="")
+    output = {"stdout": f"size 1\nrate {rate}\nEND\n"}
+    write_execution(path, host, output, start="", end="", number=number)
 
 
 def test_one_step_has_all_nodes(kit: Kit) -> None:
@@ -163,8 +166,8 @@ def test_each_node_writes_into_its_folder(staged: Run) -> None:
     script = staged.folder / "steps" / step.id / "run.sh"
     subprocess.run(["sh", str(script)], check=True, stdin=subprocess.DEVNULL)
     folder = script.parent / HERE
-    assert (folder / "rc").read_text() == "0\n"
-    assert "rate 100" in (folder / "stdout").read_text()
+    assert (execution(folder) / "rc").read_text() == "0\n"
+    assert "rate 100" in (execution(folder) / "stdout").read_text()
     assert [path.name for path in script.parent.iterdir() if path.is_dir()] == [HERE]
     coverage = judge_run(staged).coverage
     assert (coverage.expected, coverage.measured) == (4, 1)
@@ -196,7 +199,7 @@ def test_a_pair_is_not_measured_without_its_other_node(
     folder = kit.folder / "runs/latest/steps" / step.id
     command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    assert (folder / f"{HERE}+node1" / "rc").exists() == measures
+    assert execution(folder / f"{HERE}+node1").exists() == measures
 
 
 @pytest.mark.fault("mode-unproven")
@@ -255,7 +258,7 @@ def test_a_value_belongs_to_the_host_that_wrote_it(staged: Run) -> None:
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, wrong.get(host, host), rate=number + 1)
     by_node = {result.record.node: result for result in judge_run(staged).results}
-    assert by_node["node10"].reason == "measured on node10, in the folder of node2"
+    assert by_node["node10"].reason == "ran on node10, planned on node2"
     assert {node for node, each in by_node.items() if each.verdict == "INVALID"} == {*wrong}
     for number, host in enumerate(HOSTS):
         measured(staged, step, host, host, rate=number + 1)
@@ -267,7 +270,7 @@ def test_a_repeat_on_one_node_counts_only_for_that_node(staged: Run) -> None:
     (step,) = staged.plan.steps()
     for host in HOSTS:
         measured(staged, step, host, host)
-    measured(staged, step, "node1/again-1", "node1", rate=300)
+    measured(staged, step, "node1", "node1", rate=300, number=2)
     values = {result.record.node: result.values for result in judge_run(staged).results}
     assert values["node1"] == (100, 300)
     assert values["node2"] == (100,)
@@ -304,8 +307,8 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
     assert [group.mode for group in run.plan.groups] == ["flat", "cache"]
     execute(run, "none", lambda line: None)
     now, other = run.plan.steps()
-    assert (run.folder / "steps" / now.id / "rc").exists()
-    assert not (run.folder / "steps" / other.id / "rc").exists()
+    assert execution(run.folder / "steps" / now.id).exists()
+    assert not execution(run.folder / "steps" / other.id).exists()
     answer = judge_run(run)
     assert answer.coverage.not_run == (f"{other.id}: NOT RUN: needs mode cache",)
     assert (answer.coverage.expected, answer.coverage.measured) == (1, 1)

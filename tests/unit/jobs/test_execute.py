@@ -14,7 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
+from tests.fixtures.kit import (
+    SOUND,
+    Kit,
+    end,
+    execution,
+    left_behind,
+    make_kit,
+    snapshot,
+    steps_of,
+    until,
+)
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -40,8 +50,7 @@ def kit(tmp_path: Path) -> Kit:
 
 
 def ends(run: Run) -> list[str | None]:
-    files = [step / "rc" for step in steps_of(run)]
-    return [path.read_text().strip() if path.exists() else None for path in files]
+    return [end(step) for step in steps_of(run)]
 
 
 @contextmanager
@@ -54,7 +63,7 @@ def begun(run: Run) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.DEVNULL,
         text=True,
     )
-    out = steps_of(run)[1] / "stdout"
+    out = steps_of(run)[1] / "unfinished-1" / "stdout"
     with running(process):
         until(lambda: out.exists() and out.read_text() != "")
         yield process
@@ -155,7 +164,7 @@ class TestInterrupted:
         execute(run, "none", lambda line: None)
         assert ends(run) == ["0", "0", "0"]
         assert snapshot(first) == done
-        assert (steps_of(run)[1] / "interrupted-1" / "stdout").read_text() == "size 2\n"
+        assert (steps_of(run)[1] / "unfinished-1" / "stdout").read_text() == "size 2\n"
 
     def test_further_signals_change_nothing(self, kit: Kit) -> None:
         run = kit.run()
@@ -269,5 +278,5 @@ class TestFullDisks:
         run = kit.run()
         execute(run, "none", lambda line: None)
         assert [result.verdict for result in judge_run(run).results] == ["UNJUDGED"] * 2
-        when = json.loads((steps_of(run)[0] / "when.json").read_text())
+        when = json.loads((execution(steps_of(run)[0]) / "when.json").read_text())
         assert when["timed_out"] is False

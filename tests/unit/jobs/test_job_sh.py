@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of, until
+from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of, until
 from tests.processes import running
 
 from proofmark.runs.run import Run
@@ -46,10 +46,7 @@ def finish(run: Run) -> tuple[int, str]:
 
 
 def ends(run: Run) -> list[str | None]:
-    return [
-        (step / "rc").read_text().strip() if (step / "rc").exists() else None
-        for step in steps_of(run)
-    ]
+    return [end(step) for step in steps_of(run)]
 
 
 def test_all_steps_run_in_order(kit: Kit) -> None:
@@ -57,7 +54,9 @@ def test_all_steps_run_in_order(kit: Kit) -> None:
     run = kit.run()
     assert finish(run) == (0, "")
     assert ends(run) == ["0", "0", "0"]
-    starts = [json.loads((step / "when.json").read_text())["start"] for step in steps_of(run)]
+    starts = [
+        json.loads((execution(step) / "when.json").read_text())["start"] for step in steps_of(run)
+    ]
     assert starts == sorted(starts)
     host = os.uname().nodename
     notes = {path.name for path in (job(run) / "attempt-1").iterdir()}
@@ -112,20 +111,20 @@ def test_a_signal_stops_the_job_and_the_next_start_continues(
     shells["busybox"].symlink_to("/usr/bin/busybox")
     second = steps_of(run)[1]
     with running(start(run, str(shells[shell]))) as process:
-        out = second / "stdout"
+        out = second / "unfinished-1" / "stdout"
         until(lambda: out.exists() and out.read_text() != "")
         first = snapshot(steps_of(run)[0])
         process.send_signal(number)
         assert process.wait(300) == 143
     assert ends(run) == ["0", None, None]
-    assert not steps_of(run)[2].joinpath("started").exists()
+    assert list(steps_of(run)[2].glob("*/started")) == []
     assert not (job(run) / "attempt-1" / "finished").exists()
     assert (job(run) / "attempt-1" / f"{os.uname().nodename}.after").exists()
     (kit.folder / "go").touch()
     assert finish(run)[0] == 0
     assert ends(run) == ["0", "0", "0"]
     assert snapshot(steps_of(run)[0]) == first
-    assert (second / "interrupted-1" / "stdout").read_text() == "size 2\n"
+    assert (second / "unfinished-1" / "stdout").read_text() == "size 2\n"
 
 
 @pytest.mark.parametrize("apart_ms", [16, pytest.param(0.5, marks=pytest.mark.soak)])
@@ -136,7 +135,8 @@ def test_a_signal_at_any_moment_leaves_a_job_that_can_continue(kit: Kit, apart_m
         with running(start(run)) as process:
             time.sleep(number * apart_ms / 1000)
             process.terminate()
-            assert process.wait(300) in (143, -signal.SIGTERM, 0)
+            _, messages = process.communicate(timeout=300)
+            assert process.returncode in (143, -signal.SIGTERM, 0), messages
     assert finish(run)[0] == 0
     assert ends(run) == ["0", "0", "0"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,16 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.fleet import fleet_run
-from tests.fixtures.kit import SOUND, Kit, left_behind, make_kit, snapshot, steps_of, until
+from tests.fixtures.kit import (
+    SOUND,
+    Kit,
+    execution,
+    left_behind,
+    make_kit,
+    snapshot,
+    steps_of,
+    until,
+)
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -53,7 +63,7 @@ def test_an_unknown_step_is_refused(run: Run, word: str) -> None:
 
 
 def test_a_step_that_has_not_run_is_refused(run: Run) -> None:
-    (steps_of(run)[0] / "rc").unlink()
+    shutil.rmtree(execution(steps_of(run)[0]))
     with pytest.raises(BadInput, match="0001-fake-1: not finished yet"):
         pick(run, ["1"])
 
@@ -64,7 +74,7 @@ def test_a_repeated_step_keeps_the_first_output_and_both_count(kit: Kit, run: Ru
     rerun(run, pick(run, ["1"]), messages.append)
     after = snapshot(run.folder / "steps")
     assert {name: after[name] for name in before} == before
-    assert messages[-1] == "0001-fake-1: exit code 0, in again-1"
+    assert messages[-1] == "0001-fake-1: exit code 0, in execution-2"
     first, second = judge_run(run).results
     assert (first.values, first.record.value) == ((100, 50), 75)
     assert second.values == (100,)
@@ -74,7 +84,7 @@ def test_a_repeated_step_may_fail(kit: Kit, run: Run) -> None:
     kit.program("exit 74")
     messages: list[str] = []
     rerun(run, pick(run, ["1"]), messages.append)
-    assert messages[-1] == "0001-fake-1: exit code 74, in again-1"
+    assert messages[-1] == "0001-fake-1: exit code 74, in execution-2"
     assert judge_run(run).results[0].verdict == "UNJUDGED"  # the first execution is valid
 
 
@@ -99,7 +109,7 @@ def test_a_signal_stops_the_step_and_all_its_processes(
     before = snapshot(run.folder / "steps")
     code = "import sys; from proofmark.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "rerun", str(run.folder), "1"]
-    out = steps_of(run)[0] / "again-1" / "stdout"
+    out = steps_of(run)[0] / "unfinished-2" / "stdout"
     with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:
         until(lambda: out.exists() and out.read_text() == "on\n")
         process.send_signal(number)
@@ -127,7 +137,7 @@ class TestOneNode:
     ) -> None:
         run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
         step = run.folder / "steps" / "0001-fake"
-        (step / "n2" / "rc").unlink()
+        shutil.rmtree(execution(step / "n2"))
         with pytest.raises(BadInput, match="0001-fake/n2: not finished yet"):
             pick(run, ["1/n2"])
         (step / "rc").write_text("0\n")
@@ -140,7 +150,7 @@ def test_a_repeated_step_is_an_attempt_of_its_job_with_probes(run: Run) -> None:
     (job,) = (run.folder / "jobs").glob("*-*")
     assert {path.name for path in job.glob("attempt-*")} == {"attempt-1", "attempt-2"}
     assert {path.suffix for path in (job / "attempt-2").glob("*.*")} == {".before", ".after"}
-    started = [(step / "again-1" / "started").stat().st_mtime_ns for step in steps_of(run)]
+    started = [(execution(step, 2) / "started").stat().st_mtime_ns for step in steps_of(run)]
     assert started[1] < started[0]  # in the order of the call
     before = snapshot(run.folder / "steps")
     execute(run, "none", lambda line: None)

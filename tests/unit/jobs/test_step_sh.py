@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import SOUND, Kit, left_behind, make_kit, snapshot, until
+from tests.fixtures.kit import SOUND, Kit, execution, left_behind, make_kit, snapshot, until
 from tests.processes import running
 
 from proofmark.jobs.step_script import step_script
@@ -61,11 +61,20 @@ class Staged:
             process.wait(600)
         return process.returncode
 
-    def text(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8")
+    def text(self, name: str, number: int = 1) -> str:
+        return (execution(self.folder, number) / name).read_text(encoding="utf-8")
 
-    def json(self, name: str) -> Any:
-        return json.loads(self.text(name))
+    def json(self, name: str, number: int = 1) -> Any:
+        return json.loads(self.text(name, number))
+
+    def unfinished(self, name: str, number: int = 1) -> str:
+        """Return the text of a file of an unfinished execution; empty if there is no file."""
+        path = self.folder / f"unfinished-{number}" / name
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def names(self) -> set[str]:
+        """Return the names of the folders of executions."""
+        return {path.name for path in self.folder.iterdir() if path.is_dir()}
 
     def processes(self, patience: float = 60) -> list[str]:
         return left_behind(f"PROOFMARK_STEP={self.folder}/", patience)
@@ -92,9 +101,8 @@ def stage(
     return Staged(place, path, scratch)
 
 
-def wait_for_output(step: Staged, text: str) -> None:
-    out = step.folder / "stdout"
-    until(lambda: out.exists() and text in out.read_text(encoding="utf-8"))
+def wait_for_output(step: Staged, text: str, number: int = 1) -> None:
+    until(lambda: text in step.unfinished("stdout", number))
 
 
 class TestFinished:
@@ -107,7 +115,7 @@ class TestFinished:
         when = step.json("when.json")
         assert when.keys() == {
             "start", "end", "seconds", "host", "timed_out",
-            "busy_ticks", "stolen_ticks", "own_ticks", "attempt", "boot",
+            "busy_ticks", "stolen_ticks", "own_ticks", "attempt", "boot", "survivors",
         }  # fmt: skip
         assert 0 <= when["own_ticks"] <= 100 * (when["seconds"] + 1)
         assert 0 <= when["busy_ticks"] <= 100 * (os.cpu_count() or 1) * (when["seconds"] + 1)
@@ -116,8 +124,10 @@ class TestFinished:
         assert when["host"] == os.uname().nodename
         assert 0 <= when["seconds"] <= time.time() - before + 0.1
         assert when["start"] <= when["end"]
-        assert {path.name for path in step.folder.iterdir()} == {
-            "run.sh", "started", "stdout", "stderr", "rc", "when.json", "binding.json"
+        assert when["survivors"] == []
+        assert {path.name for path in step.folder.iterdir()} == {"run.sh", "execution-1"}
+        assert {path.name for path in execution(step.folder).iterdir()} == {
+            "started", "stdout", "stderr", "rc", "when.json", "binding.json", "outputs.sha256"
         }  # fmt: skip
 
     @pytest.mark.parametrize(
@@ -180,8 +190,8 @@ class TestPlaces:
     def test_any_name_of_a_folder_works(self, tmp_path: Path, shell: str, name: str) -> None:
         step = stage(tmp_path / name, shell, f"{DAEMON} {SOUND}", cost={"seconds": 1, "bytes": 9})
         assert [step.run(), step.run()] == [0, 0]
-        assert step.text("rc") == step.text("again-1/rc") == "0\n"
-        assert step.text("stdout") == step.text("again-1/stdout") == "size 1\nrate 100\nEND\n"
+        assert step.text("rc") == step.text("rc", 2) == "0\n"
+        assert step.text("stdout") == step.text("stdout", 2) == "size 1\nrate 100\nEND\n"
         assert step.processes() == []
 
     @pytest.mark.parametrize("script", ["run.sh", "./run.sh", "../0001-fake/run.sh"])
@@ -296,26 +306,27 @@ class TestInterrupted:
             process.send_signal(number)
             assert process.wait(200) == 143
         assert step.processes() == []
-        assert not (step.folder / "rc").exists()
+        assert step.names() == {"unfinished-1"}
         assert not step.scratch.exists()
         (tmp_path / "go").touch()
         assert step.run() == 0
-        assert step.text("stdout") == "part\nEND\n"
-        assert step.text("interrupted-1/stdout") == "part\n"
-        assert (step.folder / "interrupted-1" / "started").exists()
-        assert not (step.folder / "interrupted-1" / "rc").exists()
+        assert step.text("stdout", 2) == "part\nEND\n"
+        assert step.unfinished("stdout") == "part\n"
+        assert step.unfinished("started") != ""
+        assert step.unfinished("rc") == ""
 
     def test_each_interruption_has_its_own_folder(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, "echo $$; sleep 100")
         printed: list[str] = []
-        for _ in range(3):
+        for number in (1, 2, 3):
             with running(step.start()) as process:
-                until(lambda: read(step.folder / "stdout") not in ("", *printed))
+                wait_for_output(step, "\n", number)
                 process.terminate()
                 process.wait(200)
-            printed.append(step.text("stdout"))
-        kept = [step.text(f"interrupted-{number}/stdout") for number in (1, 2)]
-        assert [*kept, step.text("stdout")] == printed
+            printed.append(step.unfinished("stdout", number))
+        assert [step.unfinished("stdout", number) for number in (1, 2, 3)] == printed
+        assert len(set(printed)) == 3
+        assert step.names() == {"unfinished-1", "unfinished-2", "unfinished-3"}
 
     @pytest.mark.parametrize("apart_ms", [4, pytest.param(0.2, marks=pytest.mark.soak)])
     def test_a_signal_at_any_moment_leaves_a_step_that_can_be_run(
@@ -329,7 +340,7 @@ class TestInterrupted:
                 assert process.wait(200) in (143, -signal.SIGTERM, 0)
             assert step.processes() == []
         assert step.run() == 0
-        ends = [path for path in step.folder.rglob("rc") if "interrupted" not in str(path)]
+        ends = list(step.folder.glob("execution-*/rc"))
         assert ends
         assert all(path.read_text(encoding="utf-8") == "0\n" for path in ends)
 
@@ -345,7 +356,7 @@ class TestInterrupted:
             assert messages == f"0001-fake: runs already, as process {first.pid}\n"
             assert first.wait(200) == 0
         assert step.text("stdout") == "on\nEND\n"
-        assert not list(step.folder.glob("interrupted-*"))
+        assert step.names() == {"execution-1"}
 
     def test_processes_of_a_killed_script_are_ended_first(self, tmp_path: Path, shell: str) -> None:
         program = f"{DAEMON} echo part; [ -e {tmp_path}/go ] && echo END || sleep 100"
@@ -358,7 +369,7 @@ class TestInterrupted:
         (tmp_path / "go").touch()
         assert step.run() == 0
         assert step.processes() == []
-        assert step.text("interrupted-1/stdout") == "part\n"
+        assert step.unfinished("stdout") == "part\n"
 
 
 class TestAgain:
@@ -372,12 +383,12 @@ class TestAgain:
         assert [step.run(), step.run()] == [0, 0]
         now = snapshot(step.folder)
         assert {name: now[name] for name in first} == first
-        outputs = [step.text(f"{name}stdout").split() for name in ("", "again-1/", "again-2/")]
+        outputs = [step.text("stdout", number).split() for number in (1, 2, 3)]
         assert outputs == [["1", "given"], ["2", "given"], ["3", "given"]]
-        for name in ("again-1", "again-2"):
-            assert step.text(f"{name}/rc") == "0\n"
-            assert step.json(f"{name}/when.json")["timed_out"] is False
-            assert len(step.json(f"{name}/binding.json")) == 1
+        for number in (2, 3):
+            assert step.text("rc", number) == "0\n"
+            assert step.json("when.json", number)["timed_out"] is False
+            assert len(step.json("binding.json", number)) == 1
 
     def test_an_interrupted_repetition_has_no_result(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell, f"echo part; [ ! -e {tmp_path}/wait ] || sleep 100")
@@ -385,13 +396,13 @@ class TestAgain:
         first = snapshot(step.folder)
         (tmp_path / "wait").touch()
         with running(step.start()) as process:
-            until(lambda: "part" in read(step.folder / "again-1" / "stdout"))
+            until(lambda: "part" in step.unfinished("stdout", 2))
             process.terminate()
             assert process.wait(200) == 143
-        assert not (step.folder / "again-1" / "rc").exists()
+        assert step.unfinished("rc", 2) == ""
         (tmp_path / "wait").unlink()
         assert step.run() == 0
-        assert step.text("again-2/rc") == "0\n"
+        assert step.text("rc", 3) == "0\n"
         now = snapshot(step.folder)
         assert {name: now[name] for name in first} == first
 
@@ -421,7 +432,7 @@ class TestBinding:
         step = stage_mpi(tmp_path / name, program, ranks, f"{shell}:{os.environ['PATH']}")
         assert step.run() == 0, step.text("stderr")
         assert sorted(step.text("stdout").split()) == [str(rank) for rank in range(ranks)]
-        assert step.text("stderr").splitlines() == [str(step.folder)] * ranks
+        assert step.text("stderr").splitlines() == [f"{step.folder}/unfinished-1"] * ranks
         host = os.uname().nodename
         expected = [
             {"rank": rank, "host": host, "cpus": str(rank), "memory": "default"}
@@ -457,10 +468,6 @@ def stage_mpi(
         sweep={"size": 1, "ranks": ranks},
         **case,
     )
-
-
-def read(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.mark.parametrize("variable", ["SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "MP_CHILD"])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.common.errors import BadInput
@@ -62,7 +63,7 @@ class Scripted:
             raise word
         if self.finishes and self.run:
             for step in self.run.plan.steps():
-                (self.run.folder / "steps" / step.id / "rc").write_text("0\n")
+                write_execution(self.run.folder / "steps" / step.id, "")
         return {} if word is None else dict.fromkeys(ids, word)
 
     def ended(self, job: str) -> JobStatus | None:
@@ -139,7 +140,7 @@ def test_a_job_that_made_progress_is_submitted_again(
 
     def works(script: Path, request: Request) -> str:
         if further:
-            (first / "rc").write_text("0\n")
+            write_execution(first, "")
         return submit(script, request)
 
     monkeypatch.setattr(scheduler, "submit", works)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.fixtures.kit import SYMBOLS, Kit, make_kit, steps_of, topology
+from tests.fixtures.kit import SYMBOLS, Kit, execution, make_kit, steps_of, topology
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -25,6 +25,7 @@ from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Plan
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.binding import binding_error
+from proofmark.records.hosts import HostNames
 from proofmark.records.read import Record, read_run
 from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
@@ -105,7 +106,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
     (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
     assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
-    bound = json.loads((folder / "binding.json").read_text())
+    bound = json.loads((execution(folder) / "binding.json").read_text())
     assert [entry["cpus"] for entry in bound if "rank" in entry] == ["0-1"]
     assert {entry["thread"] for entry in bound if "thread" in entry} == {0, 1}
 
@@ -197,12 +198,48 @@ class TestBindingError:
         ranks = [(f"n{node}", cpu) for node, cpu in (each.split(":") for each in where)]
         assert self.error(ranks) == reason
 
-    def test_a_node_may_have_another_name_but_only_one(self) -> None:
-        alias = [("localhost", "0"), ("localhost", "1"), ("other", "0"), ("other", "1")]
-        assert self.error(alias) == ""
-        assert self.error([*alias[:3], ("third", "1")]) == "rank 3 ran on third, planned on n2"
-        one = [("localhost", cpu) for _, cpu in RANKS]
-        assert self.error(one) == "rank 2 ran on localhost, planned on n2"
+    @pytest.mark.fault("undeclared-alias")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_another_name_of_a_node_must_be_declared(self, injected: bool) -> None:
+        names = HostNames({} if injected else {"n1": ["n1-ib.site.org"], "n2": ["n2-ib"]})
+        ranks = [("n1-ib", "0"), ("n1", "1"), ("n2-ib", "0"), ("n2-ib", "1")]
+        reason = binding_error(self.step(), NODES, reported(ranks, "default"), names=names)
+        assert reason == ("ran on n1-ib, planned on n[1-2]" if injected else "")
+
+    def test_a_name_is_accepted_only_for_its_node(self) -> None:
+        names = HostNames({"n1": ["one"], "n2": ["two"]})
+        swapped = [("two", "0"), ("two", "1"), ("one", "0"), ("one", "1")]
+        reason = binding_error(self.step(), NODES, reported(swapped, "default"), names=names)
+        assert reason == "rank 0 ran on two, planned on n1"
+
+    @pytest.mark.fault("rank-reported-twice")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_rank_that_reports_twice_is_invalid(self, injected: bool) -> None:
+        """The number of reports is right."""
+        entries = [
+            {"rank": rank, "host": host, "cpus": cpus, "memory": "default"}
+            for rank, (host, cpus) in enumerate(self.RIGHT)
+        ]
+        if injected:
+            entries[3] = entries[0]
+        reason = binding_error(self.step(), NODES, read_binding(entries))
+        assert reason == ("rank 0 reported its binding 2 times" if injected else "")
+
+    @pytest.mark.parametrize("rank", [-1, 4, 10**9])
+    def test_a_rank_that_was_not_planned_is_invalid(self, rank: int) -> None:
+        entries = [
+            {"rank": number, "host": host, "cpus": cpus, "memory": "default"}
+            for number, (host, cpus) in zip([0, 1, 2, rank], self.RIGHT, strict=True)
+        ]
+        reason = binding_error(self.step(), NODES, read_binding(entries))
+        assert reason == f"rank {rank} is not one of the 4 planned ranks"
+
+    @pytest.mark.parametrize("host", ["n3", "other", "n", "n11"])
+    def test_hosts_are_compared_without_a_planned_binding(self, host: str) -> None:
+        step = self.step(cpus=[])
+        assert binding_error(step, NODES, reported([("n1", "0-1")], "default")) == ""
+        reason = binding_error(step, NODES, reported([("n1", "0-1"), (host, "0-1")], "default"))
+        assert reason == f"ran on {host}, planned on n[1-2]"
 
     @pytest.mark.parametrize(
         ("memory", "right"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
@@ -83,7 +83,8 @@ class TestRate:
 
     def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
         run = measured(kit, [100, 100, 30, 100, 100, 100])
-        third = steps_of(run)[2]
+        third = execution(steps_of(run)[2])
+        (third / "outputs.sha256").unlink()
         (third / "stdout").write_text("size 1\nrate 30\n", encoding="utf-8")  # without its END
         (result,) = judge_run(run).results
         assert result.verdict == "INVALID"
@@ -186,9 +187,10 @@ def test_ranks_of_a_daemon_are_no_processes_of_the_step(name: str, known: bool) 
 def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
     run = measured(kit, [100, 110, 95])
     for step in steps_of(run):
-        path = step / "when.json"
+        path = execution(step) / "when.json"
         text = path.read_text(encoding="utf-8")
         path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
+        (path.parent / "outputs.sha256").unlink()
     (result,) = judge_run(run).results
     assert result.verdict == "PASS"
 

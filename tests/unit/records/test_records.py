@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import SOUND, Kit, described, make_kit, steps_of
+from tests.fixtures.kit import SOUND, Kit, described, execution, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Records
@@ -49,10 +50,10 @@ def after(kit: Kit, program: str) -> tuple[Record, Record]:
 
 
 def write(folder: Path, **changes: Any) -> None:
-    """Write the folder of a valid execution, then the texts of `changes` by the file's stem."""
+    """Write a valid execution of a step, then the texts of `changes` by the file's stem."""
     binding = [{"rank": 0, "host": HOST, "cpus": "0-1"}]
     write_execution(folder, HOST, {"stdout": "size 1\nrate 100\nEND\n"}, binding=binding)
-    names = {path.stem: path for path in folder.iterdir()}
+    names = {path.stem: path for path in execution(folder).iterdir()}
     for stem, text in changes.items():
         names[stem].write_text(text, encoding="utf-8")
 
@@ -126,17 +127,36 @@ class TestFaults:
 
 class TestAttempts:
     def test_finished_executions_are_found_oldest_first(self, tmp_path: Path) -> None:
-        write(tmp_path)
-        for name in ("again-2", "again-10", "interrupted-1", "again-x", "again-"):
-            write(tmp_path / name)
-        write(tmp_path / "again-1")
-        (tmp_path / "again-1" / "rc").unlink()
+        for number in (10, 2, 1):
+            write_execution(tmp_path, HOST, number=number)
+        for name in ("unfinished-3", "execution-x", "execution-", "execution-01", "execution--4"):
+            (execution(tmp_path)).rename(tmp_path / name)
+            write_execution(tmp_path, HOST)
         found = attempts(tmp_path)
-        assert [(each.number, each.files.folder.name) for each in found[1:]] == [
+        assert [(each.number, each.files.folder.name) for each in found] == [
+            (1, "execution-1"),
+            (2, "execution-2"),
+            (10, "execution-10"),
+        ]
+
+    def test_executions_of_the_older_formats_are_found_oldest_first(self, tmp_path: Path) -> None:
+        for name in ("", "again-2", "again-10", "again-1", "interrupted-1", "again-x", "again-"):
+            write_execution(tmp_path / "new", HOST)
+            shutil.copytree(tmp_path / "new" / "execution-1", tmp_path / "step" / name)
+            shutil.rmtree(tmp_path / "new")
+        (tmp_path / "step" / "again-1" / "rc").unlink()
+        found = attempts(tmp_path / "step")
+        assert [(each.number, each.files.folder.name) for each in found] == [
+            (1, "step"),
             (3, "again-2"),
             (11, "again-10"),
         ]
-        assert found[0].number == 1
+
+    def test_files_beside_the_executions_are_no_execution(self, tmp_path: Path) -> None:
+        write_execution(tmp_path, HOST)
+        for name in ("rc", "when.json", "binding.json", "stdout"):
+            shutil.copy(execution(tmp_path) / name, tmp_path / name)
+        assert [each.number for each in attempts(tmp_path)] == [1]
 
     def test_an_unfinished_step_has_none(self, tmp_path: Path) -> None:
         assert attempts(tmp_path) == []

@@ -59,7 +59,7 @@ def test_an_hpl_submission_has_input_output_script_and_environment(
     run: Run, tmp_path: Path
 ) -> None:
     step = run.folder / "steps" / "0001-fake" / "n01"
-    (step / "HPL.dat").write_text("HPLinpack benchmark input file\n")
+    (step / "execution-1" / "HPL.dat").write_text("HPLinpack benchmark input file\n")
     (step / "run.sh").write_text("#!/bin/sh\n")
     assert exported(run, "hpl", tmp_path / "out") == 0
     assert (tmp_path / "out" / "software.json").is_file()

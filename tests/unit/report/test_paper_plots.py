@@ -226,10 +226,11 @@ def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
 def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> None:
     run, page = written
     step = next(run.plan.steps())
-    output = run.folder / "steps" / step.id / step.output
-    assert f'href="steps/{step.id}/{step.output}"' in page
+    name = f"execution-1/{step.output}"
+    output = run.folder / "steps" / step.id / name
+    assert f'href="steps/{step.id}/{name}"' in page
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
-    assert f"{step.output}: SHA-256 {digest}" in page
+    assert f"{name}: SHA-256 {digest}" in page
 
 
 def test_the_claims_of_another_system_cannot_be_told(

@@ -195,7 +195,7 @@ def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
     for name in ("0011-fio-cache-file-per-process-33554432", "0012-fio-cache"):
         assert re.search(rf"{name}\S* localhost never started", words)
     links = {each["href"] for each in page.of("a")}
-    assert "steps/0016-imb-pingpong/stdout" in links
+    assert "steps/0016-imb-pingpong/execution-1/stdout" in links
     assert all((run.folder / link).exists() for link in links if not link.startswith("#")), (
         "every link leads to a file"
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import execution, make_kit
 
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
@@ -76,7 +76,8 @@ def test_control_what_was_signed_is_good(
 def test_every_difference_is_named(
     run: Run, keys: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    target = run.folder / "steps" / "0001-fake-1" / ("stdout" if what != "added" else "new")
+    step = run.folder / "steps" / "0001-fake-1"
+    target = execution(step) / ("stdout" if what != "added" else "new")
     if what == "removed":
         target.unlink()
     else:

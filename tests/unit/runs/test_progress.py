@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import make_kit, steps_of
+from tests.fixtures.kit import execution, make_kit, steps_of
 
 from proofmark.common.text import duration, size
 from proofmark.runs.progress import Progress, progress
@@ -29,8 +29,10 @@ def finish(folder: Path, rc: int = 0, seconds: float = 20) -> None:
 
 
 def begin(folder: Path, at: float = 1000) -> None:
-    (folder / "started").touch()
-    os.utime(folder / "started", (at, at))
+    started = folder / "unfinished-1" / "started"
+    started.parent.mkdir(parents=True)
+    started.touch()
+    os.utime(started, (at, at))
 
 
 def states(found: Progress) -> list[str]:
@@ -83,7 +85,7 @@ def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
 def test_a_damaged_result_is_done_and_not_good(run: Run, name: str, content: str) -> None:
     first = steps_of(run)[0]
     finish(first)
-    (first / name).write_text(content)
+    (execution(first) / name).write_text(content)
     found = progress(run, active=False)
     assert (states(found)[0], found.failed) == ("done", 1)
 
@@ -92,10 +94,10 @@ def test_done_steps_are_not_looked_at_again(run: Run) -> None:
     first, second, *_ = steps_of(run)
     finish(first)
     before = progress(run, active=True)
-    (first / "rc").unlink()
+    execution(first).rename(first / "unfinished-1")
     finish(second)
     assert states(progress(run, active=True, before=before))[:2] == ["done", "done"]
-    assert states(progress(run, active=True))[:2] == ["waiting", "done"]
+    assert states(progress(run, active=True))[:2] == ["running", "done"]
 
 
 @pytest.mark.parametrize(

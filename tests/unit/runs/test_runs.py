@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
+from tests.fixtures.finished import write_execution
+from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
@@ -32,8 +34,7 @@ def begin(kit: Kit, run_id: str | None = None, fresh: bool = False) -> tuple[Run
 
 def finish(run: Run, verdict: bool = True) -> None:
     for step in steps_of(run):
-        step.mkdir(parents=True, exist_ok=True)
-        (step / "rc").write_text("0\n")
+        write_execution(step, "")
     if verdict:
         (run.folder / "verdict.json").touch()
 
@@ -121,7 +122,7 @@ class TestGoingOn:
     def test_a_verdict_that_was_asked_for_half_way_ends_nothing(self, kit: Kit) -> None:
         first, _ = begin(kit, "20260101T000000Z-local-quick")
         finish(first)
-        (steps_of(first)[-1] / "rc").unlink()
+        shutil.rmtree(execution(steps_of(first)[-1]))
         assert begin(kit) == (first, True)
 
     def test_a_run_without_a_verdict_goes_on_though_all_steps_are_done(self, kit: Kit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,18 @@ class TestFacts:
         assert (partition.provision_from, partition.scratch.path) == ("spack", "/other")
         same = load_site(inventory, "a", {"provision_from": None, "scratch_dir": None})
         assert same == load_site(inventory, "a")
+
+    @pytest.mark.parametrize("given", ["login1", ["login1", "n2-ib.site.org"], "{{ 'login' }}1"])
+    def test_a_host_may_declare_names_that_it_reports(self, inventory: Path, given: object) -> None:
+        write(inventory / "host_vars" / "n2.yml", {"proofmark_aliases": given})
+        aliases = load_site(inventory, "a").aliases
+        assert aliases["n1"] == [os.uname().nodename]  # connection local
+        assert aliases["n2"] == (given if isinstance(given, list) else ["login1"])
+
+    @pytest.mark.parametrize("given", ["a b", "$(id)", "", "@all", "-x", "(1)"])
+    def test_a_wrong_alias_is_refused(self, inventory: Path, given: str) -> None:
+        write(inventory / "host_vars" / "n2.yml", {"proofmark_aliases": given})
+        assert "n2.proofmark_aliases" in refusal(inventory)
 
     def test_a_site_is_unchanged_after_json(self, inventory: Path) -> None:
         limits = [{"case": "hpl", "metric": "rmax", "source": "s", "value": 1.5, "at_least": 1}]

@@ -3,8 +3,8 @@
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
 # sh run.sh --attempt=ATTEMPT [--unfinished [--without=NODE,…]]   (for an attempt of a job)
-# With --unfinished it does nothing if the node has a result, or if the other node of its pair is
-# one of NODE.
+# With --unfinished it does nothing if there is a result, or if the other node of its pair is one of
+# NODE.
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -22,7 +22,11 @@ case ${1-} in
 esac
 if [ "${1-}" = --unfinished ]; then
 	shift
-	[ ! -e "$HERE/$FOLDER/rc" ] || exit 0
+	for started in "$HERE/$FOLDER"/execution-*/started; do
+		[ -e "$started" ] || continue
+		read -r _ _ _ by _ <"$started"
+		[ "$by" = other ] || exit 0
+	done
 fi
 case ${1-} in
 --without=*)

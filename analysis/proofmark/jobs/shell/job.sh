@@ -2,7 +2,7 @@
 # ---- below this line all jobs are the same ------------------------------------------------
 # sh job.sh                      runs the job
 # sh job.sh --probe WHAT FOLDER  (internal) stores the probe of this node, before or after the steps
-# A job is a loop over step folders. A step with the file rc is not run again, so a job that was
+# A job is a loop over step folders. A step that has a result is not run again, so a job that was
 # killed continues where it stopped. With AGAIN=yes it is run again. A step with a colon and a
 # number is run by each node of the job alone, for at most this number of seconds.
 # Exit: 0 all steps have run, 65 a node cannot run the programs, 74 a result could not be written,
@@ -74,6 +74,16 @@ bounded() {
 	return "$code"
 }
 
+has_result() { # has_result STEP: on a planned node, or by a job
+	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step, or a step of an older format
+	for started in "steps/$1"/execution-*/started; do
+		[ -e "$started" ] || continue
+		read -r _ _ _ by _ <"$started"
+		[ "$by" = other ] || return 0
+	done
+	return 1
+}
+
 # A per-node step is finished when all nodes have ended or the time limit is over; the job writes rc.
 on_every_node() { # on_every_node STEP SECONDS
 	folder=steps/$1
@@ -100,13 +110,13 @@ awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
 for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}
-	[ -n "$AGAIN" ] || [ ! -e "steps/$step/rc" ] || continue
+	[ -n "$AGAIN" ] || ! has_result "$step" || continue
 	if [ "$entry" = "$step" ]; then
-		run sh "steps/$step/run.sh"
+		run sh "steps/$step/run.sh" --job
 	else
 		on_every_node "$step" "${entry#*:}"
 	fi
-	[ -n "$STOPPED" ] || [ -e "steps/$step/rc" ] || {
+	[ -n "$STOPPED" ] || has_result "$step" || {
 		echo "job $JOB: step $step left no result; stopping" >&2
 		exit 74
 	}

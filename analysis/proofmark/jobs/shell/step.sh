@@ -1,7 +1,9 @@
 # shellcheck shell=sh disable=SC2153 # the first lines of every run.sh set these variables
 # ---- below this line all steps are the same ------------------------------------------------
-# sh run.sh            runs the step; a finished step is repeated in again-<n>/, no file is overwritten
+# sh run.sh [--job]    runs the step in a new folder, unfinished-<n>/; its end renames this folder to
+#                      execution-<n>/. With --job a job runs it, and not a person.
 # sh run.sh --launch   (internal) becomes the launcher, in a new session
+# sh run.sh --watchdog (internal) stops the program at the time limit
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
@@ -28,6 +30,158 @@ report_binding() { # writes one JSON line: rank, host, allowed CPUs, memory poli
 		"$rank" "$HOST" "$allowed" "$policy" >"$BINDING/$rank"
 }
 
+signal_all() { # signal_all SIGNAL: to all processes with one of MARKS in their environment
+	reached=0
+	# shellcheck disable=SC2013 # these names have no blanks
+	for environ in $(grep -lzF "$MARKS" /proc/[0-9]*/environ 2>/dev/null); do
+		pid=${environ#/proc/}
+		kill "-$1" "${pid%/environ}" 2>/dev/null && reached=$((reached + 1))
+	done
+}
+
+end_group() { # end_group PID: a process that setsid starts, with its group
+	# The first signal is refused if setsid has not run yet; then the process has no children.
+	kill -KILL "-$1" 2>/dev/null || kill -KILL "$1" 2>/dev/null
+	kill -KILL "-$1" 2>/dev/null
+}
+
+kill_all() { # repeated until no process is left: one that is being started has no environment yet
+	[ -z "$PROGRAM" ] || end_group "$PROGRAM"
+	[ ! -d "$CGROUP" ] || end_cgroup
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		signal_all KILL
+		[ "$reached" != 0 ] || break
+		[ "$reached" -lt 2 ] || sleep 0.1
+	done
+}
+
+stop_program() {
+	signal_all TERM
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		kill -0 "$PROGRAM" 2>/dev/null || break
+		sleep 0.2
+	done
+	kill_all
+}
+
+own_cgroups() { # sets GROUP: the longest line of /proc/self/cgroup; PARENT: the cgroup v2, if any
+	GROUP=
+	PARENT=
+	while read -r line; do
+		[ ${#line} -le ${#GROUP} ] || GROUP=$line
+		case $line in 0::*) PARENT=${line#0::} ;; esac
+	done 2>/dev/null </proc/self/cgroup
+	for mount in /sys/fs/cgroup /sys/fs/cgroup/unified; do
+		[ -z "$PARENT" ] || [ ! -e "$mount/cgroup.controllers" ] || {
+			PARENT=$mount${PARENT%/}
+			return
+		}
+	done
+	PARENT=
+}
+
+make_cgroup() { # sets CGROUP: a new cgroup for the program; empty if this user cannot use one
+	[ -n "$PARENT" ] && [ -w "$PARENT/cgroup.procs" ] || return
+	CGROUP=$PARENT/proofmark-$HOST-$$
+	mkdir "$CGROUP" 2>/dev/null && (echo 0 >"$CGROUP/cgroup.procs") 2>/dev/null && return
+	rmdir "$CGROUP" 2>/dev/null
+	CGROUP=
+}
+
+end_cgroup() { # ends all processes in CGROUP
+	if [ -e "$CGROUP/cgroup.kill" ]; then
+		echo 1 >"$CGROUP/cgroup.kill"
+	else # Linux before 5.14
+		while read -r pid; do kill -KILL "$pid" 2>/dev/null; done <"$CGROUP/cgroup.procs"
+	fi
+}
+
+remove_cgroup() { # ends CGROUP; sets LEFT to the processes that cannot be ended
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		end_cgroup
+		rmdir "$CGROUP" 2>/dev/null || rmdir "$CGROUP"/*/ "$CGROUP" 2>/dev/null || {
+			sleep 0.1 # a process is being ended
+			continue
+		}
+		CGROUP=
+		return
+	done
+	while read -r pid; do LEFT="$LEFT $pid"; done <"$CGROUP/cgroup.procs"
+}
+
+process_facts() { # process_facts PID: sets name, state, parent, born
+	stat=
+	while IFS= read -r line; do # a name may have line ends
+		stat="$stat${stat:+
+}$line"
+	done 2>/dev/null <"/proc/$1/stat"
+	name=${stat#*(} name=${name%)*}
+	# shellcheck disable=SC2086 # one word per field
+	set -- ${stat##*) }
+	[ $# -ge 20 ] && state=$1 parent=$2 born=${20}
+}
+
+adopter() { # prints the process that becomes the parent of orphans
+	read -r own _ </proc/self/stat
+	{
+		while read -r stat </proc/self/stat; do
+			# shellcheck disable=SC2086 # one word per field
+			set -- ${stat##*) }
+			[ "$2" = "$own" ] || break
+		done
+		echo "$2"
+	} &
+}
+
+ancestors() { # prints the processes above this shell; some may have started in the same moment
+	process_facts $$
+	while [ "$parent" != 0 ]; do
+		printf '%s ' "$parent"
+		process_facts "$parent" || break
+	done
+}
+
+find_left() { # sets LEFT to orphans of this user and this cgroup that started during the step
+	for _ in 1 2 3 4 5; do # a process may be about to end
+		LEFT=
+		# shellcheck disable=SC2013 # these names have no blanks
+		for cgroup in $(grep -lxF "$GROUP" /proc/[0-9]*/cgroup 2>/dev/null); do
+			pid=${cgroup#/proc/} pid=${pid%/cgroup}
+			# shellcheck disable=SC3067 # dash and busybox have -O
+			if [ "$pid" = $$ ] || [ ! -O "/proc/$pid" ] || ! process_facts "$pid"; then continue; fi
+			if [ "$state" = Z ] || [ "$born" -lt "$BORN" ]; then continue; fi
+			: "${ADOPTER:=$( (adopter))}" "${ANCESTORS:=$(ancestors)}"
+			case " $ANCESTORS " in *" $pid "*) continue ;; esac
+			[ "$parent" != "$ADOPTER" ] || other_step "$pid" || LEFT="$LEFT $pid"
+		done
+		[ -n "$LEFT" ] || return 0
+		sleep 0.1
+	done
+}
+
+other_step() { # other_step PID: it belongs to another step that runs on this machine
+	grep -qzF PROOFMARK_STEP= "/proc/$1/environ" 2>/dev/null
+}
+
+json_text() { # json_text TEXT: sets json; an unusual text is written byte by byte
+	case $1 in
+	*[!A-Za-z0-9_.:+-]*)
+		json=$(printf %s "$1" | od -An -v -tx1 | tr -d '\n' | sed 's/ *\([0-9a-f][0-9a-f]\)/\\u00\1/g')
+		;;
+	*) json=$1 ;;
+	esac
+}
+
+describe_left() { # sets SURVIVORS: the processes in LEFT as a JSON list
+	SURVIVORS=
+	for pid in $LEFT; do
+		process_facts "$pid" || continue
+		json_text "$name"
+		SURVIVORS="$SURVIVORS${SURVIVORS:+, }{\"pid\": $pid, \"name\": \"$json\"}"
+	done
+	SURVIVORS="[$SURVIVORS]"
+}
+
 case ${1-} in
 --launch)
 	# These variables are those of the launcher that started this step on every node.
@@ -40,6 +194,13 @@ case ${1-} in
 	fi
 	launch
 	;;
+--watchdog)
+	MARKS=PROOFMARK_STEP=$OUT/
+	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended by a later run.sh: this one was killed
+	echo "$TIMEOUT" >timed_out
+	stop_program
+	exit
+	;;
 --rank | --bind)
 	rank_number
 	[ "$1" = --rank ] || bind_rank
@@ -48,9 +209,6 @@ case ${1-} in
 	exec "$@"
 	;;
 esac
-
-PROGRAM=
-WATCHDOG=
 
 centiseconds() { # sets now: 1/100 s since boot; it starts no process
 	read -r uptime _ </proc/uptime
@@ -68,59 +226,79 @@ cpu_ticks() { # sets busy, stolen, own: CPU time in 1/100 s
 	own=$((${14} + ${15}))
 }
 
-signal_all() { # signal_all SIGNAL: to the program and all its descendants, in any session
-	reached=0
-	# shellcheck disable=SC2013 # these names have no blanks
-	for environ in $(grep -lzF "PROOFMARK_STEP=$OUT/" /proc/[0-9]*/environ 2>/dev/null); do
-		pid=${environ#/proc/}
-		kill "-$1" "${pid%/environ}" 2>/dev/null && reached=$((reached + 1))
+claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
+	NUMBER=1
+	while :; do
+		OUT=$HERE/unfinished-$NUMBER PUBLISHED=$HERE/execution-$NUMBER
+		if [ ! -e "$OUT" ] && [ ! -e "$PUBLISHED" ]; then
+			if mkdir "$OUT" 2>/dev/null; then
+				# Only the owner of unfinished-<n> creates execution-<n>.
+				[ -e "$PUBLISHED" ] || return 0
+				rmdir "$OUT"
+			elif [ ! -e "$OUT" ] && [ ! -e "$PUBLISHED" ]; then
+				echo "$STEP: cannot create a folder in $HERE" >&2
+				return 1
+			fi
+		fi
+		NUMBER=$((NUMBER + 1))
 	done
 }
 
-kill_all() { # repeated until no process is left: one that is being started has no environment yet
-	[ -z "$PROGRAM" ] || kill -KILL "-$PROGRAM" 2>/dev/null
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		signal_all KILL
-		[ "$reached" != 0 ] || kill -0 "$WATCHDOG" 2>/dev/null || break # the watchdog ends with its sleep
-		[ "$reached" -lt 2 ] || sleep 0.1
-	done
+refuse() { # refuse REASON: removes the claim
+	echo "$STEP: $1" >&2
+	rm -f "$OUT/started"
+	rmdir "$OUT"
+	exit 74
 }
 
-stop_program() {
-	signal_all TERM
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		kill -0 "$PROGRAM" 2>/dev/null || break
-		sleep 0.2
-	done
-	kill_all
-}
+PROGRAM=
+WATCHDOG=
+CGROUP=
+LEFT=
+ADOPTER=
+ANCESTORS=
+BY=other
+[ "${1-}" != --job ] || BY=job
+case " $HOSTS " in *" ${HOST%%.*} "*) [ "$BY" = job ] || BY=planned ;; esac
 
-next_folder() { # next_folder PREFIX: creates the first free PREFIX-<n> and prints it
-	n=1
-	while [ -e "$HERE/$1-$n" ]; do n=$((n + 1)); done
-	mkdir "$HERE/$1-$n" && echo "$HERE/$1-$n"
-}
-
-OUT=$HERE
-if [ -e "$HERE/rc" ]; then
-	OUT=$(next_folder again) || exit 74
-	for input in $INPUTS; do cp "$HERE/$input" "$OUT/" || exit 74; done
-elif [ -e "$HERE/started" ]; then
-	read -r host process _ <"$HERE/started"
-	if [ "$host" = "$HOST" ] && [ "$process" != $$ ] &&
-		grep -qzF run.sh "/proc/$process/cmdline" 2>/dev/null; then
-		echo "$STEP: runs already, as process $process" >&2
-		exit 74
-	fi
-	kill_all # the processes of a run.sh that was killed
-	KEPT=$(next_folder interrupted) || exit 74
-	for old in stdout stderr binding binding.json timed_out when.json $MADE started; do
-		[ ! -e "$HERE/$old" ] || mv "$HERE/$old" "$KEPT/" || exit 74
-	done
-fi
+own_cgroups
+claim || exit 74
 START=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 read -r BOOT </proc/sys/kernel/random/boot_id
-cd "$OUT" && echo "$HOST $$ $START" >started || exit 74
+process_facts $$
+BORN=$born
+cd "$OUT" && echo "$HOST $$ $START $BY $BORN" >started || exit 74
+
+# Of several executions that start at the same time, the one with the lowest number continues.
+MARKS=
+earlier=1
+while [ "$earlier" -lt "$NUMBER" ]; do
+	old=$HERE/unfinished-$earlier earlier=$((earlier + 1))
+	for _ in 1 2 3 4 5 6 7 8 9 10; do # it may have been claimed in this moment
+		if [ ! -d "$old" ] || [ -s "$old/started" ]; then break; fi
+		sleep 0.1
+	done
+	[ -e "$old/started" ] || continue
+	read -r host process _ _ began _ <"$old/started"
+	case $process in '' | *[!0-9]*) continue ;; esac
+	if [ "$host" != "$HOST" ]; then
+		[ -z "$SCRATCH" ] || [ ! -e "$SCRATCH" ] || refuse "$host uses its scratch, $SCRATCH"
+		continue
+	fi
+	if process_facts "$process" && [ "$born" = "$began" ] && [ "$state" != Z ]; then
+		refuse "runs already, as process $process"
+	fi
+	MARKS="$MARKS${MARKS:+
+}PROOFMARK_STEP=$old/"
+	CGROUP=$PARENT/proofmark-$HOST-$process
+	[ -z "$PARENT" ] || [ ! -d "$CGROUP" ] || remove_cgroup
+done
+CGROUP=
+LEFT=
+[ -z "$MARKS" ] || kill_all # the processes of a run.sh that was killed
+MARKS=PROOFMARK_STEP=$OUT/
+
+for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
 BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" || exit 74
@@ -128,24 +306,43 @@ mkdir "$BINDING" || exit 74
 INTERRUPTED=
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
-trap kill_all EXIT
+trap 'kill_all; [ -z "$WATCHDOG" ] || end_group "$WATCHDOG"; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+make_cgroup
 centiseconds
 cpu_ticks
 BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
-PROOFMARK_STEP=$OUT/ setsid sh "$HERE/run.sh" --launch </dev/null >stdout 2>stderr &
-PROGRAM=$!
-[ -z "$INTERRUPTED" ] || stop_program # the signal came before the program was started
 (
-	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # it was ended together with the program
-	echo "$TIMEOUT" >timed_out
+	[ -z "$CGROUP" ] || echo 0 >"$CGROUP/cgroup.procs" || exit 74
+	export PROOFMARK_STEP="$OUT/"
+	exec setsid sh "$HERE/run.sh" --launch
+) </dev/null >stdout 2>stderr &
+PROGRAM=$!
+if [ -z "$INTERRUPTED" ]; then
+	(
+		export OUT PROGRAM CGROUP
+		exec setsid sh "$HERE/run.sh" --watchdog
+	) </dev/null >/dev/null 2>&1 &
+	WATCHDOG=$!
+else # the signal came before the program was started
 	stop_program
-) </dev/null >/dev/null 2>&1 &
-WATCHDOG=$!
+fi
 
 wait "$PROGRAM"
 RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
-signal_all KILL # processes that the program left behind could keep the scratch in use
+kill -KILL "-$PROGRAM" 2>/dev/null
+PROGRAM=
+if [ -n "$WATCHDOG" ]; then
+	end_group "$WATCHDOG"
+	wait "$WATCHDOG" 2>/dev/null # it reports the signal
+	WATCHDOG=
+fi
+kill_all # processes that the program left behind could keep the scratch in use
+CHECK=yes
+if [ -d "$CGROUP" ]; then
+	remove_cgroup
+	CHECK=
+fi
 
 if [ -n "$SCRATCH" ]; then
 	rm -rf "$SCRATCH"
@@ -159,6 +356,12 @@ centiseconds
 cpu_ticks
 TOOK=$((now - BEGAN)) BUSY=$((busy - BUSY)) STOLEN=$((stolen - STOLEN)) OWN=$((own - OWN))
 [ -n "$CHILDREN" ] || OWN=null
+if [ -n "$CHECK" ] && [ -z "$GROUP" ]; then
+	SURVIVORS=null # this system does not report cgroups
+else
+	[ -z "$CHECK" ] || find_left
+	describe_left
+fi
 TIMED_OUT=false
 if [ -e timed_out ]; then TIMED_OUT=true; fi
 {
@@ -170,13 +373,26 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding
+
+digests() { # writes the SHA-256 of each output, if the node has a program for it
+	set -- stdout stderr rc when.json binding.json
+	[ ! -f copies.json ] || set -- "$@" copies.json
+	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
+	if command -v sha256sum >/dev/null; then
+		sha256sum "$@" >outputs.sha256
+	elif command -v openssl >/dev/null; then
+		openssl dgst -sha256 -r "$@" >outputs.sha256
+	fi
+}
+
 {
-	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s, "attempt": "%s", "boot": "%s"}\n' \
+	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s, "attempt": "%s", "boot": "%s", "survivors": %s}\n' \
 		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
-		"$BUSY" "$STOLEN" "$OWN" "${PROOFMARK_ATTEMPT-}" "$BOOT" >when.json &&
-		echo "$RC" >rc.new && mv rc.new rc
+		"$BUSY" "$STOLEN" "$OWN" "${PROOFMARK_ATTEMPT-}" "$BOOT" "$SURVIVORS" >when.json &&
+		echo "$RC" >rc && digests && [ ! -e "$PUBLISHED" ] && mv "$OUT" "$PUBLISHED"
 } || {
 	echo "$STEP: cannot write its result, is the disk full?" >&2
 	exit 74
 }
+trap - EXIT
 exit "$RC"

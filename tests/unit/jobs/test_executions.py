@@ -1,0 +1,374 @@
+"""Each execution of a step has its own folder, ends all of its processes and is of a known host."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import Kit, end, execution, left_behind, make_kit, steps_of, until
+from tests.processes import running
+
+from proofmark.jobs.execute import execute
+from proofmark.judge.judging import judge_run
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.runs.attempts import attempts
+from proofmark.runs.job_folder import complete
+from proofmark.runs.progress import progress
+from proofmark.runs.run import Run
+
+HERE = os.uname().nodename
+OTHER = "another-host"
+SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
+STRAY = "setsid env -i {folder}/stray 300 &"
+"""A process with a session and an environment of its own."""
+WITHOUT_CGROUPS = (
+    "for each in /sys/fs/cgroup/unified /sys/fs/cgroup; do"
+    ' [ ! -e "$each/cgroup.controllers" ] || umount "$each" || exit 90; done; "$@"; exit "$?"'
+)
+
+
+@pytest.fixture(params=sorted(SHELLS))
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    return SHELLS[request.param]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    made.case(sweep={"size": 1})
+    return made
+
+
+def on_other_host(command: Sequence[str]) -> list[str]:
+    """Return `command` on a machine with the name `OTHER` and the same file systems."""
+    named = f'hostname {OTHER} && exec "$@"'
+    return ["unshare", "--uts", "sh", "-c", named, "sh", *command]
+
+
+def without_cgroups(command: Sequence[str]) -> list[str]:
+    """Return `command` where no cgroup can be created, with its own processes."""
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    return [*namespaces, "sh", "-c", WITHOUT_CGROUPS, "sh", *command]
+
+
+def call(command: Sequence[str]) -> int:
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=300).returncode
+
+
+def records(kit: Kit, run: Run) -> list[Record]:
+    return list(read_run(run, kit.benchmarks(), kit.site(), kit.software(), {}))
+
+
+class TestAnotherHost:
+    """The program prints a good rate on `OTHER` and a bad rate on the planned node."""
+
+    @pytest.fixture
+    def run(self, kit: Kit) -> Run:
+        kit.program(
+            f'echo "size 1"; [ "$(uname -n)" != {OTHER} ] || '
+            '{ echo "rate 900"; echo END; exit; }; '
+            f'until [ -e "{kit.folder}/go" ]; do sleep 0.05; done; echo "rate 100"; echo END'
+        )
+        return kit.run()
+
+    @pytest.mark.fault("step-by-hand-on-another-host")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_second_host_does_not_change_a_running_execution(
+        self, kit: Kit, run: Run, shell: list[str], injected: bool
+    ) -> None:
+        (step,) = steps_of(run)
+        command = [*shell, str(step / "run.sh")]
+        with running(subprocess.Popen([*command, "--job"], stdin=subprocess.DEVNULL)) as process:
+            until(lambda: list(step.glob("unfinished-1/stdout")) != [])
+            if injected:
+                assert call(on_other_host(command)) == 0
+            (kit.folder / "go").touch()
+            assert process.wait(300) == 0
+        assert [record.value for record in records(kit, run) if record.valid] == [100]
+        foreign = [record for record in records(kit, run) if not record.valid]
+        assert [(each.node, each.value, each.reason) for each in foreign] == (
+            [(OTHER, 900, f"ran on {OTHER}, planned on localhost")] if injected else []
+        )
+        (result,) = judge_run(run).results
+        assert (result.verdict, result.record.node, result.values) == ("UNJUDGED", HERE, (100,))
+
+    def test_an_execution_only_on_another_host_is_invalid(self, run: Run) -> None:
+        (step,) = steps_of(run)
+        assert call(on_other_host(["sh", str(step / "run.sh")])) == 0
+        (result,) = judge_run(run).results
+        assert (result.verdict, result.record.node) == ("INVALID", OTHER)
+        assert result.reason == f"ran on {OTHER}, planned on localhost"
+
+    @pytest.mark.fault("job-skips-step-of-another-host")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_job_runs_a_step_that_only_another_host_ran(
+        self, kit: Kit, run: Run, injected: bool
+    ) -> None:
+        (step,) = steps_of(run)
+        (kit.folder / "go").touch()
+        command = ["sh", str(step / "run.sh")]
+        assert call(on_other_host(command) if injected else command) == 0
+        (job,) = run.plan.groups[0].jobs
+        assert complete(run, job) is not injected
+        assert [each.state for each in progress(run, active=False).steps] == [
+            "waiting" if injected else "done"
+        ]
+        execute(run, "none", lambda line: None)
+        assert len(attempts(step)) == (2 if injected else 1)
+        assert complete(run, job)
+        (result,) = judge_run(run).results
+        assert (result.record.node, result.values) == (HERE, (100,))
+
+    def test_the_scratch_of_another_host_is_not_removed(self, kit: Kit, shell: list[str]) -> None:
+        kit.case(
+            sweep={"size": 1}, arguments=["{size}", "{scratch}"], cost={"seconds": 1, "bytes": 1}
+        )
+        kit.program(
+            f'echo "size 1"; echo data >"$2/file"; until [ -e "{kit.folder}/go" ]; do sleep 0.05; '
+            'done; cat "$2/file"; echo "rate 100"; echo END'
+        )
+        run = kit.run()
+        (step,) = steps_of(run)
+        command = [*shell, str(step / "run.sh")]
+        with running(subprocess.Popen(command, stdin=subprocess.DEVNULL)) as process:
+            until(lambda: list(kit.folder.glob("scratch/*/*/file")) != [])
+            second = subprocess.run(
+                on_other_host(command), capture_output=True, text=True, check=False, timeout=300
+            )
+            (kit.folder / "go").touch()
+            assert process.wait(300) == 0
+        assert second.returncode == 74
+        assert f"{HERE} uses its scratch" in second.stderr
+        assert "data" in (execution(step) / "stdout").read_text()
+        assert [path.name for path in step.iterdir() if path.is_dir()] == ["execution-1"]
+
+
+class TestFolders:
+    def test_executions_that_start_together_have_different_folders(
+        self, kit: Kit, shell: list[str]
+    ) -> None:
+        kit.program('echo "size 1"; echo "rate $$"; sleep 0.2; echo END')
+        (step,) = steps_of(kit.run())
+        hosts = [f"host{number}" for number in range(12)]
+        commands = [
+            ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh", *shell]
+            for host in hosts
+        ]
+        processes = [
+            subprocess.Popen([*command, str(step / "run.sh")], stdin=subprocess.DEVNULL)
+            for command in commands
+        ]
+        assert [process.wait(300) for process in processes] == [0] * len(hosts)
+        found = attempts(step)
+        assert sorted(each.host for each in found) == sorted(hosts)
+        assert len({each.files.stdout.read_text() for each in found}) == len(hosts)
+        assert {path.name for path in step.iterdir() if path.is_dir()} == {
+            f"execution-{each.number}" for each in found
+        }
+        assert [each.number for each in attempts(step)] == [each.number for each in found]
+
+    def test_one_of_two_starts_on_a_host_is_refused(self, kit: Kit, shell: list[str]) -> None:
+        kit.program(
+            f'echo "size 1"; echo "rate 1"; until [ -e "{kit.folder}/go" ]; do sleep 0.05; done; '
+            "echo END"
+        )
+        (step,) = steps_of(kit.run())
+        command = [*shell, str(step / "run.sh")]
+        processes = [
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            for _ in range(3)
+        ]
+        until(lambda: sum(process.poll() is not None for process in processes) == 2)
+        (kit.folder / "go").touch()
+        messages = [process.communicate(timeout=300)[1] for process in processes]
+        assert sorted(process.returncode for process in processes) == [0, 74, 74]
+        assert sum("runs already, as process" in text for text in messages) == 2
+        assert [path.name for path in step.iterdir() if path.is_dir()] == ["execution-1"]
+
+    def test_a_folder_that_is_in_the_way_is_not_used(self, kit: Kit, shell: list[str]) -> None:
+        (step,) = steps_of(kit.run())
+        (step / "execution-1").mkdir()
+        (step / "unfinished-2").mkdir()
+        assert call([*shell, str(step / "run.sh")]) == 0
+        assert end(step) == "0"
+        assert list((step / "execution-1").iterdir()) == []
+        assert (step / "execution-3" / "stdout").exists()
+
+    def test_an_execution_without_its_files_is_invalid(self, kit: Kit) -> None:
+        run = kit.run()
+        (step,) = steps_of(run)
+        assert call(["sh", str(step / "run.sh")]) == 0
+        (execution(step) / "rc").unlink()
+        (record,) = records(kit, run)
+        assert record.reason == "rc changed after the step ended"
+
+    @pytest.mark.fault("output-changed")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_an_output_that_changed_is_invalid(
+        self, kit: Kit, shell: list[str], injected: bool
+    ) -> None:
+        run = kit.run()
+        (step,) = steps_of(run)
+        assert call([*shell, str(step / "run.sh")]) == 0
+        if injected:
+            path = execution(step) / "stdout"
+            path.write_text(path.read_text().replace("rate 100", "rate 900"))
+        (record,) = records(kit, run)
+        assert record.valid is not injected
+        assert record.reason == ("stdout changed after the step ended" if injected else "")
+
+    @pytest.mark.parametrize("program", ["sha256sum", "openssl", ""])
+    def test_the_node_may_have_one_program_for_digests_or_none(
+        self, kit: Kit, program: str
+    ) -> None:
+        tools = kit.folder / "tools"
+        tools.mkdir()
+        used = ["sh", "cat", "date", "grep", "mkdir", "mv", "rm", "rmdir", "sed", "setsid", "sleep"]
+        for name in [*used, *([program] if program else [])]:
+            found = shutil.which(name)
+            assert found, name
+            (tools / name).symlink_to(found)
+        run = kit.run()
+        (step,) = steps_of(run)
+        environment = {"PATH": str(tools)}
+        command = ["/usr/bin/dash", str(step / "run.sh")]
+        subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=True)
+        assert (execution(step) / "outputs.sha256").exists() is bool(program)
+        assert [record.reason for record in records(kit, run)] == [""]
+        (execution(step) / "stdout").write_text("size 1\nrate 900\nEND\n")
+        (record,) = records(kit, run)
+        assert record.valid is not bool(program)
+
+
+class TestSurvivors:
+    """`stray` has its own session and environment, so only a cgroup or /proc finds it."""
+
+    @pytest.fixture
+    def run(self, kit: Kit) -> Run:
+        shutil.copy("/usr/bin/sleep", kit.folder / "stray")
+        return kit.run()
+
+    @staticmethod
+    def strays(kit: Kit) -> list[str]:
+        return [
+            path.parent.name
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if str(kit.folder / "stray").encode() in content(path)
+        ]
+
+    @pytest.mark.fault("process-survives-its-step")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_process_that_survives_its_step_makes_it_invalid(
+        self, kit: Kit, run: Run, shell: list[str], injected: bool
+    ) -> None:
+        stray = STRAY.format(folder=kit.folder) if injected else ""
+        kit.program(f'{stray} echo "size 1"; echo "rate 100"; sleep 0.1; echo END')
+        (step,) = steps_of(run)
+        assert call(without_cgroups([*shell, str(step / "run.sh")])) == 0
+        (record,) = records(kit, run)
+        assert record.valid is not injected
+        (attempt,) = attempts(step)
+        assert [name.partition(" ")[0] for name in attempt.survivors] == ["stray"] * injected
+        assert record.reason == (
+            f"left processes behind: {attempt.survivors[0]}" if injected else ""
+        )
+
+    def test_a_cgroup_ends_the_process(self, kit: Kit, run: Run, shell: list[str]) -> None:
+        kit.program(f'{STRAY.format(folder=kit.folder)} echo "size 1"; echo "rate 100"; echo END')
+        (step,) = steps_of(run)
+        assert call([*shell, str(step / "run.sh")]) == 0
+        assert self.strays(kit) == []
+        (record,) = records(kit, run)
+        assert (
+            record.reason,
+            json.loads((execution(step) / "when.json").read_text())["survivors"],
+        ) == (
+            "",
+            [],
+        )
+
+    def test_a_cgroup_ends_the_process_of_a_stopped_step(
+        self, kit: Kit, run: Run, shell: list[str]
+    ) -> None:
+        kit.program(f"{STRAY.format(folder=kit.folder)} echo on; sleep 100")
+        (step,) = steps_of(run)
+        out = step / "unfinished-1" / "stdout"
+        command = [*shell, str(step / "run.sh")]
+        with running(subprocess.Popen(command, stdin=subprocess.DEVNULL)) as process:
+            until(lambda: out.exists() and out.read_text() == "on\n")
+            process.terminate()
+            assert process.wait(300) == 143
+        assert self.strays(kit) == []
+
+    def test_a_later_start_ends_the_cgroup_of_a_killed_script(
+        self, kit: Kit, run: Run, shell: list[str]
+    ) -> None:
+        kit.program(
+            f"{STRAY.format(folder=kit.folder)} echo on; [ -e {kit.folder}/go ] || sleep 100"
+        )
+        (step,) = steps_of(run)
+        out = step / "unfinished-1" / "stdout"
+        command = [*shell, str(step / "run.sh")]
+        with running(subprocess.Popen(command, stdin=subprocess.DEVNULL)) as process:
+            until(lambda: out.exists() and out.read_text() == "on\n")
+            process.kill()
+            process.wait(300)
+        assert self.strays(kit) != []
+        (kit.folder / "go").touch()
+        assert call(command) == 0
+        assert self.strays(kit) == []
+        assert left_behind(f"PROOFMARK_STEP={step}/") == []
+
+    @pytest.mark.parametrize("name", ['a "b" \\', "tab\there", "line\nend", "naïve", "(x) S 1"])
+    def test_any_name_of_a_program_is_reported(self, kit: Kit, run: Run, name: str) -> None:
+        shutil.copy("/usr/bin/sleep", kit.folder / name)
+        shown = name.replace("\t", "·").replace("\n", "·")
+        kit.case(sweep={"size": 1}, environment={"NAME": str(kit.folder / name)})
+        again = kit.run(run_id="named")
+        kit.program('setsid env -i "$NAME" 300 & echo "size 1"; echo "rate 1"; sleep 0.1; echo END')
+        (step,) = steps_of(again)
+        assert call(without_cgroups(["/usr/bin/dash", str(step / "run.sh")])) == 0
+        (attempt,) = attempts(step)
+        assert [each.rpartition(" (pid ")[0] for each in attempt.survivors] == [shown]
+
+    def test_other_processes_of_the_user_are_not_accused(
+        self, kit: Kit, run: Run, shell: list[str]
+    ) -> None:
+        """A child of the shell above, one of its own session, and an orphan that ends at once."""
+        kit.program('echo "size 1"; echo "rate 100"; sleep 0.4; echo END')
+        (step,) = steps_of(run)
+        beside = kit.folder / "beside"
+        beside.write_text(
+            '"$@" & step=$!\n'
+            "sleep 0.1\n"
+            f"{kit.folder}/stray 5 &\n"
+            f"setsid env -i {kit.folder}/stray 5 &\n"
+            f"(setsid env -i {kit.folder}/stray 0.5 &)\n"
+            'wait "$step"\n'
+        )
+        assert call(without_cgroups(["sh", str(beside), *shell, str(step / "run.sh")])) == 0
+        (attempt,) = attempts(step)
+        assert attempt.survivors == ()
+
+    def test_steps_that_run_beside_each_other_are_not_accused(self, kit: Kit) -> None:
+        """Each leaves a daemon in its environment behind, which it ends."""
+        kit.case(sweep={"size": [1, 2, 3]})
+        daemon = "(setsid sh -c 'sleep 300' &);"
+        kit.program(f'{daemon} echo "size $1"; echo "rate 100"; sleep 0.$1; echo END')
+        run = kit.run()
+        scripts = " ".join(f'sh "{step}/run.sh" &' for step in steps_of(run))
+        assert call(without_cgroups(["sh", "-c", f"{scripts} wait"])) == 0
+        assert [record.reason for record in records(kit, run)] == ["", "", ""]
+
+
+def content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
