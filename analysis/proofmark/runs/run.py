@@ -13,7 +13,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_whole
-from proofmark.common.strict_model import OLD_KEYS
+from proofmark.common.strict_model import OLD_KEYS, STORED
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import format_of
@@ -93,7 +93,7 @@ def _entered(files: RunFiles) -> list[str]:
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases of `run`, as they were at its start."""
-    return load_benchmarks(run.files.benchmarks, _context(run.folder))
+    return load_benchmarks(run.files.benchmarks, _context(run.folder) or STORED)
 
 
 def site_of(run: Run) -> Site:

@@ -22,8 +22,8 @@ from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.compare import Figures, Judgement, compare
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
-from proofmark.judge.references.tables import link, processor
 from proofmark.records.columns import Record, Records
+from proofmark.site.limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 PROBES = ROOT / "tests" / "data" / "probe"
