@@ -254,7 +254,7 @@ def test_the_sides_of_a_bound(value: float) -> None:
 def test_a_metric_without_a_bound_is_refused(tmp_path: Path) -> None:
     kit = make_kit(tmp_path)
     kit.case(metrics={"rate": {key: RATE[key] for key in ("unit", "better", "what")}})
-    with pytest.raises(BadInput, match="metrics.rate.bound: found nothing; accepted: a value"):
+    with pytest.raises(BadInput, match=r"metrics\.rate\.bound: found nothing; accepted: a value"):
         kit.benchmarks()
 
 
