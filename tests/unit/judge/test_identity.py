@@ -17,7 +17,7 @@ def medians(*changes: dict[str, Any]) -> list[float]:
         record(value=value, repeat=number, **each)
         for number, (value, each) in enumerate(zip((100.0, 200.0, 600.0), changes, strict=False), 1)
     ]
-    return aggregate(Records.of(records)).median.tolist()
+    return [float(each) for each in aggregate(Records.of(records)).median]
 
 
 def test_repeats_are_one_figure() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
-from tests.emulators.bmc.server import Emulator
+from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 
+from proofmark.machine.bmc.back_end import BackEndContext
+from proofmark.machine.bmc.backends.redfish import Redfish
+from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.rollout import Result
 from proofmark.machine.schedulers import slurm
 
@@ -100,3 +104,34 @@ def test_a_setting_of_another_client_after_the_check_is_not_overwritten(
     assert other.pending == {name: foreign}
     assert (other.patches, other.resets) == (0, 0)
     assert site.settings("n2") == ("Quadrant", "Flat")
+
+
+class ResetByTheScheduler(Redfish):
+    """Redfish at a site whose scheduler resets the nodes."""
+
+    drains = False
+
+
+def test_a_back_end_that_needs_no_drain_never_calls_the_scheduler(make_site: MakeSite) -> None:
+    site = make_site(lambda site: None)
+    rollout = site.rollout()
+    firmware, shell = rollout.transition.firmware, rollout.transition.shell
+    context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
+    transition = replace(rollout.transition, back_end=ResetByTheScheduler(context))
+    rollout = replace(rollout, transition=transition)
+    done = rollout.enter(site.nodes, site.target("snc4-flat"))
+    assert outcomes(done) == {"n1": "OK", "n2": "OK"}
+    assert outcomes(rollout.restore()) == {"n1": "OK", "n2": "OK"}
+    assert site.slurm.calls == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome"), [("quadrant-flat", "OK"), ("snc4-flat", "CANNOT_SET")]
+)
+def test_a_person_sets_the_mode_and_the_node_proves_it(
+    make_site: MakeSite, mode: str, outcome: str
+) -> None:
+    site = make_site(lambda site: None)
+    done = site.rollout(back_end="manual", max_failures=2).enter(site.nodes, site.target(mode))
+    assert outcomes(done) == dict.fromkeys(site.nodes, outcome)
+    assert not any(machine.resets for machine in site.emulator.machines.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import SOUND, Kit, described, make_kit, steps_of
+from tests.fixtures.kit import FAKE, SOUND, Kit, described, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Records
@@ -124,6 +125,26 @@ class TestFaults:
         assert (first.valid, first.reason) == (False, "planned size 1, the output has 7")
 
 
+class TestNodeInTheOutput:
+    @pytest.fixture
+    def read(self) -> dict[str, Any]:
+        """Return a reader of an output that names its node."""
+        read: dict[str, Any] = copy.deepcopy(FAKE["read"])
+        read["text"]["facts"].append(r"on (?P<node>\S+)")
+        return read
+
+    @pytest.mark.parametrize(("host", "valid"), [(HOST, True), ("n9", False)])
+    def test_an_output_of_another_node_is_invalid(
+        self, kit: Kit, read: dict[str, Any], host: str, valid: bool
+    ) -> None:
+        """A file that another node left, or that a user copied."""
+        kit.case(sweep={"size": 1}, read=read)
+        kit.program(f'echo "on {host}"; {SOUND}')
+        (record,) = records(kit, carry_out(kit))
+        assert (record.valid, record.node) == (valid, host)
+        assert valid or record.reason == f"the output names node n9, the step ran on {HOST}"
+
+
 class TestAttempts:
     def test_finished_executions_are_found_oldest_first(self, tmp_path: Path) -> None:
         write(tmp_path)
@@ -235,11 +256,26 @@ class TestTable:
     def test_no_records_are_an_empty_table(self) -> None:
         assert table(Records.of([])).shape == (0, len(SCHEMA))
 
-    @pytest.mark.parametrize(("planned", "same"), [(1, True), (1.0, True), (2, False), ("1", True)])
+    @pytest.mark.parametrize(
+        ("planned", "same"),
+        [(1, True), (1.0, True), (2, False), (1.5, False), ("1", True), ("x", False)],
+    )
     def test_planned_parameters_are_compared_as_numbers(
         self, kit: Kit, planned: object, same: bool
     ) -> None:
         kit.case(sweep={"size": [planned]})
         kit.program(SOUND.replace("$1", "1"))
+        (record,) = records(kit, carry_out(kit))
+        assert record.valid is same
+
+    @pytest.mark.parametrize(("printed", "same"), [("1.0", True), ("1.5", False)])
+    def test_printed_parameters_are_compared_as_numbers(
+        self, kit: Kit, printed: str, same: bool
+    ) -> None:
+        read = copy.deepcopy(FAKE["read"])
+        read["parameters"]["size"] = "real"
+        read["text"]["facts"] = [r"size (?P<size>\S+)"]
+        kit.case(sweep={"size": 1}, read=read)
+        kit.program(SOUND.replace("$1", printed))
         (record,) = records(kit, carry_out(kit))
         assert record.valid is same
