@@ -12,8 +12,11 @@ import pytest
 from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import FAKE, SOUND, Kit, described, make_kit, steps_of
 
+from proofmark.cases.models import Concurrent
+from proofmark.cases.reader.engine import Reading
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Records
+from proofmark.records.concurrency import spread
 from proofmark.records.read import SCHEMA, Record, read_run, table
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
@@ -143,6 +146,34 @@ class TestNodeInTheOutput:
         (record,) = records(kit, carry_out(kit))
         assert (record.valid, record.node) == (valid, host)
         assert valid or record.reason == f"the output names node n9, the step ran on {HOST}"
+
+
+@pytest.mark.parametrize(
+    ("launch", "threads", "recorded"),
+    [("mpi", 1, {"ranks"}), ("mpi", 2, {"ranks", "threads"}), ("threads", 1, {"threads"})],
+)
+def test_the_ranks_and_threads_of_a_step_are_parameters_of_its_figures(
+    kit: Kit, launch: str, threads: int, recorded: set[str]
+) -> None:
+    kit.case(sweep={"size": 1, "threads": threads}, launch=launch)
+    (record,) = records(kit, carry_out(kit))
+    assert record.parameters.keys() == {"size", *recorded}
+
+
+def test_the_spread_of_copies_is_that_of_one_metric() -> None:
+    """Two metrics of each copy, with equal values between the copies."""
+
+    def reading(metric: str, pair: int, value: float) -> Reading:
+        return Reading("c", "b", metric, value, "MB/s", {"pair": pair, "bytes": 8}, True, "", None)
+
+    concurrent = Concurrent(copy="pair", seconds="{1}", spread=["one_spread", "two_spread"])
+    values = [("one", 1, 10.0), ("two", 1, 100.0), ("one", 2, 10.0), ("two", 2, 300.0)]
+    found = {each.metric: each for each in spread(concurrent, [reading(*each) for each in values])}
+    assert {name: each.value for name, each in found.items()} == {
+        "one_spread": 0,
+        "two_spread": 100,
+    }
+    assert all(each.parameters == {"bytes": 8} for each in found.values())
 
 
 class TestAttempts:
