@@ -40,7 +40,7 @@ sweep: {number: "{upto(2)}", seconds: 0}
 cost: {seconds: "{seconds}", bytes: "{64 * MiB}"}
 suites: {quick: {}, slow: {sweep: {seconds: [0, 4]}}}
 metrics:
-  rate: {unit: MB/s, better: higher, what: nothing at all}
+  rate: {unit: MB/s, better: higher, bound: universal, what: nothing at all}
 read:
   finds: rate
   benchmark: nap

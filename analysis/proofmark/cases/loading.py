@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from proofmark.cases.bounds import OWN_NAMES
 from proofmark.cases.models import (
     AXES,
     RENAMED_AXES,
@@ -20,7 +21,7 @@ from proofmark.cases.models import (
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
 from proofmark.common.errors import BadInput, InputError, nearest
-from proofmark.common.expressions import FUNCTIONS, UNITS, names_in
+from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.units import factor
 from proofmark.common.yaml_models import load
@@ -88,11 +89,27 @@ def _cross_checks(
             yield InputError(
                 str(path), key, case.metrics[metric].unit, f"{unit}, the unit in the key read"
             )
+    words = {*_resolve_reader(case, cases).bound_names(), *OWN_NAMES}
+    for metric, definition in case.metrics.items():
+        yield from _bound_mistakes(path, f"metrics.{metric}.bound", definition.bound, words)
     if case.stability:
         metric, key = case.stability.metric, "stability.metric"
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def _bound_mistakes(
+    file: Path, key: str, bound: float | str, words: Iterable[str]
+) -> Iterator[InputError]:
+    """Yield the unknown names in a bound; with them the bound of its unit would apply."""
+    try:
+        names = variables_in(bound)
+    except SyntaxError as error:
+        yield InputError(str(file), key, f"{bound!r} ({error.msg})", "an expression in braces")
+        return
+    for name in sorted(names):
+        yield from _unknown(file, key, name, words, "unknown name")
 
 
 def reference_mistakes(

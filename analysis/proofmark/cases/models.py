@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from proofmark.cases.reader.spec import ReadBlock, ReadSpec
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import OLD_KEYS, RenamedKeys, StrictModel
+from proofmark.common.strict_model import OLD_KEYS, STORED, RenamedKeys, StrictModel
 
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
@@ -68,12 +68,29 @@ UNIT_OF: Mapping[Rule, str] = {
 """The unit of each limit that is computed from the hardware of a node."""
 
 
+UNIVERSAL = "universal"
+"""The bound of a metric for which no fact of the hardware gives a closer one: that of its unit."""
+
+
 class Metric(StrictModel):
-    """A quantity that a case measures, in the unit that its program prints."""
+    """A quantity that a case measures, in the unit that its program prints.
+
+    ``bound`` is the largest value that is physically possible if higher is better, else the
+    smallest. It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
+    expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
+    """
 
     unit: str
     better: Literal["higher", "lower"]
+    bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
     what: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, dict) and info.context in (OLD_KEYS, STORED):
+            return {"bound": UNIVERSAL, **given}
+        return given
 
 
 class Against(StrictModel):
@@ -282,6 +299,11 @@ class Case(RenamedKeys):
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
         return names | set(self.reader().parameters)
+
+    def bound_names(self) -> set[str]:
+        """Return every value of a step or of a reading that a bound may name, if it has it."""
+        lets = {*self.let, *(name for use in self.uses() for name in use.let)}
+        return {*self.parameter_names(), *AXES, *lets}
 
     def uses(self) -> Iterator[SuiteUse]:
         """Yield the uses of the case in all suites."""

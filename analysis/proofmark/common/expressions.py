@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import warnings
@@ -149,3 +150,16 @@ def names_in(value: Any) -> set[str]:
         return set()
     expressions = _BRACES.findall(value)
     return {name for each in expressions for name in re.findall(r"[A-Za-z_]\w*", each)}
+
+
+def variables_in(value: Any) -> set[str]:
+    """Return the names that the expressions of `value` read, without functions and units.
+
+    Raises:
+        SyntaxError: an expression is malformed.
+    """
+    expressions = _BRACES.findall(value) if isinstance(value, str) else []
+    nodes = [
+        node for text in expressions for node in ast.walk(ast.parse(text.strip(), mode="eval"))
+    ]
+    return {node.id for node in nodes if isinstance(node, ast.Name)} - {*FUNCTIONS, *UNITS}

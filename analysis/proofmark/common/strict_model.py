@@ -9,6 +9,8 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, model_validator
 
 OLD_KEYS = {"old_keys": True}
 """Context of a validation that accepts the old names of keys. Runs of format 1 are read with it."""
+STORED = {"stored": True}
+"""Context of a validation of the files of a run. Cases of an earlier version have no bounds."""
 
 
 class StrictModel(BaseModel):

@@ -13,7 +13,9 @@ from proofmark.common.nodesets import folded, is_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
+from proofmark.records.bounds import Bounds, StepBounds
 from proofmark.records.columns import (
+    EMULATED,
     NO_VALUE,
     Execution,
     Measurand,
@@ -35,6 +37,7 @@ from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import damage
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run, reported_names
+from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
 
@@ -96,6 +99,16 @@ class _Reader:
         self.partition = site.partition
         self.names = HostNames(reported_names(run, site))
         self.conditions = Conditions(run, site, nodes)
+        # The speed of an emulated node is that of the machine below it.
+        self.emulated = self.partition.origin == EMULATED
+        known = {} if self.emulated else nodes
+        self._ceilings = {
+            short_name(host): ceilings_of(node.newest) for host, node in known.items() if node.jobs
+        }
+
+    def ceilings(self, hosts: Sequence[str]) -> Ceilings:
+        """Return the physical ceilings of `hosts` together."""
+        return of_nodes(self._ceilings.get(short_name(host), UNIVERSAL) for host in hosts)
 
     def read(self, task: Task) -> RecordBatch:
         """Return the records of all executions of a step in the folders of `task`."""
@@ -124,6 +137,11 @@ class _StepReader:
         }
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
+        between = len(step.nodes if step.scope == "job" else step.nodes[:2]) > 1
+        between = between and step.scope != "each-node" and not about.emulated
+        self._step_bounds = StepBounds(step, self._case, between_nodes=between)
+        self._machines: dict[tuple[int, Ceilings], int] = {}
+        self._bounds: dict[tuple[int, int], Bounds] = {}
 
     def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
         """Add the records of one execution.
@@ -154,6 +172,8 @@ class _StepReader:
         builder.executions.append(
             Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others)
         )
+        measured_on = hosts or step.nodes
+        machine = len(measured_on), self._about.ceilings(measured_on)
         for reading in readings:
             measurand, contradiction = self._measurand(reading)
             builder.measurand.append(measurand)
@@ -161,6 +181,9 @@ class _StepReader:
             reason = None
             if invalid or contradiction or not reading.valid or reading.node:
                 reason = _reason(reading, invalid, contradiction, attempt)
+            if reason is None and reading.value is not None:
+                bounds = self._bounds_of(measurand, reading, *machine)
+                reason = bounds.error(reading.metric, reading.value, reading.unit) or None
             builder.reason.append(-1 if reason is None else intern(builder.reasons, reason))
             node = several or _node(reading, attempt, hosts or step.nodes)
             builder.node.append(intern(builder.nodes, node))
@@ -175,6 +198,15 @@ class _StepReader:
         return invalid_reason(
             self._step, attempt, self._binding_check, hosts, known
         ) or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
+
+    def _bounds_of(
+        self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings
+    ) -> Bounds:
+        """Return the bounds of a reading; like nodes share them."""
+        key = measurand, intern(self._machines, (nodes, ceilings))
+        if key not in self._bounds:
+            self._bounds[key] = self._step_bounds.of(reading, ceilings, nodes)
+        return self._bounds[key]
 
     def _measurand(self, reading: Reading) -> tuple[int, str]:
         """Return the number of the measurand, and how the output contradicts the plan."""

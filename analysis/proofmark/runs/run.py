@@ -15,7 +15,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, read_text, text_or_empty, write_whole
 from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
-from proofmark.common.strict_model import OLD_KEYS
+from proofmark.common.strict_model import OLD_KEYS, STORED
 from proofmark.plan.plan import Plan
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs, format_of
@@ -102,7 +102,7 @@ def _entered(files: RunFiles) -> list[str]:
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases of `run`, as they were at its start."""
-    return load_benchmarks(run.files.benchmarks, _context(run.folder))
+    return load_benchmarks(run.files.benchmarks, _context(run.folder) or STORED)
 
 
 def site_of(run: Run) -> Site:

@@ -115,7 +115,7 @@ def test_an_unreadable_file_causes_no_mistakes_in_other_files(kit: Kit) -> None:
         ),
         ({"metrics": {}}, "metrics: found no key for a metric that is read: 'rate'"),
         (
-            {"metrics": {"rate": {"unit": "GB/s", "better": "higher", "what": "x"}}},
+            {"metrics": {"rate": {"unit": "GB/s", "better": "higher", "bound": 1, "what": "x"}}},
             "metrics.rate.unit: found GB/s; accepted: MB/s, the unit in the key read",
         ),
         ({"launch": "ssh"}, "launch: found 'ssh'; accepted: Input should be 'mpi'"),

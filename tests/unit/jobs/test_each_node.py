@@ -22,7 +22,9 @@ from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run
+from proofmark.site.firmware import Firmware
 from proofmark.site.machine import Machine
 
 HERE = os.uname().nodename.partition(".")[0]
@@ -202,40 +204,80 @@ def test_a_pair_is_not_measured_without_its_other_node(
     assert execution(folder / f"{HERE}+node1").exists() == measures
 
 
-@pytest.mark.fault("mode-unproven")
-@pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
-def test_the_others_measure_without_a_node_of_unverified_mode(
-    kit: Kit, monkeypatch: pytest.MonkeyPatch, scope: str
-) -> None:
+FIRMWARE = Firmware(back_end="manual")
+VERIFIED = ("verified", {"mode": "current", "seen": {}})
+UNPROVEN: dict[str, tuple[list[tuple[str, dict[str, Any]]], str]] = {
+    "failed": (
+        [VERIFIED, ("fail", {"outcome": "NOT_APPLIED", "text": "MemoryMode=Cache"})],
+        "NOT_APPLIED: MemoryMode=Cache",
+    ),
+    "another-mode": ([("verified", {"mode": "snc4-flat", "seen": {}})], "in mode snc4-flat"),
+    "no-journal": ([], "not verified"),
+}
+"""The journal of a node whose mode is not proven, and the reason."""
+
+
+def run_with_firmware(kit: Kit, monkeypatch: pytest.MonkeyPatch, lines: Any) -> Run:
+    """Return a run of a site that sets modes; the journal of node2 has `lines`."""
     monkeypatch.setattr(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
-    submitted: list[str] = []
+    site = kit.site(hosts=HOSTS)
+    partition = site.partition.model_copy(update={"firmware": FIRMWARE})
+    run = kit.run(site=site.model_copy(update={"partition": partition}))
+    for host in HOSTS:
+        for state, facts in lines if host == "node2" else [VERIFIED]:
+            Journal(run.folder, host).result(state, **facts)
+    return run
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the scripts of the jobs that were submitted; none of them runs."""
+    scripts: list[str] = []
 
     def submit(self: object, script: Path, request: Request) -> str:
-        submitted.append(script.read_text())
+        scripts.append(script.read_text())
         raise SchedulerError("refused by the test")
 
     monkeypatch.setattr(NoScheduler, "submit", submit)
+    return scripts
+
+
+@pytest.mark.fault("mode-unproven")
+@pytest.mark.parametrize("journal", UNPROVEN)
+@pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
+def test_the_others_measure_without_a_node_of_unverified_mode(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, submitted: list[str], scope: str, journal: str
+) -> None:
     nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
     kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
-    run, messages = run_of(kit), list[str]()
-    lacking = {"node2": "NOT_APPLIED: MemoryMode=Cache"}
-    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: lacking)
+    lines, reason = UNPROVEN[journal]
+    run, messages = run_with_firmware(kit, monkeypatch, lines), list[str]()
     execute(run, "none", messages.append)
     (stopped, *others) = judge_run(run).coverage.stopped
     if scope == "job":
         assert submitted == []
-        assert "NOT RUN: node2: NOT_APPLIED" in messages[0]
-        assert "its nodes are not available: node2: NOT_APPLIED: MemoryMode=Cache" in stopped
+        assert f"NOT RUN: node2: {reason}" in messages[0]
+        assert f"its nodes are not available: node2: {reason}" in stopped
         return
     (script,) = submitted
     assert "\nNODES=3\n" in script
     assert f"\nWITHOUT={'node2' if scope == 'each-pair' else ''}\n" in script
-    assert others == ["job 00-0001: without node2: NOT_APPLIED: MemoryMode=Cache (mode current)"]
-    monkeypatch.setattr("proofmark.jobs.execute.unverified_nodes", lambda *_: {})  # the control
-    execute(run, "none", messages.append)
-    assert "\nNODES=4\n" in submitted[1]
+    assert others == [f"job 00-0001: without node2: {reason} (mode current)"]
+
+
+@pytest.mark.parametrize("scope", ["each-node", "each-pair", "job"])
+def test_all_nodes_measure_if_the_mode_of_all_is_proven(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, submitted: list[str], scope: str
+) -> None:
+    """The control: a failure before the proof does not count."""
+    nodes = {"each-node": 1, "each-pair": 2, "job": 4}[scope]
+    kit.case(suites={"quick": {"scope": scope, "sweep": {"size": 1, "nodes": nodes}}})
+    lines = [*reversed(UNPROVEN["failed"][0])]
+    execute(run_with_firmware(kit, monkeypatch, lines), "none", lambda line: None)
+    (script,) = submitted
+    assert "\nNODES=4\n" in script
 
 
 @pytest.mark.fault("node-without-result")

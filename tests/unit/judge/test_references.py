@@ -22,8 +22,8 @@ from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.compare import Figures, Judgement, compare
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
-from proofmark.judge.references.tables import link, processor
 from proofmark.records.columns import Record, Records
+from proofmark.site.limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 PROBES = ROOT / "tests" / "data" / "probe"
@@ -223,6 +223,22 @@ class TestDerived:
         assert slow is not None and fast is not None
         assert (slow.bytes_per_s, fast.bytes_per_s) == (4e9, 12.5e9)
         assert link("17 Gb/sec (3X ODD)") is None
+
+    def test_a_port_without_a_state_is_not_active(self, skl: NodeFacts) -> None:
+        (port,) = skl.ports
+        silent = port.model_copy(update={"port": "2", "state": None})
+        one = derive("link_bandwidth", skl, {})
+        both = derive("link_bandwidth", skl.model_copy(update={"ports": (port, silent)}), {})
+        assert isinstance(one, Derived)
+        assert both == one
+
+    def test_the_configured_speed_counts_if_the_rated_one_is_unknown(self, skl: NodeFacts) -> None:
+        dimms = tuple(
+            dimm.model_copy(update={"rated": None, "configured": 2400}) for dimm in skl.dimms
+        )
+        found = derive("memory_bandwidth", skl.model_copy(update={"dimms": dimms}), {})
+        assert isinstance(found, Derived)
+        assert found.value == pytest.approx(12 * 8 * 2.4)
 
     def test_a_processor_is_matched_by_its_whole_name(self) -> None:
         assert processor("Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz") is not None

@@ -272,6 +272,18 @@ class TestRun:
         assert (coverage.expected, coverage.measured, coverage.duplicate) == (4, 3, 1)
         assert coverage.missing == ("0002-fake-2",)
 
+    def test_steps_of_the_current_mode_are_not_listed_as_not_run(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        plan, benchmarks = known
+        other = plan.groups[0].model_copy(update={"mode": "cache"})
+        both = plan.model_copy(update={"groups": [*plan.groups, other]})
+        assert judged(known, [record()]).coverage.not_run == ()
+        not_run = judged((both, benchmarks), [record()]).coverage.not_run
+        assert not_run == tuple(
+            f"{step.id}: NOT RUN: needs mode cache" for step in other.jobs[0].steps
+        )
+
     def test_a_second_execution_is_no_duplicate(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(attempt=1), record(attempt=2)]
         assert judged(known, records).coverage.duplicate == 0
@@ -320,6 +332,25 @@ class TestRun:
             assert code == 4
         else:
             assert code == 0
+
+    @pytest.mark.parametrize(
+        ("words", "coverage", "code", "strict"),
+        [
+            ({"PASS": 1}, Coverage(1, 1, 0, ()), 0, 0),
+            ({"PASS": 1, "UNJUDGED": 1}, Coverage(1, 1, 0, ()), 0, 4),
+            ({"PASS": 1}, Coverage(1, 1, 0, (), not_run=("s: NOT RUN",)), 0, 4),
+            ({"UNJUDGED": 1}, Coverage(1, 1, 0, ()), 4, 4),
+            ({"PASS": 1, "FAIL": 1}, Coverage(1, 1, 0, ()), 1, 1),
+            ({"PASS": 1, "FAIL": 1, "INVALID": 1}, Coverage(1, 1, 0, ()), 2, 2),
+            ({"PASS": 1}, Coverage(2, 1, 0, ("s",)), 2, 2),
+            ({"PASS": 1}, Coverage(1, 1, 1, ()), 2, 2),
+        ],
+    )
+    def test_each_exit_code(
+        self, words: dict[str, int], coverage: Coverage, code: int, strict: int
+    ) -> None:
+        verdict = Verdict("r", {**dict.fromkeys(WORDS, 0), **words}, coverage, results_of([]))
+        assert (verdict.exit_code(), verdict.exit_code(strict=True)) == (code, strict)
 
     def test_a_run_without_judgements_never_passes(self, known: tuple[Plan, Benchmarks]) -> None:
         records = [record(size) for size in (1, 2, 3, 4)]

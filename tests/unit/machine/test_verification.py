@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from tests.emulators.bmc.node import boot
 from tests.emulators.bmc.rollouts import ATTRIBUTES, EXPECTED_STATES, GIB, MODES
 from tests.folders import ROOT
 
+from proofmark.machine.modes.transition import original_state
 from proofmark.machine.modes.verification import (
+    ExpectedState,
     Observation,
     matching_modes,
     read_observation,
@@ -18,6 +21,7 @@ from proofmark.machine.modes.verification import (
 )
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import PROBE, RemoteShell
+from proofmark.runs.journal import History
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import NumaShape
 
@@ -59,3 +63,85 @@ def test_a_node_with_a_failed_dimm_matches_no_mode(tmp_path: Path) -> None:
     with pytest.raises(NodeError, match="declared modes that match: none") as error:
         verify_mode(observation, "quadrant-cache", EXPECTED_STATES, "knl")
     assert error.value.outcome is Outcome.OTHER_MODE
+
+
+def declared(*modes: str) -> dict[str, ExpectedState]:
+    return {name: EXPECTED_STATES[name] for name in modes}
+
+
+def shown(mode: str, *, settings: bool) -> Observation:
+    """Return the observation of a node in `mode`, with or without the settings of its SMBIOS."""
+    expected = EXPECTED_STATES[mode]
+    seen = dict(expected.settings) if settings else {}
+    return Observation("b", expected.numa_shape, seen, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "smbios", "outcome"),
+    [(True, "knl", None), (False, "knl", Outcome.UNPROVEN), (False, None, None)],
+)
+def test_a_mode_that_looks_like_another_needs_its_smbios(
+    settings: bool, smbios: str | None, outcome: Outcome | None
+) -> None:
+    """Only one of the modes that look alike is declared, so that no other one matches."""
+    expected_states = declared("quadrant-flat", "snc4-flat")
+    observation = shown("quadrant-flat", settings=settings)
+    if outcome is None:
+        verify_mode(observation, "quadrant-flat", expected_states, smbios)
+        return
+    with pytest.raises(NodeError) as error:
+        verify_mode(observation, "quadrant-flat", expected_states, smbios)
+    assert error.value.outcome is outcome
+
+
+def test_modes_of_the_same_domains_are_unproven_without_smbios() -> None:
+    with pytest.raises(NodeError, match="modes that match: quadrant-flat, a2a-flat; ") as error:
+        verify_mode(
+            shown("quadrant-flat", settings=False),
+            "quadrant-flat",
+            declared("quadrant-flat", "a2a-flat"),
+            None,
+        )
+    assert error.value.outcome is Outcome.UNPROVEN
+
+
+def test_two_names_of_the_same_state_do_not_exclude_each_other() -> None:
+    expected_states = {**declared("snc4-flat"), "as-delivered": EXPECTED_STATES["snc4-flat"]}
+    verify_mode(shown("snc4-flat", settings=True), "snc4-flat", expected_states, "knl")
+
+
+def test_another_mode_is_named_with_the_modes_that_match() -> None:
+    with pytest.raises(NodeError, match=r"not in mode snc4-flat; .*match: snc2-flat; ") as error:
+        verify_mode(shown("snc2-flat", settings=True), "snc4-flat", EXPECTED_STATES, "knl")
+    assert error.value.outcome is Outcome.OTHER_MODE
+
+
+@pytest.mark.parametrize(
+    ("original", "now", "proven"),
+    [
+        ("snc4-flat", "snc4-flat", True),
+        ("snc4-flat", "snc2-flat", False),
+        ("quadrant-flat", "a2a-flat", False),  # only SMBIOS differs
+    ],
+)
+def test_the_original_state_is_proven_by_domains_and_smbios(
+    original: str, now: str, proven: bool
+) -> None:
+    seen = json.loads(json.dumps(shown(original, settings=True).as_json()))
+    target = original_state(History(original={"x": 1}, original_seen=seen))
+    assert target.shown_by(shown(now, settings=True)) == proven
+
+
+def test_the_original_state_differs_if_only_the_domains_do() -> None:
+    """A DIMM failed meanwhile."""
+    seen = json.loads(json.dumps(shown("snc4-cache", settings=True).as_json()))
+    target = original_state(History(original={"x": 1}, original_seen=seen))
+    lost = Observation("b", NumaShape(((272, 80 * GIB),), ()), seen["smbios"], "", 0)
+    assert not target.shown_by(lost)
+    with pytest.raises(NodeError) as error:
+        target.verify(lost)
+    assert error.value.outcome is Outcome.OTHER_MODE
+
+
+def test_without_an_original_state_nothing_is_to_be_proven() -> None:
+    assert original_state(History()).shown_by(shown("snc4-flat", settings=True))

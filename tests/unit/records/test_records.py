@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -10,10 +11,13 @@ from typing import Any
 
 import pytest
 from tests.fixtures.finished import write_execution
-from tests.fixtures.kit import SOUND, Kit, described, execution, make_kit, steps_of
+from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit, steps_of
 
+from proofmark.cases.models import Concurrent
+from proofmark.cases.reader.engine import Reading
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Records
+from proofmark.records.concurrency import spread
 from proofmark.records.read import SCHEMA, Record, read_run, table
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
@@ -123,6 +127,54 @@ class TestFaults:
     def test_an_output_with_another_parameter_than_planned(self, kit: Kit) -> None:
         first, _ = after(kit, 'echo "size 7"; echo "rate 100"; echo END')
         assert (first.valid, first.reason) == (False, "planned size 1, the output has 7")
+
+
+class TestNodeInTheOutput:
+    @pytest.fixture
+    def read(self) -> dict[str, Any]:
+        """Return a reader of an output that names its node."""
+        read: dict[str, Any] = copy.deepcopy(FAKE["read"])
+        read["text"]["facts"].append(r"on (?P<node>\S+)")
+        return read
+
+    @pytest.mark.parametrize(("host", "valid"), [(HOST, True), ("n9", False)])
+    def test_an_output_of_another_node_is_invalid(
+        self, kit: Kit, read: dict[str, Any], host: str, valid: bool
+    ) -> None:
+        """A file that another node left, or that a user copied."""
+        kit.case(sweep={"size": 1}, read=read)
+        kit.program(f'echo "on {host}"; {SOUND}')
+        (record,) = records(kit, carry_out(kit))
+        assert (record.valid, record.node) == (valid, host)
+        assert valid or record.reason == f"the output names node n9, the step ran on {HOST}"
+
+
+@pytest.mark.parametrize(
+    ("launch", "threads", "recorded"),
+    [("mpi", 1, {"ranks"}), ("mpi", 2, {"ranks", "threads"}), ("threads", 1, {"threads"})],
+)
+def test_the_ranks_and_threads_of_a_step_are_parameters_of_its_figures(
+    kit: Kit, launch: str, threads: int, recorded: set[str]
+) -> None:
+    kit.case(sweep={"size": 1, "threads": threads}, launch=launch)
+    (record,) = records(kit, carry_out(kit))
+    assert record.parameters.keys() == {"size", *recorded}
+
+
+def test_the_spread_of_copies_is_that_of_one_metric() -> None:
+    """Two metrics of each copy, with equal values between the copies."""
+
+    def reading(metric: str, pair: int, value: float) -> Reading:
+        return Reading("c", "b", metric, value, "MB/s", {"pair": pair, "bytes": 8}, True, "", None)
+
+    concurrent = Concurrent(copy="pair", seconds="{1}", spread=["one_spread", "two_spread"])
+    values = [("one", 1, 10.0), ("two", 1, 100.0), ("one", 2, 10.0), ("two", 2, 300.0)]
+    found = {each.metric: each for each in spread(concurrent, [reading(*each) for each in values])}
+    assert {name: each.value for name, each in found.items()} == {
+        "one_spread": 0,
+        "two_spread": 100,
+    }
+    assert all(each.parameters == {"bytes": 8} for each in found.values())
 
 
 class TestAttempts:
@@ -256,11 +308,26 @@ class TestTable:
     def test_no_records_are_an_empty_table(self) -> None:
         assert table(Records.of([])).shape == (0, len(SCHEMA))
 
-    @pytest.mark.parametrize(("planned", "same"), [(1, True), (1.0, True), (2, False), ("1", True)])
+    @pytest.mark.parametrize(
+        ("planned", "same"),
+        [(1, True), (1.0, True), (2, False), (1.5, False), ("1", True), ("x", False)],
+    )
     def test_planned_parameters_are_compared_as_numbers(
         self, kit: Kit, planned: object, same: bool
     ) -> None:
         kit.case(sweep={"size": [planned]})
         kit.program(SOUND.replace("$1", "1"))
+        (record,) = records(kit, carry_out(kit))
+        assert record.valid is same
+
+    @pytest.mark.parametrize(("printed", "same"), [("1.0", True), ("1.5", False)])
+    def test_printed_parameters_are_compared_as_numbers(
+        self, kit: Kit, printed: str, same: bool
+    ) -> None:
+        read = copy.deepcopy(FAKE["read"])
+        read["parameters"]["size"] = "real"
+        read["text"]["facts"] = [r"size (?P<size>\S+)"]
+        kit.case(sweep={"size": 1}, read=read)
+        kit.program(SOUND.replace("$1", printed))
         (record,) = records(kit, carry_out(kit))
         assert record.valid is same

@@ -125,3 +125,42 @@ def test_provenance_of_a_job_without_second_probe() -> None:
 def test_provenance_of_two_nodes_is_refused() -> None:
     with pytest.raises(BadInput, match=r"n\.after: hostname: found skl0007"):
         node_provenance(text("spr-vm"), text("skl-2x6148.after"), "n")
+
+
+@pytest.mark.parametrize("after", ["0", "1"])
+def test_an_uncorrected_error_of_a_counter_that_is_no_number_is_no_event(after: str) -> None:
+    """The link of an adapter has words as well: ``unknown`` is no rise."""
+    name = "edac/mc0/ue_count"
+    (change,) = counter_differences(reading(values={name: "x"}), reading(values={name: after}))
+    assert (change.invalid, change.difference) == (False, None)
+    (change,) = counter_differences(reading(values={name: after}), reading(values={name: "x"}))
+    assert (change.invalid, change.difference, change.after) == (False, None, "x")
+
+
+def test_a_time_of_an_eviction_has_no_difference() -> None:
+    name = "lustre/newest_eviction"
+    (change,) = counter_differences(reading(values={name: "1"}), reading(values={name: "9"}))
+    assert (change.difference, str(change)) == (None, f"{change.meaning}: {name} 1 → 9")
+
+
+def test_changes_are_in_the_order_of_their_names_the_invalid_ones_first() -> None:
+    names = ["net/b", "edac/mc1/ue_count", "net/a", "edac/mc0/ue_count"]
+    before, after = (reading(values=dict.fromkeys(names, number)) for number in "12")
+    assert [change.name for change in counter_differences(before, after)] == [
+        *("edac/mc0/ue_count", "edac/mc1/ue_count", "net/a", "net/b"),
+    ]
+
+
+def test_the_reasons_of_missing_readings_are_kept() -> None:
+    given = text("live-kvm-zen3")
+    head = "=== counters\n"
+    assert head in given
+    more = "! busy: no /proc\n! load: no loadavg\n! counters.x: none\n"
+    absent = parse_counters(given.replace(head, f"{head}{more}"), "live").absent
+    assert absent.keys() >= {"busy", "load", "counters.x"}
+
+
+def test_only_events_that_invalidate_are_the_reason_of_a_node() -> None:
+    provenance = node_provenance(text("skl-2x6148"), text("skl-2x6148.after"), "skl0007")
+    assert any(not change.invalid for change in provenance.changes)
+    assert provenance.invalid.count("; ") == sum(each.invalid for each in provenance.changes) - 1

@@ -161,7 +161,7 @@ program: fio
 launch: process
 cost: {seconds: 1}
 suites: {quick: {}}
-metrics: {rate: {unit: MB/s, better: higher, what: x}}
+metrics: {rate: {unit: MB/s, better: higher, bound: universal, what: x}}
 read:
   finds: rate
   benchmark: x

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.cases.models import UNIT_OF, Rule
-from proofmark.judge.references.tables import link, processor
+from proofmark.site.limits import link, processor
 from proofmark.site.node.facts import NodeFacts
 
 Scalar = str | int | float

@@ -28,6 +28,8 @@ class ProcessorLimits(StrictModel):
     name: Pattern
     avx_hz: Positive | None = None
     flop_per_cycle: Annotated[int, Field(gt=0)] | None = None
+    turbo_hz: Positive | None = None
+    turbo_source: str = ""
     channels: Annotated[int, Field(gt=0)] | None = None
     ddr: Annotated[int, Field(gt=0)] | None = None
     mcdram_bytes_per_s: Positive | None = None
@@ -46,7 +48,7 @@ Row = TypeVar("Row")
 
 
 def _load(name: str, row: type[Row]) -> tuple[Row, ...]:
-    text = (files("proofmark.judge.references") / "data" / name).read_text(encoding="utf-8")
+    text = (files("proofmark.site") / "data" / name).read_text(encoding="utf-8")
     return TypeAdapter(tuple[row, ...]).validate_python(yaml.safe_load(text))  # type: ignore[valid-type]
 
 

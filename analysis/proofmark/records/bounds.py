@@ -1,0 +1,126 @@
+"""Physical bounds: a value beyond the bound of its metric was not measured, so it is INVALID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.cases.bounds import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT
+from proofmark.cases.models import UNIVERSAL, Case, Metric
+from proofmark.cases.reader.engine import Reading
+from proofmark.common.errors import BadInput
+from proofmark.common.expressions import render
+from proofmark.common.units import measure
+from proofmark.plan.plan import Step
+from proofmark.site.ceilings import Ceilings
+
+SECONDS = "s"
+MESSAGE_S = {False: 2e-9, True: 1e-8}
+"""The shortest message inside a node (a few cycles), and between nodes (light in 2 m of cable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound of a value, in the unit of the value; `source` is what it was computed from."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest possible value of a reading; None is no bound."""
+
+    least: Bound | None
+    greatest: Bound | None
+
+    def error(self, metric: str, value: float, unit: str) -> str:
+        """Return why `value` is impossible, or an empty string."""
+        for bound, side in ((self.greatest, "above"), (self.least, "below")):
+            if bound is None:
+                continue
+            if value > bound.value if side == "above" else value < bound.value:
+                shown = f"{bound.value:.3g} {unit}".strip()
+                found = f"{metric} {value:.6g} {unit}".strip()
+                return f"{found} is {side} the physical bound {shown}: {bound.source}"
+        return ""
+
+
+class StepBounds:
+    """Computes the bounds of the readings of one step."""
+
+    def __init__(self, step: Step, case: Case, *, between_nodes: bool) -> None:
+        self._step, self._case = step, case
+        self._message_s = MESSAGE_S[between_nodes]
+
+    def of(self, reading: Reading, ceilings: Ceilings, nodes: int) -> Bounds:
+        """Return the bounds of a reading that was measured on `nodes` nodes with `ceilings`.
+
+        A bound that cannot be computed is the universal one of its unit.
+        """
+        metric = self._case.metrics.get(reading.metric)
+        base, size = measure(reading.unit)
+        universal = Bound(
+            nodes * LARGEST.get(base, LARGEST_OTHER) / size,
+            f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base or 'in this unit'}",
+        )
+        if base == SECONDS:
+            limit = self._step.timeout
+            universal = Bound(limit / size, f"the time limit of the step is {limit} s")
+        if metric is None:
+            return Bounds(None, universal)
+        given = self._given(metric, reading, ceilings, nodes, size)
+        if given is None:
+            return Bounds(None, universal)
+        if metric.better == "lower":
+            return Bounds(given, universal)
+        return Bounds(None, given)
+
+    def _given(
+        self, metric: Metric, reading: Reading, ceilings: Ceilings, nodes: int, size: float
+    ) -> Bound | None:
+        """Return the bound of the case in the unit of `reading`; None if it is not computable."""
+        if metric.bound == UNIVERSAL:
+            return None
+        step = self._step
+        sources = {name: ceiling.source for name, ceiling in _items(ceilings)}
+        values: dict[str, Any] = {
+            **step.parameters,
+            **step.derived,
+            "ranks": step.ranks,
+            "threads": step.threads,
+            "placement": step.placement,
+            **reading.parameters,
+            "benchmark": reading.benchmark,
+            **{name: ceiling.value for name, ceiling in _items(ceilings)},
+            "nodes": nodes,
+            MESSAGE: self._message_s,
+            TIME_LIMIT: step.timeout,
+        }
+        value = self._computed(metric.bound, values)
+        if value is None:
+            return None
+        used = [
+            sources.get(name, f"{name} {given:g}")
+            for name, given in values.items()
+            if isinstance(given, (int, float))
+            and self._computed(metric.bound, {**values, name: 2 * given}) != value
+        ]
+        source = "; ".join(used) or f"by its definition {metric.bound}"
+        return Bound(value / size, source)
+
+    def _computed(self, bound: float | str, values: Mapping[str, Any]) -> float | None:
+        try:
+            value = render(bound, values, file=self._step.case, key="bound")
+        except BadInput:
+            return None
+        return float(value) if isinstance(value, (int, float)) else None
+
+
+def _items(ceilings: Ceilings) -> Iterator[tuple[str, Any]]:
+    return ((name, getattr(ceilings, name)) for name in type(ceilings).__dataclass_fields__)
+
+
+def _plural(nodes: int) -> str:
+    return "node" if nodes == 1 else f"{nodes} nodes"

@@ -1,0 +1,226 @@
+"""The physical ceilings of a node: rates that no program can exceed on its hardware.
+
+A limit of a contract is near the rate of a healthy node. A ceiling is far above it: a value beyond
+the ceiling was not measured. Each ceiling has its source. A fact that is not known gives a generous
+universal ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import NamedTuple
+
+from proofmark.site.limits import ProcessorLimits, link, processor
+from proofmark.site.node.facts import NodeFacts
+
+MARGIN = 1.5
+"""Factor of every ceiling that is computed from facts. It covers the part of a large working set
+that stays in the caches (at most a third), overclocked modules, and adders beside the FMA units."""
+
+HIGHEST_HZ = 6.5e9
+"""Above the fastest clock of any processor on sale (6.2 GHz)."""
+LARGEST_TURBO = 2.5
+"""Above turbo ÷ nominal frequency of any server processor (1.9 GHz → 3.9 GHz)."""
+TURBO_IN_MAX = 1.1
+"""Highest frequency of any core ÷ that of the first core (favoured cores are a few % faster)."""
+REPORTING_TURBO = ("intel_pstate", "intel_cpufreq")
+"""Drivers whose largest frequency includes the turbo; that of others can be the nominal one."""
+
+X86_FMA_UNITS = 2
+"""Full-width FMA units of a core of any x86 processor."""
+OTHER_FLOP_PER_CYCLE = 128
+"""Above that of one core of any other processor (POWER10, MMA: 64)."""
+L1_ACCESSES = 5
+"""Vectors that a core loads and stores per cycle (three loads and two stores)."""
+LEAST_VECTOR_BYTES, OTHER_VECTOR_BYTES = 32, 64
+"""Bytes of one access of x86 (string copies use them even without AVX), and of others."""
+
+ACCELERATORS = frozenset(
+    {"amdgpu", "habanalabs", "i915", "kfd", "mic", "nvidia", "nouveau", "ve_drv", "xe"}
+)
+"""Kernel modules of accelerators, whose arithmetic no fact of a node describes."""
+DIRECTIONS = 2
+
+
+class Ceiling(NamedTuple):
+    """A ceiling in its base unit (flop/s, byte/s, Hz, a number), and what it was computed from."""
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """The ceilings of one node, or of several nodes together.
+
+    Attributes:
+        cores: the number of cores.
+        clock: the frequency of a core, Hz.
+        core_flops: double-precision arithmetic of one core, flop/s.
+        flops: that of all cores and accelerators, flop/s.
+        core_cache: loads and stores of one core in its first cache, byte/s.
+        cache: those of all cores, byte/s.
+        memory: the memory of all nodes, byte/s. A part of the data may be in caches.
+        link: all links of one node to other nodes, both directions, byte/s.
+        llc_bytes: the caches of the last level together.
+    """
+
+    cores: Ceiling
+    clock: Ceiling
+    core_flops: Ceiling
+    flops: Ceiling
+    core_cache: Ceiling
+    cache: Ceiling
+    memory: Ceiling
+    link: Ceiling
+    llc_bytes: Ceiling
+
+
+ADDED = ("cores", "flops", "cache", "memory", "llc_bytes")
+"""Ceilings of several nodes together; of the others the largest counts."""
+NAMES = tuple(field.name for field in fields(Ceilings))
+
+_CORES, _CLOCK = Ceiling(4096, "at most 4096 cores"), Ceiling(HIGHEST_HZ, "at most 6.5 GHz")
+_ANY_FLOPS = Ceiling(1e16, "at most 10 PFlop/s on a node with any accelerators")
+_ANY_CORE_CACHE = Ceiling(4e12, "at most 4 TB/s on any core")
+_ANY_CACHE = Ceiling(_CORES.value * _ANY_CORE_CACHE.value, "at most 4096 cores × 4 TB/s")
+_ANY_LINK = Ceiling(1e13, "at most 10 TB/s on the links of any node")
+_ANY_LLC = Ceiling(2.0**60, "unknown")
+UNIVERSAL = Ceilings(
+    cores=_CORES,
+    clock=_CLOCK,
+    core_flops=_ANY_FLOPS,
+    flops=_ANY_FLOPS,
+    core_cache=_ANY_CORE_CACHE,
+    cache=_ANY_CACHE,
+    memory=_ANY_CACHE,
+    link=_ANY_LINK,
+    llc_bytes=_ANY_LLC,
+)
+"""The ceilings of a node of which no fact is known."""
+
+
+@lru_cache(maxsize=1 << 14)
+def _joined(ceilings: tuple[Ceilings, ...]) -> Ceilings:
+    joined: dict[str, Ceiling] = {}
+    for name in NAMES:
+        each = [getattr(one, name) for one in ceilings]
+        largest = max(each)
+        if name in ADDED:
+            count = f"{len(each)} nodes × ({largest.source})"
+            if len(set(each)) > 1:
+                count = f"{len(each)} nodes, the largest with {largest.source}"
+            largest = Ceiling(sum(one.value for one in each), count)
+        joined[name] = largest
+    return Ceilings(**joined)
+
+
+def of_nodes(ceilings: Iterable[Ceilings]) -> Ceilings:
+    """Return the ceilings of several nodes together; the `UNIVERSAL` ones for no node."""
+    each = tuple(ceilings) or (UNIVERSAL,)
+    return each[0] if len(each) == 1 else _joined(each)
+
+
+def ceilings_of(facts: NodeFacts) -> Ceilings:
+    """Return the ceilings of a node.
+
+    A virtual node can move to another machine and hide its hardware: it has the universal clock,
+    memory and links.
+    """
+    table = None if facts.virtual else processor(facts.cpu_model)
+    cores = Ceiling(facts.cores_online, f"{facts.cores_online} cores")
+    clock = _clock(facts, table)
+    core_flops, flops = _flops(facts, table, clock)
+    vector = OTHER_VECTOR_BYTES
+    if facts.machine == "x86_64":
+        vector = max(LEAST_VECTOR_BYTES, (facts.vector_bits or 0) // 8)
+    core_cache = Ceiling(
+        MARGIN * L1_ACCESSES * vector * clock.value,
+        f"{MARGIN} × {L1_ACCESSES} accesses × {vector} B × {clock.source}",
+    )
+    cache = Ceiling(cores.value * core_cache.value, f"{cores.source} × {core_cache.source}")
+    llc = facts.last_level_bytes
+    return Ceilings(
+        cores=cores,
+        clock=clock,
+        core_flops=core_flops,
+        flops=flops,
+        core_cache=core_cache,
+        cache=cache,
+        memory=_memory(facts, table) or cache,
+        link=_link(facts),
+        llc_bytes=_ANY_LLC if llc is None or facts.virtual else Ceiling(llc, f"{llc} bytes"),
+    )
+
+
+def _clock(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling:
+    if facts.virtual:
+        return _CLOCK
+    if table is not None and table.turbo_hz is not None:
+        return Ceiling(table.turbo_hz, f"{table.turbo_hz / 1e9:g} GHz turbo")
+    if facts.frequency_driver in REPORTING_TURBO and facts.max_hz:
+        hertz = min(HIGHEST_HZ, TURBO_IN_MAX * facts.max_hz)
+        return Ceiling(hertz, f"{hertz / 1e9:.3g} GHz turbo")
+    if facts.base_hz:
+        hertz = min(HIGHEST_HZ, LARGEST_TURBO * facts.base_hz)
+        return Ceiling(hertz, f"{hertz / 1e9:.3g} GHz (nominal {facts.base_hz / 1e9:.3g} GHz)")
+    return _CLOCK
+
+
+def _flops(
+    facts: NodeFacts, table: ProcessorLimits | None, clock: Ceiling
+) -> tuple[Ceiling, Ceiling]:
+    """Return the arithmetic of one core and of the node."""
+    # Without the list of modules an accelerator cannot be excluded.
+    if not facts.modules or not ACCELERATORS.isdisjoint(facts.modules):
+        return _ANY_FLOPS, _ANY_FLOPS
+    if table is not None and table.flop_per_cycle is not None:
+        per_cycle = table.flop_per_cycle
+    elif facts.machine == "x86_64" and facts.vector_bits:
+        per_cycle = facts.vector_bits // 64 * 2 * X86_FMA_UNITS
+    else:
+        per_cycle = OTHER_FLOP_PER_CYCLE
+    core = Ceiling(
+        MARGIN * per_cycle * clock.value, f"{MARGIN} × {per_cycle} flop/cycle × {clock.source}"
+    )
+    cores = facts.cores_online
+    return core, Ceiling(cores * core.value, f"{cores} cores × {core.source}")
+
+
+def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
+    """Return the bandwidth of the memory; None if its channels are not known."""
+    if table is None or table.channels is None or not facts.dimms:
+        return None
+    speeds = [max(dimm.rated or 0, dimm.configured or 0) for dimm in facts.dimms]
+    if not all(speeds):
+        return None
+    channels = len(speeds)
+    # A cpuset can hide a whole socket, whose memory can be used nevertheless.
+    if len(facts.cpus) == facts.cpus_online:
+        channels = min(channels, table.channels * facts.sockets)
+    value, source = channels * 8e6 * max(speeds), f"{channels} channels × 8 B × {max(speeds)} MT/s"
+    if table.mcdram_bytes_per_s is not None:
+        value += table.mcdram_bytes_per_s * facts.sockets
+        source = f"({source} + MCDRAM {table.mcdram_bytes_per_s / 1e9:g} GB/s)"
+    return Ceiling(MARGIN * value, f"{MARGIN} × {source}")
+
+
+def _link(facts: NodeFacts) -> Ceiling:
+    """Return the sum of all links; a link of unknown rate, or no fabric, gives the universal one.
+
+    An interconnect without ports in sysfs cannot be excluded if there is no port.
+    """
+    active = [port for port in facts.ports if (port.state or "").endswith("ACTIVE")]
+    rates = [link(port.rate or "") for port in active]
+    nics = [nic.megabits for nic in facts.nics if nic.driver and nic.state != "down"]
+    if facts.virtual or not active or None in rates or None in nics:
+        return _ANY_LINK
+    ports = sum(rate.bytes_per_s for rate in rates if rate is not None)
+    ethernet = sum(megabits * 1e6 / 8 for megabits in nics if megabits is not None)
+    source = f"({len(active)} ports with {ports / 1e9:g} GB/s"
+    source += f" + Ethernet {ethernet / 1e9:g} GB/s)" if ethernet else ")"
+    return Ceiling(
+        MARGIN * DIRECTIONS * (ports + ethernet), f"{MARGIN} × {DIRECTIONS} directions × {source}"
+    )

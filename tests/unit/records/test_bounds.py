@@ -1,0 +1,277 @@
+"""Physical bounds: an impossible value is INVALID, and every true value at hand is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import make_kit
+from tests.folders import PROBES, ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.judge.judging import judge_run
+from proofmark.plan.plan import Step
+from proofmark.records.bounds import StepBounds
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.runs.run import benchmarks_of
+from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
+from proofmark.site.node.facts import parse_probe
+
+SAMPLES = sorted((ROOT / "benchmarks" / "samples").glob("*.expected.json"))
+SIX_CHANNELS = 1.5 * 12 * 8 * 2666
+"""Memory of the node of the probe in MB/s, with the margin of the ceilings."""
+RATE = {"unit": "MB/s", "better": "higher", "bound": "{cache}", "what": "how fast"}
+
+
+@cache
+def benchmarks() -> Benchmarks:
+    return load_benchmarks(ROOT / "benchmarks")
+
+
+@cache
+def ceilings(probe: str) -> Ceilings:
+    text = (PROBES / f"{probe}.txt").read_text(encoding="utf-8")
+    return ceilings_of(parse_probe(text, probe).model_copy(update={"virtual": None}))
+
+
+def step(case: str, **changes: Any) -> Step:
+    usual: dict[str, Any] = {
+        **{"id": case, "case": case, "repeat": 1, "nodes": ["n1"], "ranks": 2, "threads": 1},
+        **{"placement": "close", "parameters": {}, "derived": {}, "package": case},
+        **{"program": case, "launch": "mpi", "arguments": [], "environment": {}, "inputs": {}},
+        **{"output": "stdout", "variants": {}, "cpus": [], "seconds": 1, "timeout": 3600},
+        **{"bytes": 0},
+    }
+    return Step.model_validate({**usual, **changes})
+
+
+def reading(case: str, metric: str, value: float, **parameters: Any) -> Reading:
+    unit = benchmarks().case(case).metrics[metric].unit
+    return Reading(case, case, metric, value, unit, parameters, True, "", None)
+
+
+def error(each: Reading, of: Step, machine: Ceilings, nodes: int = 1) -> str:
+    """Return why the value of `each` is impossible by the bounds of its case."""
+    bounds = StepBounds(of, benchmarks().case(each.case), between_nodes=nodes > 1)
+    assert each.value is not None
+    return bounds.of(each, machine, nodes).error(each.metric, each.value, each.unit)
+
+
+def measured(folder: Path, number: str, **metric: Any) -> Record:
+    """Return the record of a program that prints `number`."""
+    kit = make_kit(folder / number)
+    kit.case(sweep={"size": 1}, metrics={"rate": {**RATE, **metric}})
+    kit.program(f'echo "size $1"; echo "rate {number}"; echo END')
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return record
+
+
+@pytest.mark.parametrize(("value", "possible"), [("100", True), ("1e308", False)])
+@pytest.mark.fault("value-above-bound")
+def test_a_program_that_prints_an_impossible_rate(
+    tmp_path: Path, value: str, possible: bool
+) -> None:
+    """No fact of the node is known: the universal bound applies."""
+    record = measured(tmp_path, value)
+    assert (record.valid, record.value) == (possible, float(value))
+    assert possible or record.reason.startswith("rate 1e+308 MB/s is above the physical bound ")
+
+
+def test_a_possible_rate_is_judged(tmp_path: Path) -> None:
+    """The control: all nodes are within the bound of their memory, one narrowly."""
+    run = fleet_run(tmp_path, {"n1": 100.0, "n2": SIX_CHANNELS - 1}, bound="{memory}")
+    assert [*judge_run(run).of("INVALID")] == []
+
+
+@pytest.mark.fault("value-above-bound")
+def test_a_rate_above_the_memory_of_the_node_is_invalid_with_the_facts(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, {"n1": 100.0, "n2": 410_000.0}, bound="{memory}")
+    verdict = judge_run(run)
+    (invalid,) = verdict.of("INVALID")
+    assert (invalid.record.node, invalid.record.value) == ("n2", 410_000)
+    assert invalid.reason == (
+        "rate 410000 MB/s is above the physical bound 3.84e+05 MB/s: "
+        "1.5 × 12 channels × 8 B × 2666 MT/s"
+    )
+    assert verdict.exit_code() == 2
+
+
+def test_the_bound_of_an_emulated_node_is_universal(tmp_path: Path) -> None:
+    """The memory of an emulated node is not the memory that was measured."""
+    run = fleet_run(tmp_path, {"n1": 410_000.0}, bound="{memory}", partition={"origin": "emulated"})
+    assert [*judge_run(run).of("INVALID")] == []
+
+
+@pytest.mark.fault("time-impossible")
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("100", ""),
+        ("0", "rate 0 us is below the physical bound 0.002 us: "),
+        ("0.0019", "rate 0.0019 us is below the physical bound 0.002 us: "),
+        ("59e6", ""),
+        ("61e6", "rate 6.1e+07 us is above the physical bound 6e+07 us: the time limit of the "),
+        ("1e308", "rate 1e+308 us is above the physical bound 6e+07 us: the time limit of the "),
+    ],
+)
+def test_a_time_is_positive_and_within_the_time_limit(
+    tmp_path: Path, value: str, reason: str
+) -> None:
+    kit = make_kit(tmp_path)
+    read = {
+        "finds": "rate",
+        "text": {
+            "keys": [
+                {
+                    "match": "(?P<key>rate) (?P<value>.*)",
+                    "metrics": {"rate": {"metric": "rate", "unit": "us"}},
+                }
+            ]
+        },
+    }
+    metric = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how slow"}
+    kit.case(sweep={"size": 1}, timeout=60, metrics={"rate": metric}, read=read)
+    kit.program(f'echo "rate {value}"')
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert record.valid == (not reason)
+    assert record.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("bound", ["{1 / (size - 1)}", "{log2(0)}", "universal"])
+def test_a_bound_that_cannot_be_computed_is_that_of_the_unit(tmp_path: Path, bound: str) -> None:
+    assert measured(tmp_path, "2e10", bound=bound).valid
+    assert measured(tmp_path, "2.1e10", bound=bound).reason.endswith("no node has more byte/s")
+
+
+@pytest.mark.parametrize("bound", [5e6, "{1e6 * (size + 4)}"])
+def test_a_bound_is_in_the_base_unit(tmp_path: Path, bound: Any) -> None:
+    assert measured(tmp_path, "5", bound=bound).valid
+    reason = measured(tmp_path, "5.01", bound=bound).reason
+    assert reason.startswith("rate 5.01 MB/s is above the physical bound 5 MB/s: ")
+    assert reason.endswith("size 1" if isinstance(bound, str) else "by its definition 5000000.0")
+
+
+def test_the_cases_of_an_earlier_run_have_the_bounds_of_their_units(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, {"n1": 100.0, "n2": 1e12})
+    path = run.files.benchmarks / "fake.yml"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(each for each in lines if "bound:" not in each), encoding="utf-8")
+    assert benchmarks_of(run).case("fake").metrics["rate"].bound == "universal"
+    (invalid,) = judge_run(run).of("INVALID")
+    assert invalid.reason.endswith(": no node has more byte/s")
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_every_measured_value_of_the_samples_is_possible(sample: Path) -> None:
+    """They were measured on a virtual machine with two cores like that of the probe."""
+    text = (PROBES / "live-kvm-zen3.txt").read_text(encoding="utf-8")
+    machine = ceilings_of(parse_probe(text, "vm"))
+    output = next(
+        path
+        for path in sample.parent.glob(f"{sample.name.removesuffix('.expected.json')}.*")
+        if path != sample
+    )
+    case = next(name for name in benchmarks().cases if f'"case": "{name}"' in sample.read_text())
+    for each in read_output(
+        benchmarks().case(case).reader(), case, output.read_text(encoding="utf-8")
+    ):
+        if each.valid:
+            assert error(each, step(case, parameters={"working_set": "memory"}), machine) == ""
+
+
+def published() -> list[tuple[str, str, float, Mapping[str, Any], str]]:
+    """Return case, metric, value, parameters and system of the published figures of the cases."""
+    return [
+        (name, each.metric, each.value, each.where, each.system)
+        for name, case in benchmarks().cases.items()
+        for each in case.references
+        if each.value is not None and each.system in ("knl", "skl")
+    ]
+
+
+def test_there_are_published_figures() -> None:
+    assert len(published()) >= 4
+
+
+@pytest.mark.parametrize(("case", "metric", "value", "where", "system"), published())
+def test_every_published_figure_is_possible(
+    case: str, metric: str, value: float, where: Mapping[str, Any], system: str
+) -> None:
+    """The bound is at least a third above the figures of the papers, on one node or several."""
+    machine = ceilings({"knl": "knl-7250-quadrant-flat", "skl": "skl-2x6148"}[system])
+    nodes = int(where.get("nodes", 1))
+    value /= nodes
+    of = step(case, parameters={"working_set": "memory"})
+    assert error(reading(case, metric, 1.33 * value, **where), of, machine) == ""
+
+
+@pytest.mark.parametrize("machine", ["knl-7250-quadrant-flat", "skl-2x6148", "spr-vm"])
+@pytest.mark.parametrize("case", sorted(benchmarks().cases))
+def test_every_bound_of_the_cases_can_be_computed(case: str, machine: str) -> None:
+    """An impossible value is refused by the bound of the case, not only by that of the unit."""
+    parameters = {
+        **{"working_set": "memory", "n": 1000, "tasks": 2, "block_bytes": 2**30, "bytes": 8},
+        **{"pairs": 2},
+    }
+    for name, metric in benchmarks().case(case).metrics.items():
+        each = reading(case, name, 1, **parameters)
+        bounds = StepBounds(step(case), benchmarks().case(case), between_nodes=False)
+        found = bounds.of(each, ceilings(machine), 1)
+        assert (found.least is not None) == (metric.better == "lower")
+        assert found.greatest is not None
+        if metric.better == "higher":
+            assert "no node has more" not in found.greatest.source
+
+
+@given(value=st.floats(min_value=0, allow_infinity=False, allow_nan=False))
+def test_the_sides_of_a_bound(value: float) -> None:
+    """Exactly the values beyond the bound are impossible, and the reason has the value."""
+    case = benchmarks().case("stream")
+    of = step("stream", parameters={"working_set": "cache"})
+    each = reading("stream", "triad", value)
+    found = StepBounds(of, case, between_nodes=False).of(each, UNIVERSAL, 1)
+    assert found.greatest is not None
+    text = found.error("triad", value, "MB/s")
+    assert bool(text) == (value > found.greatest.value)
+    assert not text or text.startswith(f"triad {value:.6g} MB/s is above")
+
+
+def test_a_metric_without_a_bound_is_refused(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path)
+    kit.case(metrics={"rate": {key: RATE[key] for key in ("unit", "better", "what")}})
+    with pytest.raises(BadInput, match=r"metrics\.rate\.bound: found nothing; accepted: a value"):
+        kit.benchmarks()
+
+
+@pytest.mark.parametrize(
+    ("bound", "found"),
+    [
+        ("{memry}", "unknown name 'memry', did you mean 'memory'"),
+        ("{memory *}", "'{memory *}' (invalid syntax)"),
+        ("memory", "'memory'"),
+        (-1, "-1"),
+    ],
+)
+def test_a_bound_that_can_never_be_computed_is_refused(
+    tmp_path: Path, bound: str | int, found: str
+) -> None:
+    kit = make_kit(tmp_path)
+    kit.case(metrics={"rate": {**RATE, "bound": bound}})
+    with pytest.raises(BadInput) as refused:
+        kit.benchmarks()
+    assert f"metrics.rate.bound: found {found}" in str(refused.value)
