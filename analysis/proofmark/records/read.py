@@ -9,7 +9,7 @@ from functools import lru_cache
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
-from proofmark.common.nodesets import folded, is_name
+from proofmark.common.nodesets import folded, is_name, short_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
