@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.judge.test_verdict import record
 
-from proofmark.judge.aggregate import aggregate
+from proofmark.judge.aggregate import aggregate, by_repeat
 from proofmark.records.columns import Records
 
 
@@ -49,3 +49,9 @@ def test_records_that_differ_in_a_field_are_two_figures(other: dict[str, Any]) -
 @pytest.mark.parametrize("field", ["unit", "system", "partition", "step"])
 def test_other_fields_do_not_separate_figures(field: str) -> None:
     assert medians({}, {field: "another"}) == [150]
+
+
+def test_a_repeat_has_the_median_of_its_valid_values() -> None:
+    records = [record(value=value) for value in (100.0, 300.0)]
+    records += [record(value=900.0, valid=False, reason="broken"), record(value=50.0, repeat=2)]
+    assert by_repeat(records) == {1: 200, 2: 50}

@@ -253,6 +253,14 @@ class TestPairs:
         with pytest.raises(BadInput, match=complaint):
             place(node, name, 2)
 
+    def test_cores_of_unknown_caches_share_none(self) -> None:
+        node = Topology(
+            cores=tuple(Core(n, (n,), 0, None, 0, None, None) for n in range(2)),
+            numa_domains=(NumaDomain(0, 0, "ddr", (0, 1), (0, 1)),),
+        )
+        with pytest.raises(BadInput, match="two cores of one level 2 cache"):
+            place(node, "same-tile", 2)
+
     def test_a_socket_of_one_core_has_no_pair(self) -> None:
         node = Topology(
             cores=tuple(Core(n, (n,), n, None, 0, None, None) for n in range(2)),
