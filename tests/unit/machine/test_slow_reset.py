@@ -68,7 +68,8 @@ def entered(folder: Path, node: Node, **limits: float) -> Journal:
     from_context = NodeBackEnd(BackEndContext(firmware, None, node))  # type: ignore[arg-type]
     transition = ModeTransition(firmware, from_context, node, {"x": "2"}, threading.Event())
     journal = Journal(folder, "n1")
-    transition.run(HOST, TargetMode("two", {"x": "2"}, lambda _: None), journal)
+    target = TargetMode("two", {"x": "2"}, lambda _: None)
+    transition.run(HOST, target, journal, from_context.read(HOST, {"x": "2"}))
     return journal
 
 

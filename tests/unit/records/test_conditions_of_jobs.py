@@ -16,6 +16,7 @@ from tests.unit.records.test_conditions import LUSTRE, declared, facts_of, reaso
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.records.conditions import Conditions
+from proofmark.runs.attempts import Attempt
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import JobOnNode, Node, collect_nodes, nodes_of
 from proofmark.runs.run import Run, site_of
@@ -48,8 +49,15 @@ def test_an_error_of_an_interrupted_job_does_not_affect_the_next_one(tmp_path: P
     node = Node(host="n03", jobs=(at(job.provenance, 1, EARLY), at(sound, 2, LATE)))
     (step,) = run.plan.steps()
     check = conditions(run, {"n03": node})
-    found = [check.invalid_reason(step, "current", ["n03"], *times) for times in (EARLY, LATE)]
+    found = [
+        check.invalid_reason(step, "current", ["n03"], executed(*times)) for times in (EARLY, LATE)
+    ]
     assert found == ["uncorrected memory errors: edac/mc0/ue_count +1", ""]
+
+
+def executed(start: str, end: str) -> Attempt:
+    """Return an execution of an earlier version, which recorded no attempt of a job."""
+    return Attempt(1, "", 0, "n03", start, end, False, 1.0, b"[]")
 
 
 def test_a_state_before_the_mode_change_proves_no_mode(tmp_path: Path) -> None:
@@ -104,7 +112,7 @@ def test_domains_without_processors_are_part_of_the_mode(
         job="j", attempt=1, steps=(step.id,), provenance=node_provenance(text, None, "n1")
     )
     check = conditions(run, {"n1": Node(host="n1", jobs=(job,))})
-    reason = check.invalid_reason(step, "flat", ["n1"], "2030", "2031")
+    reason = check.invalid_reason(step, "flat", ["n1"], executed("2030", "2031"))
     assert bool(reason) == invalid
     assert not invalid or reason.endswith("mode flat has 1 × 96 GiB with cpus, 1 × 8 GiB without")
 
