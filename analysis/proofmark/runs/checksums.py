@@ -23,6 +23,7 @@ from proofmark.common.text import one_line
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import run_id_of
 from proofmark.runs.old_manifest import OLD_MANIFEST, OLD_SIGNATURE, read_old_manifest
+from proofmark.runs.owner import as_owner
 
 NAME, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 NAMESPACE = "proofmark-run"
@@ -168,8 +169,9 @@ def sign(folder: Path, key: Path) -> Path:
     content = _text(sums)
     words = ("-f", str(key), "-n", NAMESPACE)
     signature = _keygen("sign", *words, place="--key", content=content)
-    write_whole_bytes(folder / NAME, content)
-    write_whole_bytes(folder / SIGNATURE, signature.encode())
+    with as_owner(folder):
+        write_whole_bytes(folder / NAME, content)
+        write_whole_bytes(folder / SIGNATURE, signature.encode())
     return folder / SIGNATURE
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import execution, make_kit
 
 from proofmark.cli.main import main
 from proofmark.common.command import run_command
@@ -105,7 +105,10 @@ def test_a_benchmark_has_neither_the_secrets_nor_the_agent(tmp_path: Path) -> No
     kit.program('env; echo "size $1"; echo "rate 100"; echo END')
     run = kit.run()
     execute(run, "none", lambda line: None)
-    for text in ((run.folder / "steps/0001-fake-1/stdout").read_text(), ask_scheduler("env")):
+    for text in (
+        (execution(run.folder / "steps/0001-fake-1") / "stdout").read_text(),
+        ask_scheduler("env"),
+    ):
         assert {"PROOFMARK_SITE", "UCX_IB_PKEY"} <= printed(text)
         assert not {*SECRETS, "SSH_AUTH_SOCK"} & printed(text)
 

@@ -24,6 +24,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run
+from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.machine import Machine
 
@@ -78,7 +79,7 @@ def measured(
     """Write an execution of a node into a folder of a step."""
     path = run.folder / "steps" / step.id / folder
     output = {"stdout": f"size 1\nrate {rate}\nEND\n"}
-    write_execution(path, host, output, start="", end="", number=number)
+    write_execution(path, host, output, number=number)
 
 
 def test_one_step_has_all_nodes(kit: Kit) -> None:
@@ -182,8 +183,8 @@ def test_a_job_passes_its_attempt_to_a_node_without_its_environment(staged: Run)
     command = ["sh", str(script), "--attempt=job-1/attempt-3", "--unfinished"]
     for _ in range(2):
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    folders = [script.parent / HERE, script.parent / HERE / "again-1"]
     subprocess.run([*command[:2]], check=True, stdin=subprocess.DEVNULL)
+    folders = [execution(script.parent / HERE, number) for number in (1, 2)]
     attempts = [json.loads((path / "when.json").read_text())["attempt"] for path in folders]
     assert attempts == ["job-1/attempt-3", ""], "the second call with --unfinished ran nothing"
 
@@ -227,7 +228,7 @@ def run_with_firmware(kit: Kit, monkeypatch: pytest.MonkeyPatch, lines: Any) -> 
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     for host in HOSTS:
         for state, facts in lines if host == "node2" else [VERIFIED]:
-            Journal(run.folder, host).result(state, **facts)
+            Journal(begin(run).folder, host).result(state, **facts)
     return run
 
 

@@ -206,7 +206,7 @@ class TestFolders:
         assert call(["sh", str(step / "run.sh")]) == 0
         (execution(step) / "rc").unlink()
         (record,) = records(kit, run)
-        assert record.reason == "rc changed after the step ended"
+        assert record.reason == "rc is damaged: No such file or directory"
 
     @pytest.mark.fault("output-changed")
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])

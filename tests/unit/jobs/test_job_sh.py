@@ -68,7 +68,7 @@ def test_a_step_records_its_attempt_and_boot(kit: Kit) -> None:
     """A step that is started by hand has no attempt."""
     run = kit.run()
     with running(start(run)) as process:
-        until(lambda: (steps_of(run)[1] / "started").exists())
+        until(lambda: (steps_of(run)[1] / "unfinished-1" / "started").exists())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=600)
     (kit.folder / "go").touch()
@@ -77,7 +77,8 @@ def test_a_step_records_its_attempt_and_boot(kit: Kit) -> None:
     subprocess.run(["dash", str(first / "run.sh")], check=True, timeout=600)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     recorded = [
-        json.loads((step / "when.json").read_text()) for step in (first, last, first / "again-1")
+        json.loads((folder / "when.json").read_text())
+        for folder in (execution(first), execution(last), execution(first, 2))
     ]
     assert [each["boot"] for each in recorded] == [boot] * 3
     name = job(run).name

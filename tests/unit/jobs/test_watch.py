@@ -278,18 +278,18 @@ def test_a_full_disk_is_reported_with_ticket_json_and_leaves_no_job(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, scheduler = kit.run(), Scripted(JobStatus(State.CANCELLED))
-    opened = Path.open
+    opened = os.open
     room = 1  # for ticket.json before the submission, not for the one with the id
 
-    def full(path: Path, *args: Any, **kwargs: Any) -> Any:
+    def full(path: str | Path, *args: Any, **kwargs: Any) -> int:
         nonlocal room
-        if path.name == "ticket.json.new":
+        if Path(path).name == "ticket.json.new":
             room -= 1
             if room < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return opened(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr(os, "open", full)
     with pytest.raises(BadInput, match=r"ticket\.json: found cannot be written: No space left"):
         watch(kit, scheduler, monkeypatch, run)
     assert scheduler.cancelled == ["1"]

@@ -146,7 +146,7 @@ class TestNodeInTheOutput:
         kit.program(f'echo "on {host}"; {SOUND}')
         (record,) = records(kit, carry_out(kit))
         assert (record.valid, record.node) == (valid, host)
-        assert valid or record.reason == f"the output names node n9, the step ran on {HOST}"
+        assert valid or record.reason == f"the output names node 'n9', the step ran on {HOST}"
 
 
 @pytest.mark.parametrize(

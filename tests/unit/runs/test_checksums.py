@@ -289,7 +289,7 @@ def test_a_run_whose_written_verdict_differs_is_not_signed(
 
 @pytest.mark.fault("verdict-edited")
 def test_an_output_that_was_changed_after_the_report_is_not_signed(run: Run, keys: Path) -> None:
-    output = run.folder / "steps/0001-fake-1/stdout"
+    output = execution(run.folder / "steps/0001-fake-1") / "stdout"
     output.write_text(output.read_text().replace("rate 100", "rate 200"))
     assert signed(run, keys) == 3
 
@@ -299,7 +299,7 @@ def test_an_unfinished_run_is_neither_signed_nor_verified(
     run: Run, keys: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The control is the fixture: the finished run is signed."""
-    (run.folder / "steps/0002-fake-2/rc").unlink()
+    shutil.rmtree(execution(run.folder / "steps/0002-fake-2"))
     assert main(["report", f"{run.folder}"]) == 0
     assert signed(run, keys) == 3
     assert "found unfinished: 1 of 2 steps are missing" in capsys.readouterr().err

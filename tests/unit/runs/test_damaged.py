@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of
 from tests.unit.common.test_files import special
 from tests.unit.records.test_records import HOST, write
 
@@ -96,7 +97,7 @@ def test_a_whole_run_is_judged(run: Run) -> None:
 
 
 def damage(run: Run, name: str, content: str | bytes) -> None:
-    path = steps_of(run)[0] / name
+    path = execution(steps_of(run)[0]) / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
@@ -104,7 +105,7 @@ def damage(run: Run, name: str, content: str | bytes) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["stdout", "rc", "when.json", "binding.json"])
 def test_what_is_no_regular_file_makes_its_step_invalid(run: Run, name: str, kind: str) -> None:
-    path = steps_of(run)[0] / name
+    path = execution(steps_of(run)[0]) / name
     path.unlink()
     special(path, kind)
     first, second = reasons(judged(run))
@@ -222,10 +223,10 @@ def test_a_damaged_ticket_stops_its_own_job(run: Run, kit: Kit, content: str) ->
     submission = folder.create("none", "p1")
     folder.append_event(submission, JobStatus(State.WAITING))
     folder.files.ticket.write_text(content)
-    (steps_of(run)[0] / "rc").unlink()
+    shutil.rmtree(execution(steps_of(run)[0]))
     assert main(["execute", str(run.folder)]) == 0
     assert "ticket.json: found damaged" in folder.history()[-1]["reason"]
-    assert not (steps_of(run)[0] / "rc").exists()
+    assert end(steps_of(run)[0]) is None
 
 
 def test_a_whole_ticket_is_read(run: Run) -> None:
