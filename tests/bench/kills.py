@@ -28,7 +28,7 @@ from tests.rehearsal.room import Room
 from tests.roles.kit import NAP, Kit, make_kit
 
 MODE = "quadrant-cache"
-SITE = ("-i", "inventory/rehearsal")
+SITE = "-i inventory/rehearsal"
 STEPS = 2
 LONGEST_S = 300
 
@@ -168,11 +168,11 @@ def cycle(killer: Killer, times: int) -> None:
         AssertionError: a command fails, a node is not restored, or a record is lost or doubled.
     """
     kit, top = killer.kit, killer.kit.folder.parent
-    killer.command(["plan", *SITE, "-l", "knl", "--suite", "quick", "--create", "--fresh"])
+    killer.command(f"plan {SITE} -l knl --suite=quick --create --fresh".split())
     run = kit.run()
     name = f"runs/{run.name}"
-    enter = ["modes", "enter", name, "--mode", MODE, "--confirm-reboot"]
-    restore = ["modes", "restore", name, "--confirm-reboot"]
+    enter = f"modes enter {name} {SITE} --mode={MODE} --confirm-reboot".split()
+    restore = f"modes restore {name} {SITE} --confirm-reboot".split()
 
     def restored() -> None:
         killer.command(restore)
@@ -189,9 +189,9 @@ def cycle(killer: Killer, times: int) -> None:
     killer.command(["collect", name])
     killer.killed(["report", name], times)
     restored()
-    killer.killed(["sign", name, "--key", f"{top}/key"], times)
+    killer.killed(["sign", name, f"--key={top}/key"], times)
     restored()
-    killer.command(["verify", name, "--signers", f"{top}/signers"])
+    killer.command(["verify", name, f"--signers={top}/signers"])
     _check_records(run, killer.room.names)
 
 

@@ -180,9 +180,11 @@ def read_sites(
 
     for name, group in _read_with_ansible(inventory, limit).items():
         file = inventory / "group_vars" / name
-        names = [*group.all_hosts, *(alias for each in group.aliases.values() for alias in each)]
-        if odd := [each for each in names if not is_name(each)]:
-            mistakes += (InputError(f"{inventory}", name, repr(each), ACCEPTED) for each in odd)
+        names = [(name, host) for host in group.all_hosts]
+        for host, aliases in group.aliases.items():
+            names += ((f"{host}.{ALIASES}", alias) for alias in aliases)
+        if odd := [(key, each) for key, each in names if not is_name(each)]:
+            mistakes += (InputError(f"{inventory}", key, repr(each), ACCEPTED) for key, each in odd)
             continue
         if "partition" not in group.variables:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
