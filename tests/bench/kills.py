@@ -93,6 +93,7 @@ class Killer:
             "PROOFMARK_BMC_USER": USER,
             "PROOFMARK_BMC_PASSWORD": PASSWORD,
             "LC_ALL": "C.UTF-8",
+            "PROOFMARK_STATE": f"{self.kit.folder.parent}/state",
         }
         return subprocess.Popen(
             [str(tools / "proofmark"), *words],
@@ -178,7 +179,8 @@ def cycle(killer: Killer, times: int) -> None:
         killer.command(restore)
         _check_machine(killer.room)
 
-    killer.command(["record-software", name, f"--probe={top}/shell.probe", f"--node={top}/node"])
+    probes = f"--probe={top}/shell.probe --node={top}/node"
+    killer.command(f"record-software {name} {probes}".split())
     killer.killed(enter, times)
     restored()
     killer.command(enter)
