@@ -208,7 +208,8 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
     run = kit.run()
     first = in_the_last_step(kit, *SLOW)
     try:
-        interrupted = sorted(run.glob("steps/*/unfinished-*"))
+        *interrupted, running = sorted(run.glob("steps/*/unfinished-*"))
+        assert running.name == "unfinished-4"
         second = kit.play(*SLOW, "-e", f"run_id={run.name}")
         assert second.code == 2
         assert second.printed(f"{run.name}: in use by process")

@@ -94,7 +94,7 @@ def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
     process = start(rehearsal, "--nodes=2", "--one-mode")
     with running(process):
         begun = rehearsal.folder.glob
-        until(lambda: process.poll() is not None or any(begun("runs/*/steps/*/*/started")), 600)
+        until(lambda: process.poll() is not None or any(begun("runs/*/steps/*/*/*/started")), 600)
         assert process.poll() is None, finish(process)
         os.killpg(process.pid, signal.SIGINT)
         output = finish(process)
