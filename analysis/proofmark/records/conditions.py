@@ -35,10 +35,9 @@ class Conditions:
         # The inventory may be on another machine; the run has copies of the needed files.
         self._site = site.model_copy(update={"inventory": run.files.inventory})
         self._proofs = {each.node: _proof(each) for each in journals(run.folder)}
-        # The boot of an emulated machine is not that of the machine on which its steps run.
-        self._needs_proof = (
-            self._partition.firmware is not None and self._partition.origin == "measured"
-        )
+        # An emulated node that is no virtual node runs its steps in the boot of another machine.
+        own_boot = self._partition.origin == "measured" or self._partition.host_cpus is not None
+        self._needs_proof = self._partition.firmware is not None and own_boot
         self._expected_shape = cache(self._shape_of_mode)
         self._reasons: dict[tuple[str, int, str, str], str] = {}
 
