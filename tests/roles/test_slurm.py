@@ -21,11 +21,16 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
+from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.model import Host
+from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
+from proofmark.site.firmware import Firmware
 
 pytestmark = pytest.mark.root
 
@@ -382,3 +387,22 @@ def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:
     assert statuses[second] == NodeStatus(out=True, idle=True, reason=reason)
     Scheduler().resume([second])
     assert Scheduler().node_status([second])[second] == NodeStatus(out=False, idle=True)
+
+
+@pytest.mark.fault("slurm-reason-as-fields")
+@pytest.mark.parametrize("reason", ["", "bad DIMM, was ActiveFeatures=snc4 AvailableFeatures=snc4"])
+def test_the_features_of_a_node_are_not_read_from_a_reason(site: Site, reason: str) -> None:
+    """The back end knl_generic reads the mode of a node. The control has no reason."""
+    (node, *_) = site.cluster.names
+    update = ("scontrol", "update", f"NodeName={node}")
+    site.slurm.call(*update, "AvailableFeatures=quad,snc4,flat")
+    site.slurm.call(*update, "ActiveFeatures=quad,flat")
+    if reason:
+        site.slurm.call(*update, "State=DRAIN", f"Reason={reason}")
+    context = BackEndContext(
+        Firmware(back_end="knl_generic"), Credentials(), RemoteShell(["true"], 1)
+    )
+    wanted = {"quad": True, "snc4": True, "flat": True}
+    state = back_end(context).read(Host(node, ""), wanted)
+    assert state.current == {"quad": True, "flat": True}
+    assert state.offers is not None and set(state.offers) == {"quad", "snc4", "flat"}

@@ -119,8 +119,8 @@ def test_the_manual_back_end_refuses_each_change() -> None:
 def test_knl_generic_resets_a_node_by_a_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = "NodeName=n1 AvailableFeatures=knl,quad,snc4,flat ActiveFeatures=knl,quad,flat"
-    for name, body in (("scontrol", f"echo '{line}'"), ("sbatch", 'echo "$@" >"$0.calls"')):
+    line = "knl,quad,snc4,flat".ljust(1024) + "knl,quad,flat".ljust(1024)
+    for name, body in (("sinfo", f"echo '{line}'"), ("sbatch", 'echo "$@" >"$0.calls"')):
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", path_with(tmp_path))

@@ -76,6 +76,15 @@ def shown(mode: str, *, settings: bool) -> Observation:
     return Observation("b", expected.numa_shape, seen, "", 0)
 
 
+def test_an_empty_table_shows_no_setting_and_is_not_damaged() -> None:
+    text = (
+        "proofmark-probe 1 mode\n=== boot\n| id: b\n| clock: 1\n=== numa\n"
+        "| node0 cpus: 0-271\n| node0 memory_kb: 100663296\n=== smbios\n=== end\n"
+    )
+    seen = read_observation(text, "n1", "knl")
+    assert (seen.settings, seen.numa_shape) == ({}, NumaShape(((272, 96 * GIB),), ()))
+
+
 @pytest.mark.parametrize(
     ("settings", "smbios", "outcome"),
     [(True, "knl", None), (False, "knl", Outcome.UNPROVEN), (False, None, None)],

@@ -16,11 +16,13 @@ from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit,
 from proofmark.cases.models import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.jobs.execute import execute
+from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.records.columns import Records
 from proofmark.records.concurrency import spread
 from proofmark.records.read import SCHEMA, Record, read_run, table
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
+from proofmark.site.node.cpu import cpu_list_text
 
 HOST = os.uname().nodename
 
@@ -147,6 +149,28 @@ class TestNodeInTheOutput:
         (record,) = records(kit, carry_out(kit))
         assert (record.valid, record.node) == (valid, host)
         assert valid or record.reason == f"the output names node 'n9', the step ran on {HOST}"
+
+    @pytest.mark.parametrize(("named", "valid"), [("n2", True), ("n3", False)])
+    def test_any_node_of_a_step_may_be_named(
+        self,
+        kit: Kit,
+        read: dict[str, Any],
+        monkeypatch: pytest.MonkeyPatch,
+        named: str,
+        valid: bool,
+    ) -> None:
+        monkeypatch.setattr(NoScheduler, "header", lambda self, request: [])  # of several nodes
+        kit.case(sweep={"size": 1, "nodes": 2}, launch="mpi", read=read)
+        run = kit.run(site=kit.site(hosts=("n1", "n2")))
+        (step,) = run.plan.steps()
+        binding = [
+            {"rank": rank, "host": f"n{1 + each.node}", "cpus": cpu_list_text(each.cpus)}
+            for rank, each in enumerate(step.cpus)
+        ]
+        output = f"on {named}\nsize 1\nrate 100\nEND\n"
+        write_execution(steps_of(run)[0], "n1", {"stdout": output}, binding=binding)
+        (record,) = records(kit, run)
+        assert record.valid == valid, record.reason
 
 
 @pytest.mark.parametrize(

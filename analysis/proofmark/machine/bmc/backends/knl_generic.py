@@ -14,6 +14,9 @@ from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.site.firmware import Settings
 
+_WIDTH = 1024
+"""Letters of a column of sinfo, which cuts a longer list of features."""
+
 
 class KnlGeneric(BackEnd):
     """Changes modes by scontrol and sbatch on the controller."""
@@ -27,10 +30,10 @@ class KnlGeneric(BackEnd):
 
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Return the active and the available features."""
-        words = self._run("scontrol", "--oneliner", "show", "node", host.node).split()
-        fields = dict(word.partition("=")[::2] for word in words)
-        available = _features(fields.get("AvailableFeatures", ""))
-        active = _features(fields.get("ActiveFeatures", ""))
+        # Not the output of scontrol: the reason of a drain can have words such as ActiveFeatures=x.
+        form = f"--Format=Features:{_WIDTH},Features_Act:{_WIDTH}"
+        line = self._run("sinfo", "--noheader", "--all", "--Node", f"--nodes={host.node}", form)
+        available, active = _features(line[:_WIDTH]), _features(line[_WIDTH : 2 * _WIDTH])
         offers = {name: AttributeSpec(values=(True,)) for name in available}
         return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
 
@@ -57,5 +60,6 @@ class KnlGeneric(BackEnd):
         return ask_tool(*command, timeout_s=self._timeout_s)
 
 
-def _features(text: str) -> list[str]:
+def _features(column: str) -> list[str]:
+    text = column.strip()
     return [] if text in ("", "(null)") else text.split(",")
