@@ -160,7 +160,7 @@ class TestNodeInTheOutput:
         valid: bool,
     ) -> None:
         monkeypatch.setattr(NoScheduler, "header", lambda self, request: [])  # of several nodes
-        kit.case(sweep={"size": 1, "nodes": 2}, launch="mpi", read=read)
+        kit.case(sweep={"size": 1, "nodes": 2, "ranks": 2}, launch="mpi", read=read)
         run = kit.run(site=kit.site(hosts=("n1", "n2")))
         (step,) = run.plan.steps()
         binding = [
