@@ -165,7 +165,7 @@ def _status(options: Namespace) -> int:
         try:
             past = history_of(state.folder, each.node)
         except NodeError as error:
-            print(f"{each.node}: {error}")
+            print_line(f"{each.node}: {error}")
             continue
         words = [past.failed or past.mode or "between two modes"]
         words += ["drained by this run"] if past.drained else []

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from plugins.action.cli import _Child
@@ -22,14 +23,15 @@ PYTHON = sys.executable
 Found = tuple[str, int, str, list[str], dict[str, str]]
 pytestmark = pytest.mark.root
 
-REPORT = """#!{python}
-import json, os, pathlib
+REPORT = """import json, os, pathlib
 home = pathlib.Path.home()
 status = home.stat()
 found = [str(each) for each in home.rglob("*")]
 (home / "mine").write_text("x")
 print(json.dumps([str(home), status.st_uid, oct(status.st_mode), found, dict(os.environ)]))
 """
+COMMAND = "#!/bin/sh\nexec {} {}\n"
+"""The path of a Python can have blanks, which the first line of a script cannot quote."""
 EVIL = """
 from ansible.plugins.vars import BaseVarsPlugin
 open({mark!r}, "a").close()
@@ -62,7 +64,9 @@ def shared(top: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reported(top: Path, monkeypatch: pytest.MonkeyPatch, user: str) -> Found:
     """Run a command as `user`; return its HOME with owner, mode and content, and its variables."""
     command = top / "proofmark"
-    command.write_text(REPORT.format(python=PYTHON))
+    script = top / "report.py"
+    script.write_text(REPORT)
+    command.write_text(COMMAND.format(quote(PYTHON), quote(f"{script}")))
     command.chmod(0o755)
     monkeypatch.setattr(sys, "executable", f"{top}/python")
     with tempfile.TemporaryFile() as stdout:

@@ -35,6 +35,7 @@ NOT_REPEATED = (
 """Failures after which a restore is not repeated in the same command."""
 PAUSE_POLLS = 6
 """The pause before a restore is repeated, in units of ``firmware.poll_s``."""
+
 TargetOf = Callable[[History], TargetMode]
 """Returns the target of a node from the history of the node."""
 
