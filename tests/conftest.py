@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import signal
 import subprocess
 import tomllib
@@ -25,6 +26,8 @@ _numbers = itertools.count()
 _of_fixtures: dict[int, Started] = {}
 """The processes of fixtures that outlive a test, by the id of the fixture."""
 TIERS = ("test", "soak")
+TRACE = "proofmark.trace"
+"""The name of the logger of the trace."""
 EXAMPLES = {"test": 50, "soak": 2000}
 """The number of examples of a property, by tier; a test may take a share of it."""
 
@@ -121,6 +124,18 @@ def private_state(
     folder = tmp_path_factory.getbasetemp() / f"state-{next(_numbers)}"  # most tests write none
     monkeypatch.setenv("PROOFMARK_STATE", str(folder / "root"))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+
+
+@pytest.fixture(autouse=True)
+def no_trace() -> Iterator[None]:
+    """End the trace that a test starts: its stream closes with the test."""
+    trace = logging.getLogger(TRACE)
+    level, before = trace.level, list(trace.handlers)
+    yield
+    for handler in set(trace.handlers) - set(before):
+        trace.removeHandler(handler)
+        handler.close()
+    trace.setLevel(level)
 
 
 def allowed_skips() -> frozenset[str]:

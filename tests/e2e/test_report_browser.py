@@ -255,7 +255,7 @@ def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
 
 
 def test_a_script_is_detected(browser: Browser, tmp_path: Path) -> None:
-    """The control of the tests above."""
+    """Control: no fault is injected."""
     page = tmp_path / "loud.html"
     page.write_text("<img src='missing.png'><script>console.error('loud')</script>")
     browser.show(page, width=375)

@@ -65,7 +65,7 @@ def watch(run: Run) -> None:
 
 
 def test_every_node_of_a_job_measures(kit: Kit, engine: GridEngine) -> None:
-    """The control of the tests below."""
+    """Control: no fault is injected."""
     run = stage(kit, engine)
     (kit.folder / "go").touch()
     watch(run)

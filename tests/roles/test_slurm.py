@@ -114,7 +114,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def test_a_run_goes_through_the_queue(site: Site) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     run = site.run()
     site.go.touch()
     site.execute(run)

@@ -51,11 +51,11 @@ class Rights(Enum):
     """The rights that root uses in the folder of a run that another user owns."""
 
     OF_OWNER = 1
-    """Those of the owner, for the whole command."""
+    """The command has the rights of the owner."""
     OF_ROOT = 2
-    """Those of root, for nodes and BMCs. It writes into the folder with those of the owner."""
+    """The command has the rights of root. It writes into the folder with those of the owner."""
     NONE = 3
-    """None: the command starts programs from the folder, and is refused."""
+    """The command is refused, because it starts programs from the folder."""
 
     def limit(self, folders: Sequence[Path]) -> None:
         """Limit the rights of this process in `folders`.
@@ -79,9 +79,11 @@ class Command:
         example: an example of its command line, without `proofmark`.
         arguments: the function that adds its arguments to a parser.
         rights: the rights of root in the folder of a run that another user owns.
+        traced: whether ``-v`` writes a trace into the run.
     """
 
     run: Callable[[Namespace], int]
     example: str
     arguments: Callable[[ArgumentParser], None] = run_argument
     rights: Rights = Rights.OF_OWNER
+    traced: bool = True

@@ -98,7 +98,7 @@ class _CommandParser(_Parser):
         if name:
             command = _load(name)
             self.epilog = f"example: proofmark {command.example}"
-            self.set_defaults(run=command.run, rights=command.rights)
+            self.set_defaults(run=command.run, rights=command.rights, traced=command.traced)
             command.arguments(self)
 
 
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.verbose:
             from proofmark.cli.trace import start_trace
 
-            start_trace(folder)
+            start_trace(folder if options.traced else None)
         result: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -179,6 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         from proofmark.cli.trace import report_crash
 
-        report_crash(error, getattr(options, "folder", None), verbose=options.verbose)
+        traced = getattr(options, "traced", False)
+        folder = getattr(options, "folder", None) if traced else None
+        report_crash(error, folder, verbose=options.verbose)
         return INTERNAL_ERROR
     return result

@@ -119,10 +119,10 @@ def _verify(options: Namespace) -> int:
         def verify(node: str) -> bool:
             seen = rollout.transition.observe(node)
             goal.verify(seen)
-            log = Journal(rollout.run, node)
-            past = log.history()
+            past = history_of(rollout.run, node)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
-                log.result("verified", mode=goal.mode, seen=seen.as_json())
+                seen_facts = seen.as_json()
+                Journal(rollout.run, node).result("verified", mode=goal.mode, seen=seen_facts)
             return True
 
         good, bad = split(fan_out(nodes, verify, firmware.max_parallel, rollout.transition.stop))

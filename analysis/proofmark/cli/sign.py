@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights
+from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.output import print_line
 from proofmark.judge.judging import judge_run
 from proofmark.judge.written import WrittenVerdict, check_written, read_written
@@ -15,26 +15,21 @@ from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
 
-def _run_argument(parser: ArgumentParser) -> None:
-    """Add RUN. By another name than that of other commands it gets no trace, which changes it."""
-    parser.add_argument("signed", metavar="RUN", type=Path, help="the run's folder")
-
-
 def _sign_arguments(parser: ArgumentParser) -> None:
-    _run_argument(parser)
+    run_argument(parser)
     parser.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
 
 
 def sign(options: Namespace) -> int:
     """Judge a run, compare with its written verdict, write its checksums and sign them."""
-    run = open_run(options.signed)
+    run = open_run(options.folder)
     check_written(run, judge_run(run))
     print_line(f"{checksums.sign(run.folder, options.key)}")
     return 0
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
-    _run_argument(parser)
+    run_argument(parser)
     parser.add_argument(
         "--signers",
         required=True,
@@ -56,7 +51,7 @@ def verify(options: Namespace) -> int:
     Returns:
         0, or 1 if a file differs, a link leaves the run, the run was renamed or is unfinished.
     """
-    folder = options.signed.resolve()
+    folder = options.folder.resolve()
     checked = checksums.verify(folder, options.signers, options.revoked)
     verdict = read_written(RunFiles(folder).verdict)
     wrong = [*checked.wrong, *_unfit(folder.name, verdict)]
@@ -83,7 +78,17 @@ def _unfit(name: str, verdict: WrittenVerdict | None) -> Iterator[str]:
 
 COMMANDS = {
     "sign": Command(
-        sign, "sign runs/latest --key ~/.ssh/id_ed25519", _sign_arguments, rights=Rights.OF_ROOT
+        sign,
+        "sign runs/latest --key ~/.ssh/id_ed25519",
+        _sign_arguments,
+        rights=Rights.OF_ROOT,
+        traced=False,
     ),
-    "verify": Command(verify, "verify runs/latest --signers allowed_signers", _verify_arguments),
+    "verify": Command(
+        verify,
+        "verify runs/latest --signers allowed_signers",
+        _verify_arguments,
+        rights=Rights.OF_ROOT,
+        traced=False,
+    ),
 }

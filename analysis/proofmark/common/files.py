@@ -1,10 +1,9 @@
-"""Writes files atomically, and reads files and models with limits of size and depth."""
+"""Writes files atomically, and reads files and models with limits of size."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.limits import MAX_DEPTH, MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
+from proofmark.common.limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
 from proofmark.common.text import size as size_text
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -114,12 +113,8 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def _created(path: Path, mode: int) -> BinaryIO:
-    """Create a file. In the folder of another user, root gives the file to that user."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    if os.geteuid() == 0:
-        owner = path.parent.stat()
-        os.fchown(number, owner.st_uid, owner.st_gid)
-    return os.fdopen(number, "wb")
+    """Create a file. It is an error if the path exists, also as a link."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
 
 
 def open_to_append(path: Path) -> TextIOWrapper:
@@ -183,40 +178,6 @@ def text_or_empty(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
         return read_text(path, limit)
     except OSError:
         return ""
-
-
-def parse_json(content: bytes) -> Any:
-    """Return the value in JSON of at most `MAX_DEPTH` levels.
-
-    Raises:
-        ValueError: it is not JSON in UTF-8, has NaN or Infinity, or has more levels.
-    """
-    try:
-        value = json.loads(content, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and _is_deep(value):
-        raise ValueError(_TOO_DEEP)
-    return value
-
-
-_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        inner = [each for each in level if isinstance(each, (dict, list))]
-        level = [
-            child for each in inner for child in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def sha256_of(path: Path | str) -> str:

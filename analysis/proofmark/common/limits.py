@@ -20,7 +20,7 @@ MAX_SMALL_BYTES = 64 << 10
 """Bytes of ``rc``, ``when.json``, ``ticket.json`` and other files of one line."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
-MAX_DEPTH = 100
+MAX_DEPTH = 64
 """Nested levels of JSON and YAML. Real files have fewer than 20; Python's stack holds 1,000."""
 MAX_YAML_NODES = 1_000_000
 """Values of a YAML file with its aliases expanded: nine lines of aliases stand for 10^9 values."""

@@ -17,10 +17,10 @@ from proofmark.common.errors import bad_input
 def private_home(user: int, group: int) -> Iterator[Path]:
     """Yield a new empty folder that only `user` can read; remove it after the block. Needs root.
 
-    Its name is random. The folder above it belongs to root, so that nobody can exchange it.
+    Its name is random. The folder above it belongs to root, so that no other user can replace it.
 
     Raises:
-        BadInput: there is no temporary folder that every user can enter, and in which nobody can
+        BadInput: there is no temporary folder that every user can enter, and in which no user can
             rename the files of others.
     """
     candidates = [tempfile.gettempdir(), "/tmp", "/var/tmp"]

@@ -146,7 +146,7 @@ class DrainingScheduler(Scheduler):
 
     @staticmethod
     def unlisted(program: str) -> NodeStatus:
-        """Return the status of a node that `program` does not list: nobody may change it."""
+        """Return the status of a node that `program` does not list. It must not be changed."""
         return NodeStatus(out=True, idle=False, reason=f"{program} does not list the node")
 
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from proofmark.common.files import parse_json
+from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Step

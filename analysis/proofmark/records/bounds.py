@@ -48,7 +48,7 @@ class Bounds:
 
 
 class StepBounds:
-    """Computes the bounds of the readings of one step."""
+    """Computes the physical bounds of the values of one step."""
 
     def __init__(self, step: Step, case: Case, *, between_nodes: bool) -> None:
         self._step, self._case = step, case

@@ -15,7 +15,8 @@ from statistics import median
 from proofmark.cases.models import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
-from proofmark.common.files import parse_json, read_bytes
+from proofmark.common.files import read_bytes
+from proofmark.common.json_text import parse_json
 from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import UNREADABLE
 

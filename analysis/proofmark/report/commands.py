@@ -14,8 +14,6 @@ from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.progress import StepState
 
-OUTPUTS = ("stdout", "stderr", "binding.json")
-
 
 def section(run_data: RunData) -> Section:
     """Return the section: how to repeat a step, then the steps by case."""
@@ -55,10 +53,14 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
     step_files = files.step(step.id)
     command = run_data.commands.get(step.id)
     executions = finished_executions(step_files)
-    names = dict.fromkeys((*OUTPUTS, step.output))
+    outputs = (
+        path
+        for each in executions
+        for path in (each.stdout, each.stderr, each.binding, each.folder / step.output)
+    )
     paths = [
         step_files.script,
-        *(each.folder / name for each in executions for name in names),
+        *dict.fromkeys(outputs),
         *(step_files.folder / name for name in step.inputs),
     ]
     return Fold(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from proofmark.cases.models import Benchmarks
-from proofmark.common.files import parse_json, read_bytes, read_json, text_or_empty
+from proofmark.common.files import read_bytes, read_json, text_or_empty
+from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of

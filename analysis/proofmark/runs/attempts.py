@@ -11,19 +11,20 @@ from __future__ import annotations
 import errno
 import math
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import parse_json, read_bytes, text_or_empty
+from proofmark.common.files import read_bytes, text_or_empty
+from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
 from proofmark.common.nodesets import check_name
+from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
-from proofmark.runs.files import StepFiles
+from proofmark.runs.files import StepFiles, numbered
 
 
 @dataclass(frozen=True)
@@ -119,12 +120,12 @@ def has_result(step: StepFiles) -> bool:
 
 def running_execution(step: StepFiles) -> StepFiles | None:
     """Return the files of the newest unfinished execution; None if no execution is unfinished."""
-    numbered = _numbered(_names(step.folder), "unfinished-")
-    newest = max(numbered, default=None)
+    unfinished = numbered(_names(step.folder), "unfinished-")
+    newest = max(unfinished, default=None)
     if newest is None:
         # Per-node steps, and the older formats.
         return step if step.started.exists() and not step.exit_code.exists() else None
-    return StepFiles(step.folder / numbered[newest])
+    return StepFiles(step.folder / unfinished[newest])
 
 
 def _is_foreign(started: Path) -> bool:
@@ -135,16 +136,13 @@ def _is_foreign(started: Path) -> bool:
 def _finished(step: str) -> dict[int, str]:
     """Return the folders of the finished executions of the step in `step`, by number, in order."""
     names = _names(step)
-    if numbered := _numbered(names, "execution-"):
-        return {number: f"{step}/{name}" for number, name in sorted(numbered.items())}
+    if finished := numbered(names, "execution-"):
+        return {number: f"{step}/{name}" for number, name in sorted(finished.items())}
     finished = {1: step} if "rc" in names else {}
-    for number, name in sorted(_numbered(names, "again-").items()):
+    for number, name in sorted(numbered(names, "again-").items()):
         if os.path.exists(f"{step}/{name}/rc"):  # noqa: PTH110
             finished[1 + number] = f"{step}/{name}"
     return finished
-
-
-_NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
 def _names(folder: Path | str) -> list[str]:
@@ -152,15 +150,6 @@ def _names(folder: Path | str) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 (fleets have 100,000 folders)
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def _numbered(names: Iterable[str], prefix: str) -> dict[int, str]:
-    """Return the names that are ``<prefix><n>``, by number."""
-    return {
-        int(name.removeprefix(prefix)): name
-        for name in names
-        if name.startswith(prefix) and _NUMBER.fullmatch(name, len(prefix))
-    }
 
 
 _LIMITS = {
@@ -224,7 +213,7 @@ def _seconds(value: Any) -> float:
 def _survivor(entry: Mapping[str, Any]) -> str:
     """Return the name and number of a process. The script writes each byte as one character."""
     name = str(entry["name"]).encode("latin-1").decode("utf-8", "replace")
-    return f"{_printable(name)} (pid {int(entry['pid'])})"
+    return f"{one_line(name)} (pid {int(entry['pid'])})"
 
 
 def _shares(when: Mapping[str, Any]) -> tuple[float, float]:
@@ -249,8 +238,4 @@ def last_words(path: Path) -> str:
     shown = messages[-1] if messages else ""
     if len(shown) > 160:
         shown = f"…{shown[-159:]}"  # a message begins with a path and ends with the problem
-    return _printable(shown)
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "·" for letter in text)
+    return one_line(shown)

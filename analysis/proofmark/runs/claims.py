@@ -18,6 +18,7 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_json
+from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.state import RunState, made
 
@@ -127,8 +128,8 @@ class Claims:
         return (holder.run, holder.folder) == (self.run, f"{self.run_folder}")
 
     def _path(self, node: str) -> Path:
-        if "/" in node or node.startswith("."):
-            raise bad_input("node", "", repr(node), "the name of a host")
+        if not is_name(node):
+            raise bad_input("node", "", repr(node), ACCEPTED)
         return self.folder / f"{node}.json"
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+
+
+def numbered(names: Iterable[str], prefix: str) -> dict[int, str]:
+    """Return the names that are `prefix` and a number, by this number."""
+    return {
+        int(name.removeprefix(prefix)): name
+        for name in names
+        if name.startswith(prefix) and _NUMBER.fullmatch(name, len(prefix))
+    }
 
 
 @dataclass(frozen=True)
@@ -55,11 +65,15 @@ class StepFiles:
         """The standard error of the program."""
         return self.folder / "stderr"
 
+    @property
+    def binding(self) -> Path:
+        """The CPUs and hosts that ranks and threads reported, as JSON."""
+        return self.folder / "binding.json"
+
     def submitted(self, execution: StepFiles) -> list[Path]:
         """Return the files of a submission of one execution to the HPL list."""
         outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
-        names = ("HPL.dat", "binding.json")
-        return [self.script, *outputs, *(execution.folder / name for name in names)]
+        return [self.script, *outputs, execution.folder / "HPL.dat", execution.binding]
 
 
 @dataclass(frozen=True)
@@ -95,12 +109,8 @@ class JobFiles:
 
     def attempts(self) -> list[Path]:
         """Return the folders of the attempts, in order."""
-        numbered = {
-            int(number): path
-            for path in self.folder.glob("attempt-*")
-            if _NUMBER.fullmatch(number := path.name.removeprefix("attempt-"))
-        }
-        return [numbered[number] for number in sorted(numbered)]
+        names = (path.name for path in self.folder.glob("attempt-*"))
+        return [self.folder / name for _, name in sorted(numbered(names, "attempt-").items())]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import open_to_append, parse_json, read_bytes, write_whole
+from proofmark.common.files import open_to_append, read_bytes, write_whole
+from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result

@@ -17,6 +17,7 @@ from typing import Any
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_regular
+from proofmark.common.json_text import parse_json
 from proofmark.runs.files import RunFiles
 from proofmark.site.firmware import Scalar
 
@@ -107,9 +108,9 @@ class Journal:
         lines = []
         for number, text in enumerate(texts[:-1], 1):
             try:
-                line = json.loads(text)
+                line = parse_json(text)
                 line["state"], line["event"]
-            except (ValueError, LookupError, TypeError, RecursionError):
+            except (ValueError, LookupError, TypeError):
                 found, accepted = repr(text[:80].decode(errors="replace")), "a line of JSON"
                 raise bad_input(f"{self.path}:{number}", "", found, accepted) from None
             lines.append(line)

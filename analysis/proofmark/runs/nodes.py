@@ -19,18 +19,29 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 
 
-class JobOnNode(StrictModel):
-    """One node during one attempt of a job; `steps` are the ids of the steps of the job."""
+class AttemptOnNode(StrictModel):
+    """One attempt of a job on one node.
+
+    Attributes:
+        job: the id of the job; empty for a file of all jobs.
+        attempt: the number of the attempt; 0 for a file of all jobs.
+        steps: the ids of the steps of the job.
+    """
 
     job: str
     attempt: int
     steps: tuple[str, ...]
-    provenance: NodeProvenance
 
     @property
     def name(self) -> str:
         """The attempt as in ``when.json``."""
         return f"{self.job}/attempt-{self.attempt}"
+
+
+class JobOnNode(AttemptOnNode):
+    """An attempt with the reports of its probes."""
+
+    provenance: NodeProvenance
 
     @property
     def boots(self) -> set[str]:
@@ -54,25 +65,10 @@ class JobOnNode(StrictModel):
         return began and (after is None or execution.start <= after.date)
 
 
-class DamagedProbe(StrictModel):
-    """A probe of a node that cannot be read, or a file of a node that cannot.
+class DamagedProbe(AttemptOnNode):
+    """A probe or a file of a node that cannot be read; `reason` names the file and the problem."""
 
-    Attributes:
-        job: the id of the job; empty for a file of all jobs.
-        attempt: the number of the attempt; 0 for a file of all jobs.
-        steps: the steps whose conditions it would prove.
-        reason: the file and the problem.
-    """
-
-    job: str
-    attempt: int
-    steps: tuple[str, ...]
     reason: str
-
-    @property
-    def name(self) -> str:
-        """The attempt as in ``when.json``."""
-        return f"{self.job}/attempt-{self.attempt}"
 
 
 class Node(StrictModel):

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proofmark.common.files import parse_json, read_bytes
+from proofmark.common.files import read_bytes
+from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step

@@ -33,7 +33,7 @@ X86_FMA_UNITS = 2
 OTHER_FLOP_PER_CYCLE = 128
 """Above that of one core of any other processor (POWER10, MMA: 64)."""
 L1_ACCESSES = 5
-"""Vectors that a core loads and stores per cycle (three loads and two stores)."""
+"""The largest number of vectors that a core moves per cycle: three loads and two stores."""
 LEAST_VECTOR_BYTES, OTHER_VECTOR_BYTES = 32, 64
 """Bytes of one access of x86 (string copies use them even without AVX), and of others."""
 

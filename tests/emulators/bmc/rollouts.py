@@ -111,6 +111,21 @@ class FileSlurm:
         return path.read_text().splitlines() if path.exists() else []
 
 
+def firmware_facts(emulator: Emulator) -> dict[str, Any]:
+    """Return the facts ``firmware`` of a partition whose nodes have emulated BMCs."""
+    return {
+        "back_end": "redfish",
+        "port": emulator.port,
+        "ca": str(emulator.ca),
+        "attributes": ATTRIBUTES,
+        "smbios": "knl",
+        "remote_shell": emulator.remote_shell,
+        "poll_s": 0.02,
+        "reset_timeout_s": 2,
+        "boot_timeout_s": 60,
+    }
+
+
 @dataclass
 class EmulatedSite:
     """Emulated machines, their scheduler, and the folder of a run.
@@ -134,21 +149,8 @@ class EmulatedSite:
         return Claims(folder, run, self.run.parent / "runs" / run, controller)
 
     def firmware(self, **changes: Any) -> Firmware:
-        facts: dict[str, Any] = {
-            "back_end": "redfish",
-            "port": self.emulator.port,
-            "ca": str(self.emulator.ca),
-            "attributes": ATTRIBUTES,
-            "smbios": "knl",
-            "remote_shell": self.emulator.remote_shell,
-            "poll_s": 0.02,
-            "reset_timeout_s": 2,
-            "boot_timeout_s": 60,
-            "drain_limit_s": 60,
-            "timeout_s": 60,
-            "max_attempts": 3,
-        }
-        return Firmware.model_validate(facts | changes)
+        facts = {"drain_limit_s": 60, "timeout_s": 60, "max_attempts": 3, **changes}
+        return Firmware.model_validate(firmware_facts(self.emulator) | facts)
 
     def rollout(
         self,

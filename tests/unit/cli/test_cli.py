@@ -448,7 +448,7 @@ def test_a_crash_of_the_kit_has_its_own_code(
 def test_a_command_without_a_crash_has_its_own_code(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The control of the fault above."""
+    """Control: no fault is injected."""
     run = make_kit(tmp_path).run()
     assert main(["status", str(run.folder)]) == 0
     assert main(["status", str(tmp_path / "missing")]) == 3

@@ -14,7 +14,6 @@ import pytest
 from tests.fixtures.phi import NOBODY, Phi, phi_site
 
 from proofmark.cli.main import main
-from proofmark.common.command import TRACE
 from proofmark.common.errors import BadInput
 from proofmark.runs.files import RunFiles
 from proofmark.runs.journal import Journal, unverified
@@ -29,12 +28,8 @@ QUADRANT = {"n1": "Quadrant", "n2": "Quadrant"}
 
 @pytest.fixture
 def phi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phi]:
-    handlers = list(TRACE.handlers)
     with phi_site(tmp_path, monkeypatch) as made:
         yield made
-    for handler in set(TRACE.handlers) - set(handlers):
-        TRACE.removeHandler(handler)
-        handler.close()
 
 
 def state_folder(phi: Phi, run: str = "acc1") -> Path:
@@ -46,7 +41,7 @@ def owners(folder: Path) -> set[int]:
 
 
 def test_root_changes_modes_and_writes_the_run_as_its_owner(phi: Phi) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     run = phi.run(owner=NOBODY.pw_uid)
     assert phi.enter(run) == 0
     assert phi.clusters() == HEMISPHERE
@@ -184,7 +179,7 @@ def test_programs_of_another_user_are_not_started(
 
 
 def test_programs_of_root_are_started(phi: Phi) -> None:
-    """The control of the test above."""
+    """Control: no fault is injected."""
     run = phi.run()
     assert main(["stage", str(run.folder)]) == 0
 

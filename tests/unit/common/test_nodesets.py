@@ -45,7 +45,7 @@ class Model(BaseModel):
 
 @pytest.mark.parametrize("name", ["n1", "knl0001", "login-1.site.example", "A_b", "a" * 253, "7"])
 def test_a_host_name_is_accepted(name: str) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     assert check_name(name) == name
     assert unfold(fold([name, "other"])) == [name, "other"]
 
@@ -111,7 +111,7 @@ def test_a_huge_list_of_cpus_is_refused_before_it_is_expanded(text: str) -> None
 
 
 def test_a_list_of_cpus_is_read() -> None:
-    """The control of the fault above."""
+    """Control: no fault is injected."""
     assert cpu_list("0-3,8,16-20:2\n") == {0, 1, 2, 3, 8, 16, 18, 20}
     assert cpu_mask("00000001,0000000f") == {0, 1, 2, 3, 32}
     assert len(Model.model_validate({"ranks": [[0, 9, [[0], [1]]]]}).ranks) == 20

@@ -84,7 +84,7 @@ def test_a_message_cannot_imitate_a_line_of_the_kit() -> None:
 
 
 def test_a_printable_message_is_not_changed() -> None:
-    """The control of the fault above."""
+    """Control: no fault is injected."""
     text = "job 1: held: 2 nodes · 5 × 3 µs — größer"
     assert said(text) == one_line(text) == csv_cell(text) == visible(text) == text
 
@@ -98,7 +98,7 @@ def test_a_formula_is_text(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["-3.5", "+1", "-1e-7", "12", ".5", "n1", "a=b", ""])
 def test_a_number_stays_a_number(text: str) -> None:
-    """The control of the fault above."""
+    """Control: no fault is injected."""
     assert csv_cell(text) == text
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import make_kit
 
 from proofmark.cli.main import main
-from proofmark.common.command import TRACE, run_command
+from proofmark.common.command import run_command
 from proofmark.common.signals import stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
@@ -22,15 +21,6 @@ from proofmark.machine.node_commands import run_commands
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware
-
-
-@pytest.fixture(autouse=True)
-def untraced() -> Iterator[None]:
-    yield
-    for handler in list(TRACE.handlers):
-        TRACE.removeHandler(handler)
-        handler.close()
-    TRACE.setLevel(logging.NOTSET)
 
 
 def test_a_call_is_traced_with_its_exit_code_and_duration(

@@ -188,7 +188,7 @@ class TestInterrupted:
         assert ends(run) == ["0", "0", "0"]
 
     def test_without_a_signal_the_same_run_ends_by_itself(self, kit: Kit) -> None:
-        """The control of the faults above."""
+        """Control: no fault is injected."""
         run = kit.run()
         with begun(run) as process:
             (kit.folder / "go").touch()
@@ -267,7 +267,7 @@ class TestFullDisks:
         assert {result.verdict for result in judge_run(run).results} == {"UNJUDGED"}
 
     def test_with_free_space_no_step_is_invalid(self, kit: Kit, small: Path) -> None:
-        """The control of the faults above."""
+        """Control: no fault is injected."""
         kit.case(
             sweep={"size": [1000, 2000]},
             arguments=["{size}", "{scratch}"],

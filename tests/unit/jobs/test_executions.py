@@ -26,7 +26,7 @@ HERE = os.uname().nodename
 OTHER = "another-host"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 STRAY = "setsid env -i {folder}/stray 300 &"
-"""A process with a session and an environment of its own."""
+"""A process that has another session and another environment than the step."""
 WITHOUT_CGROUPS = (
     "for each in /sys/fs/cgroup/unified /sys/fs/cgroup; do"
     ' [ ! -e "$each/cgroup.controllers" ] || umount "$each" || exit 90; done; "$@"; exit "$?"'
@@ -328,7 +328,7 @@ class TestSurvivors:
     @pytest.mark.parametrize("name", ['a "b" \\', "tab\there", "line\nend", "naïve", "(x) S 1"])
     def test_any_name_of_a_program_is_reported(self, kit: Kit, run: Run, name: str) -> None:
         shutil.copy("/usr/bin/sleep", kit.folder / name)
-        shown = name.replace("\t", "·").replace("\n", "·")
+        shown = name.replace("\t", " ").replace("\n", " ")
         kit.case(sweep={"size": 1}, environment={"NAME": str(kit.folder / name)})
         again = kit.run(run_id="named")
         kit.program('setsid env -i "$NAME" 300 & echo "size 1"; echo "rate 1"; sleep 0.1; echo END')

@@ -21,7 +21,7 @@ def medians(*changes: dict[str, Any]) -> list[float]:
 
 
 def test_repeats_are_one_figure() -> None:
-    """The control of the fields below."""
+    """Control: no fault is injected."""
     assert medians({}, {}, {}) == [200]
 
 

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.json_values import JSON
 
-from proofmark.machine.bmc.json_body import DEEPEST, JsonError, Part, depth, is_path, parse
+from proofmark.common.limits import MAX_DEPTH
+from proofmark.machine.bmc.json_body import JsonError, Part, is_path, parse
 from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
-)
-
-
-def levels(value: Any) -> int:
-    if isinstance(value, dict):
-        return 1 + max(map(levels, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(levels, value), default=0)
-    return 0
-
-
-@given(JSON)
-def test_the_depth_is_that_of_the_parsed_value(value: Any) -> None:
-    for ascii_only in (True, False):
-        text = json.dumps(value, ensure_ascii=ascii_only)
-        assert depth(text.encode(errors="surrogatepass")) == levels(value)
 
 
 @given(st.binary() | st.text().map(str.encode))
@@ -43,23 +24,18 @@ def test_any_bytes_are_an_object_or_a_named_error(raw: bytes) -> None:
 
 
 @pytest.mark.fault("bmc-deep-json")
-@pytest.mark.parametrize("levels", [DEEPEST, DEEPEST + 1, 100_000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH, MAX_DEPTH + 1, 100_000])
 @pytest.mark.parametrize("ends", [True, False])
 def test_json_with_too_many_levels_is_not_parsed(levels: int, ends: bool) -> None:
     inside = levels - 1
     raw = b'{"a":' + b"[" * inside + (b"]" * inside + b"}" if ends else b"")
-    if levels <= DEEPEST and ends:
+    if levels <= MAX_DEPTH and ends:
         assert list(parse(raw)) == ["a"]
         return
     with pytest.raises(
-        JsonError, match=f"more than {DEEPEST} levels" if levels > DEEPEST else "not JSON"
+        JsonError, match=f"more than {MAX_DEPTH} levels" if levels > MAX_DEPTH else "not JSON"
     ):
         parse(raw)
-
-
-def test_brackets_in_texts_are_no_levels() -> None:
-    raw = json.dumps({"a": "[{" * 1000, "b": '"[\\"{' * 100}).encode()
-    assert depth(raw) == 1 and set(parse(raw)) == {"a", "b"}
 
 
 @pytest.mark.parametrize(

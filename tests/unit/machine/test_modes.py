@@ -385,7 +385,7 @@ class TestOddAnswers:
         assert site.slurm.drained == {"n2": "proofmark:test on head UNEXPECTED"}
 
     def test_whole_answers(self, make_site: MakeSite) -> None:
-        """The control of the faults above."""
+        """Control: no fault is injected."""
         site = make_site(3)
         done = site.rollout().enter(site.nodes, site.target("snc4-flat"))
         assert outcomes(done) == dict.fromkeys(site.nodes, "OK") and site.slurm.drained == {}
@@ -899,7 +899,7 @@ class TestWithoutScheduler:
         return site.run.parent / "nodes" / node / "var/lib/proofmark/.holder"
 
     def test_the_name_is_on_the_node_until_the_restore(self, make_site: MakeSite) -> None:
-        """The control of the faults below."""
+        """Control: no fault is injected."""
         site = make_site(1)
         rollout = site.rollout(scheduler="none")
         assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}

@@ -50,7 +50,7 @@ def outcomes(results: dict[str, Result]) -> dict[str, str]:
 
 
 def test_nothing_meanwhile(make_site: MakeSite) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     site = make_site(lambda site: None)
     done = site.rollout(batch_size=1).enter(site.nodes, site.target("snc4-flat"))
     assert outcomes(done) == {"n1": "OK", "n2": "OK"}

@@ -127,7 +127,7 @@ def act(verb: str, run: Run, **more: Any) -> list[str]:
 
 
 def test_a_directory_is_verified_on_all_nodes_and_left_empty(world: World) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     world.start()
     run = world.run({"path": f"{world.folder}/scratch"})
     assert act("check", run) == []
@@ -316,7 +316,7 @@ def test_a_node_within_the_budget_is_left_out(world: World, how: str) -> None:
 
 
 def test_without_a_budget_a_dead_node_is_refused(world: World) -> None:
-    """The control of the test above."""
+    """Control: no fault is injected."""
     world.start()
     run = world.run({"path": f"{world.folder}/scratch"})
     world.kill("n2")

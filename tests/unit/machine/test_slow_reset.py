@@ -63,7 +63,7 @@ class NodeBackEnd(BackEnd):
 
 
 def entered(folder: Path, node: Node, **limits: float) -> Journal:
-    """Bring `node` into a mode with x=2."""
+    """Change `node` to the mode in which x is 2; return its journal."""
     firmware = Firmware(back_end="redfish", poll_s=0.001, **limits)
     from_context = NodeBackEnd(BackEndContext(firmware, None, node))  # type: ignore[arg-type]
     transition = ModeTransition(firmware, from_context, node, {"x": "2"}, threading.Event())

@@ -102,7 +102,7 @@ def test_a_scratch_that_must_not_be_on_the_root_file_system(tmp_path: Path, inje
 def test_domains_without_processors_are_part_of_the_mode(
     tmp_path: Path, mcdram: int, invalid: bool
 ) -> None:
-    """A Xeon Phi in Flat mode has a domain of MCDRAM."""
+    """In Flat mode a Xeon Phi has a NUMA domain of MCDRAM. This domain has no CPUs."""
     topology = KNL.replace("16384", str(mcdram))
     partition = {"modes": {"flat": {"topology": topology}}, "current_mode": "flat"}
     run = fleet_run(tmp_path, {"n1": 100.0}, partition=partition)

@@ -53,7 +53,7 @@ def answer(kit: Kit, rates: Sequence[float], **case: Any) -> tuple[str, str]:
 
 class TestRate:
     def test_a_steady_machine_is_judged(self, kit: Kit) -> None:
-        """The control of the faults below."""
+        """Control: no fault is injected."""
         word, reason = answer(kit, [100, 110, 95])
         assert (word, reason) == ("PASS", "2 × the derived figure (50 MB/s) is at least 1")
 
@@ -138,7 +138,7 @@ class TestShares:
 
     @pytest.mark.parametrize("little", [{"stolen": 3}, {"others": 7}])
     def test_a_small_share_is_noise(self, kit: Kit, little: dict[str, int]) -> None:
-        """The control of the faults below."""
+        """Control: no fault is injected."""
         (result,) = self.judge(kit, of=3, **little).results
         assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
 

@@ -66,7 +66,7 @@ def write(folder: Path, **changes: Any) -> None:
 
 class TestFaults:
     def test_a_sound_step_gives_its_figures(self, kit: Kit) -> None:
-        """The control of the faults below."""
+        """Control: no fault is injected."""
         first, _ = after(kit, SOUND)
         assert (first.value, first.unit, first.reason) == (100, "MB/s", "")
         assert (first.node, first.parameters, first.attempt) == (HOST, {"size": 1}, 1)
@@ -305,7 +305,7 @@ class TestLastWords:
             ("one\ntwo\n\n-----\n", "two"),
             ("a: No space left on device\nmpirun noticed\n", "a: No space left on device"),
             (f"{'x' * 500}: No space left on device", f"…{'x' * 134}: No space left on device"),
-            ("bad\x00\x1b[31m bytes\x07", "bad··[31m bytes·"),
+            ("bad\x00\x1b[31m bytes\x07", "bad [31m bytes"),
         ],
     )
     def test_the_line_with_the_cause_is_returned(

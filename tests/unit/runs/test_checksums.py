@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
+from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
@@ -344,9 +345,7 @@ def test_root_signs_a_run_of_another_user_and_follows_no_link(
     target.write_text("precious")
     for path in (run.folder, *run.folder.rglob("*")):
         os.chown(path, 65534, 65534)
-    for path in run.folder.parents:
-        if path.stat().st_mode & 0o005 != 0o005:
-            path.chmod(path.stat().st_mode | 0o055)  # the user may enter it
+    let_all_enter(run.folder.parent)
     key = (keys / "alice").stat()
     assert (key.st_uid, key.st_mode & 0o777) == (0, 0o600)
     plants = tmp_path / "bin/ssh-keygen"

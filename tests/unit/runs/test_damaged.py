@@ -92,7 +92,7 @@ def reasons(verdict: Verdict) -> list[str]:
 
 
 def test_a_whole_run_is_judged(run: Run) -> None:
-    """The control of the faults below."""
+    """Control: no fault is injected."""
     assert reasons(judged(run)) == ["", ""]
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_ticket_stops_its_own_job(run: Run, kit: Kit, content: str) ->
 
 
 def test_a_whole_ticket_is_read(run: Run) -> None:
-    """The control of the fault above."""
+    """Control: no fault is injected."""
     folder = folder_of(run)
     submission = folder.create("none", "p1")
     assert folder.submission() == submission

@@ -30,7 +30,7 @@ def history(folder: Path, *lines: Line) -> History:
 
 
 def test_a_verified_node_is_proven(tmp_path: Path) -> None:
-    """The control of the states below."""
+    """Control: no fault is injected."""
     written(tmp_path, [FAILED, VERIFIED])
     assert unverified(tmp_path, ["n1"], "flat") == {}
 

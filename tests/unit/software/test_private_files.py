@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import Kit, make_kit
+from tests.folders import let_all_enter
 
 from proofmark.common.files import replacing, write_private, write_whole
+from proofmark.runs.owner import as_owner
 
 NOBODY = 65534
 
@@ -64,10 +66,12 @@ def test_a_file_that_root_writes_belongs_to_the_owner_of_its_folder(tmp_path: Pa
         precious.write_text("precious")
         for name in ("private.new", "whole.new", "replaced.new"):
             (folder / name).symlink_to(precious)
-        write_private(folder / "private", "text")
-        write_whole(folder / "whole", "text")
-        with replacing(folder / "replaced") as file:
-            file.write("text")
+        let_all_enter(folder)
+        with as_owner(folder):
+            write_private(folder / "private", "text")
+            write_whole(folder / "whole", "text")
+            with replacing(folder / "replaced") as file:
+                file.write("text")
         states = {
             path.name: (path.stat().st_uid, path.stat().st_gid, mode(path), path.read_text())
             for path in folder.iterdir()

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.common.errors import ProofmarkError
+from proofmark.common.json_text import parse_json
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Scalar
 
-DEEPEST = 64
-"""Limit of nested objects and lists; a Redfish resource has under ten levels."""
-NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.DOTALL)
-"""All bytes of a JSON text that are not a bracket outside of a string."""
 PATH = re.compile(r"/(?!/)[!-~]{0,1000}")
 """A path on the same host: printable ASCII, and no host name after a second slash."""
 KINDS = {dict: "an object", list: "a list", str: "a text", bool: "true or false", int: "a number"}
@@ -34,27 +31,16 @@ def parse(raw: bytes) -> Mapping[str, Any]:
     """Return the JSON object in `raw`.
 
     Raises:
-        JsonError: `raw` is not JSON, is no object, or is nested more deeply than `DEEPEST`.
+        JsonError: `raw` is not JSON (`parse_json`), or is no object.
     """
-    if raw.count(b"{") + raw.count(b"[") > DEEPEST and depth(raw) > DEEPEST:
-        raise JsonError(f"found JSON with more than {DEEPEST} levels; accepted: a JSON object")
     try:
-        body = json.loads(raw.decode("utf-8-sig"))  # RFC 8259 allows no other encoding
+        body = parse_json(raw)
     except ValueError as error:
         found = f"a body that is not JSON ({error})" if raw.strip() else "no body"
         raise JsonError(f"found {found}; accepted: a JSON object") from None
     if not isinstance(body, dict):
         raise JsonError(f"found {described(body)}; accepted: a JSON object")
     return body
-
-
-def depth(raw: bytes) -> int:
-    """Return the number of nested objects and lists in `raw`, which need not be JSON."""
-    deepest = level = 0
-    for bracket in NESTING.sub(b"", raw):
-        level += 1 if bracket in b"{[" else -1
-        deepest = max(deepest, level)
-    return deepest
 
 
 def serialized(content: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -106,12 +107,24 @@ class Drains:
             failed |= self._await_idle([node for node in nodes if node not in failed])
         return results | results_of(failed, changed=True)
 
-    def give_reason(self, node: str, reason: str) -> NodeError | None:
-        """Replace the reason of a drain of this run; return the failure if that is not possible."""
-        statuses, failed = self.statuses([node])
-        if node in statuses and not held_by(statuses[node], history_of(self.run, node)):
-            failed |= self._ask(lambda names: self.scheduler.drain(names, reason), [node])
-        return failed.get(node)
+    def give_reasons(self, reasons: Mapping[str, str]) -> dict[str, NodeError]:
+        """Replace the reasons of the drains of nodes; return the nodes where that failed.
+
+        A node that another user or program has drained meanwhile keeps its reason.
+        """
+        statuses, failed = self.statuses(list(reasons))
+        nodes_of: dict[str, list[str]] = {}
+        for node, status in statuses.items():
+            try:
+                held = held_by(status, history_of(self.run, node))
+            except NodeError as error:
+                failed[node] = error
+            else:
+                if not held:
+                    nodes_of.setdefault(reasons[node], []).append(node)
+        for reason, nodes in nodes_of.items():
+            failed |= self._ask(partial(self.scheduler.drain, reason=reason), nodes)
+        return failed
 
     def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, Result]:
         """Resume nodes, except those that another user or program has drained meanwhile.
@@ -212,11 +225,7 @@ def history_of(run: Path, node: str) -> History:
     Raises:
         NodeError: BAD_JOURNAL: its journal is damaged.
     """
-    journal = Journal(run, node)
     try:
-        return journal.history()
+        return Journal(run, node).history()
     except BadInput as error:
         raise NodeError(Outcome.BAD_JOURNAL, str(error)) from None
-    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise NodeError(Outcome.BAD_JOURNAL, f"{journal.path}: {problem}") from None

@@ -316,8 +316,12 @@ class ModeRollout:
         for node, error in bad.items():
             self.say(f"{node}: {error}")
             results[node] = Result(error.outcome, error.text, changed=True)
-            if error.outcome is not Outcome.STOPPED and drains.needed:
-                failure = drains.give_reason(node, self.claims.reason(error.outcome))
-                if failure:
-                    self.say(f"{node}: the reason of its drain is not updated: {failure}")
+        if drains.needed:
+            reasons = {
+                node: self.claims.reason(error.outcome)
+                for node, error in bad.items()
+                if error.outcome is not Outcome.STOPPED
+            }
+            for node, failure in drains.give_reasons(reasons).items():
+                self.say(f"{node}: the reason of its drain is not updated: {failure}")
         return results

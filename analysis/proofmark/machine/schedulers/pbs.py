@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.common.json_text import parse_json
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
@@ -212,9 +213,9 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
         NodeError: it is not such JSON.
     """
     try:
-        nodes = json.loads(text).get("nodes", {})
+        nodes = parse_json(text.encode()).get("nodes", {})
         return {name: fields for name, fields in nodes.items() if isinstance(fields, dict)}
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, AttributeError):
         found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
         raise NodeError(Outcome.UNEXPECTED, found) from None
 

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import parse_json, read_bytes, write_whole
+from proofmark.common.files import read_bytes, write_whole
+from proofmark.common.json_text import parse_json
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
