@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.yaml_models import placed, repeated_keys
-from proofmark.plan.expansion import limit_mistakes, make_plan
+from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site, read_sites, variable_files
 from proofmark.site.machines import machines_of
@@ -54,7 +54,7 @@ def validate(
         mistakes += _unknown_names(site, accepted)
         mistakes += _duplicates(site)
         mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
-    for site in map(_without_limits, sites):  # the mistakes in limits are already in the list
+    for site in sites:
         plans_of_site, plan_mistakes = _plans(site, benchmarks)
         plans += plans_of_site
         mistakes += (_located(site, mistake) for mistake in plan_mistakes)
@@ -99,13 +99,16 @@ def _plans(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputEr
             machines(mode)
         except BadInput as error:
             mistakes += error.mistakes
-    for suite in benchmarks.suites if not mistakes else ():
+    if mistakes:
+        return [], mistakes
+    unlimited = _without_limits(site)  # each plan would check the limits again
+    for suite in benchmarks.suites:
         try:
             if benchmarks.members(suite):
-                plans.append(make_plan(benchmarks, suite, site, machines))
+                plans.append(make_plan(benchmarks, suite, unlimited, machines))
         except BadInput as error:
             mistakes += error.mistakes
-    return plans, mistakes
+    return plans, [*mistakes, *idle_limits(benchmarks, site, machines)]
 
 
 def _located(site: Site, mistake: InputError) -> InputError:
