@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
@@ -123,11 +124,22 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
 def all_suites(
     benchmarks: Benchmarks, cases: Collection[str], site: Site, machines: Machines
 ) -> Suites:
-    """Return the steps of `cases` in all suites that the partition of `site` can run."""
+    """Return the steps of `cases` in all suites that the partition of `site` can run.
+
+    All hosts of the partition count, not only those under the limit of `site`.
+    """
+    hosts = tuple(site.partition_hosts or site.hosts)
+    whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
+    of_mode = (lambda _: machines) if isinstance(machines, Machine) else machines
+
+    def of_all_hosts(mode: str) -> Machine:
+        machine = of_mode(mode)
+        return replace(machine, symbols={**machine.symbols, "nodes": len(hosts)})
+
     steps: dict[str, list[tuple[str, Step]]] = {}
     refused: list[str] = []
     for suite in benchmarks.suites if cases else ():
-        expansion = _Expansion(benchmarks, suite, site, machines)
+        expansion = _Expansion(benchmarks, suite, whole, of_all_hosts)
         members = {name: case for name, case in benchmarks.members(suite).items() if name in cases}
         try:
             steps[suite] = [
