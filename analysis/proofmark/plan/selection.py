@@ -59,7 +59,9 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     against = reference.against
     others = figures[against.case or case] if against else ()
     comparable = [each for each in chosen if against is None or _partner(against, each, others)]
-    return Selection(tuple(each.step for each in chosen), tuple(each.step for each in comparable))
+    return Selection(
+        tuple(each.step.id for each in chosen), tuple(each.step.id for each in comparable)
+    )
 
 
 def selecting_suites(
@@ -181,12 +183,12 @@ def _partner(against: Against, figures: Figures, others: Iterable[Figures]) -> b
 def _comparable(against: Against, figures: Figures, other: Figures) -> bool:
     if against.metric not in other.metrics or figures.mode != other.mode:
         return False
-    if not figures.nodes & other.nodes:
+    if figures.step is not other.step and not figures.nodes & other.nodes:
         return False
     traits, where = other.traits, against.where
     if not all(_has(other, name, value) for name, value in where.items() if name in traits):
         return False
-    if figures.case != other.case:
+    if figures.step.case != other.step.case:
         return True
     common = (figures.traits.keys() & traits.keys()) - where.keys()
     return all(figures.traits[name].meets(traits[name]) for name in common)
@@ -273,4 +275,4 @@ class _Check:
             trait = nearest_one.traits.get(name)
             values[f"where.{name}"] = trait.accepted() if trait else "no such parameter"
         accepted = "; ".join(f"{key.removeprefix('where.')} {values[key]}" for key in missed)
-        return self.mistake("where", found, f"nearest step {nearest_one.step}: {accepted}")
+        return self.mistake("where", found, f"nearest step {nearest_one.step.id}: {accepted}")

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 
 from proofmark.cases.models import Case
 from proofmark.cases.reader.spec import ParameterType
@@ -104,27 +105,29 @@ def _is_number(value: Scalar, *, whole: bool) -> bool:
     return value == int(value) if whole else True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Figures:
     """The figures that one step can give.
 
     Attributes:
-        step: id of the step.
-        case: of the step.
+        step: the step.
         system: the partition.
         mode: the firmware mode.
         metrics: the metrics that the reader of the case can read.
         traits: the traits of a figure, by name. A figure has no other trait.
-        nodes: the sets of nodes that measure one, each sorted.
     """
 
-    step: str
-    case: str
+    step: Step
     system: str
     mode: str
     metrics: frozenset[str]
     traits: Mapping[str, Trait]
-    nodes: frozenset[tuple[str, ...]]
+
+    @cached_property
+    def nodes(self) -> frozenset[tuple[str, ...]]:
+        """The sets of nodes that measure a figure together, each sorted."""
+        instances = list(self.step.instances().values()) or [self.step.nodes]
+        return frozenset(tuple(sorted(each)) for each in instances)
 
 
 def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
@@ -141,9 +144,7 @@ def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
         traits[name] = traits.get(name, Trait()).joined(printed)
     traits["benchmark"] = _benchmark(case, step.case)
     traits["placement"] = Trait(frozenset({step.placement}))
-    instances = list(step.instances().values()) or [step.nodes]
-    nodes = frozenset(tuple(sorted(each)) for each in instances)
-    return Figures(step.id, step.case, system, mode, frozenset(metrics), traits, nodes)
+    return Figures(step, system, mode, frozenset(metrics), traits)
 
 
 def _as_printed(planned: Scalar, kind: ParameterType) -> frozenset[Scalar]:
