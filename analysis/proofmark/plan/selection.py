@@ -260,19 +260,30 @@ class _Check:
     def _combination(self, reference: Reference, figures: Sequence[Figures]) -> InputError:
         """Return the mistake of a reference whose conditions no figure meets together."""
         conditions = _conditions(reference)
-        held = [[key for key, holds in conditions.items() if holds(each)] for each in figures]
-        best = max(range(len(figures)), key=lambda number: len(held[number]))
-        nearest_one = figures[best]
-        missed = [key for key in conditions if key not in held[best]]
-        names = [key.removeprefix("where.") for key in conditions if key != "metric"]
+        missed = [
+            tuple(key for key, holds in conditions.items() if not holds(each)) for each in figures
+        ]
+        fewest = min(map(len, missed))
+        nearest_ones = dict.fromkeys(
+            ", ".join(_trait_text(each, key) for key in keys)
+            for each, keys in zip(figures, missed, strict=True)
+            if len(keys) == fewest
+        )
+        names = [key.removeprefix("where.") for key in conditions]
         found = f"{', '.join(names)} together, which no figure has"
-        values = {
-            "system": nearest_one.system,
-            "mode": nearest_one.mode,
-            "metric": ", ".join(sorted(nearest_one.metrics)),
-        }
-        for name in reference.where:
-            trait = nearest_one.traits.get(name)
-            values[f"where.{name}"] = trait.accepted() if trait else "no such parameter"
-        accepted = "; ".join(f"{key.removeprefix('where.')} {values[key]}" for key in missed)
-        return self.mistake("where", found, f"nearest step {nearest_one.step.id}: {accepted}")
+        return self.mistake("where", found, "; or ".join([*nearest_ones][:_MOST_NEAREST]))
+
+
+_MOST_NEAREST = 3
+"""The largest number of figures that a mistake offers instead."""
+
+
+def _trait_text(figures: Figures, key: str) -> str:
+    """Return what `figures` have at the key of a condition, in words."""
+    name = key.removeprefix("where.")
+    if key == "metric":
+        return f"{name} {', '.join(sorted(figures.metrics))}"
+    if key in ("system", "mode"):
+        return f"{name} {figures.system if key == 'system' else figures.mode}"
+    trait = figures.traits.get(name)
+    return f"{name} {trait.accepted()}" if trait else f"no {name}"
