@@ -38,8 +38,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         """Return the options of the command line that leave out tasks, each with its value."""
         given = context.CLIARGS
         options = {
-            "--tags": [tag for tag in given.get("tags") or () if tag != "all"],
-            "--skip-tags": list(given.get("skip_tags") or ()),
+            "--tags": sorted(tag for tag in given.get("tags") or () if tag != "all"),
+            "--skip-tags": sorted(given.get("skip_tags") or ()),
             "--start-at-task": list(filter(None, [given.get("start_at_task")])),
         }
         return [f"{option} {','.join(values)}" for option, values in options.items() if values]
