@@ -11,12 +11,13 @@ from pathlib import Path
 
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.engine import read_output
-from proofmark.cli.checkout import kit_benchmarks, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_text
 from proofmark.common.text import csv_cell
+from proofmark.plan.published import system_mistakes
 
 INVALID = 2
 
@@ -36,6 +37,8 @@ def cases(options: Namespace) -> int:
         return 0
     benchmarks = kit_benchmarks()
     if options.check:
+        if mistakes := system_mistakes(benchmarks, kit_folder() / "inventory"):
+            raise BadInput(*mistakes)
         return 0
     members = benchmarks.cases
     if options.suite:

@@ -11,12 +11,13 @@ import yaml
 
 from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
 from proofmark.cli.command import Command, site_argument
-from proofmark.cli.output import print_json, print_table
+from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.cost_history import measured_cost
@@ -51,8 +52,12 @@ def plan(options: Namespace) -> int:
         sites = load_sites(inventory, options.limit, overrides)
         for site in sites:
             check_provider(site.partition.provision_from)
-        plans = [make_plan(benchmarks, options.suite, site, machines_of(site)[0]) for site in sites]
-        _print_plans(plans, kit_folder() / "runs", as_json=options.json)
+        plans, idle = [], []
+        for site in sites:
+            machines, _ = machines_of(site)
+            plans.append(make_plan(benchmarks, options.suite, site, machines))
+            idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
+        _print_plans(plans, idle, kit_folder() / "runs", as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     check_provider(site.partition.provision_from)
@@ -82,18 +87,20 @@ def plan(options: Namespace) -> int:
     return 0
 
 
-def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
-    """Print the plans, one per partition. Each plan is one run."""
+def _print_plans(
+    plans: Sequence[Plan], idle: Sequence[Sequence[str]], runs: Path, *, as_json: bool
+) -> None:
+    """Print the plans, one per partition, and their idle limits. Each plan is one run."""
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
-            {**made.model_dump(mode="json"), "history": asdict(cost)}
-            for made, cost in zip(plans, earlier, strict=True)
+            {**made.model_dump(mode="json"), "history": asdict(cost), "idle_limits": lines}
+            for made, cost, lines in zip(plans, earlier, idle, strict=True)
         ]
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
-        for made, cost in zip(plans, earlier, strict=True):
-            _print_plan(made)
+        for made, cost, lines in zip(plans, earlier, idle, strict=True):
+            _print_plan(made, lines)
             if cost.steps:
                 print(
                     f"{cost.steps} of {made.totals.steps} steps have durations from "
@@ -110,7 +117,7 @@ def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
             )
 
 
-def _print_plan(made: Plan) -> None:
+def _print_plan(made: Plan, idle: Sequence[str]) -> None:
     headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration")
     rows = []
     for group in made.groups:
@@ -128,6 +135,8 @@ def _print_plan(made: Plan) -> None:
         print(f"left out: {why}")
     for fact, why in made.assumed.items():
         print(f"assumed: {fact}: {why}")
+    for line in idle:
+        print_line(line)
     for group in made.groups:
         if group.mode != made.current_mode:
             steps = sum(len(job.steps) for job in group.jobs)
@@ -149,7 +158,7 @@ def _validate_arguments(parser: ArgumentParser) -> None:
 def validate(options: Namespace) -> int:
     """Check a site and print the cost of each suite there."""
     inventory = choose_inventory(options.inventory)
-    plans, mistakes = check_site(
+    plans, mistakes, limits = check_site(
         inventory,
         options.limit,
         kit_benchmarks(),
@@ -170,6 +179,9 @@ def validate(options: Namespace) -> int:
     for partition, assumed in {made.partition: made.assumed for made in plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
+    for partition, lines in limits.items():
+        for line in lines:
+            print_line(f"limit: {partition}: {line}")
     return 0
 
 

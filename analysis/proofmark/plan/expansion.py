@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
@@ -14,6 +15,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in
 from proofmark.plan.layout import Layouts
 from proofmark.plan.plan import Group, Job, Plan, Totals
+from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.sweep import Sweep
 from proofmark.site.inventory import Site
@@ -31,9 +33,10 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
 
     Raises:
         BadInput: the suite is unknown or has no case, a sweep has no point, the machine cannot hold
-            a placement, or a contract limit applies to no result.
+            a placement, or a contract limit selects no figure of any suite.
     """
-    if mistakes := limit_mistakes(benchmarks, site):
+    mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
+    if mistakes:
         raise BadInput(*mistakes)
     repeats = benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
@@ -83,7 +86,7 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
-    """Return the mistakes in the contract limits of `site`: limits that apply to no result."""
+    """Return the unknown names in the contract limits of `site`."""
     return [
         mistake
         for index, limit in enumerate(site.partition.limits)
@@ -91,6 +94,64 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
             site.facts, f"partition.limits.{index}", limit, limit.case, benchmarks.cases
         )
     ]
+
+
+def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[InputError]:
+    """Return the mistakes in the contract limits of `site` that select no figure of any suite.
+
+    Limits with unknown names are left to `limit_mistakes`.
+    """
+    limits = site.partition.limits
+    names = {name for limit in limits for name in cases_of(limit, limit.case)}
+    if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
+        return []
+    suites = all_suites(benchmarks, names, site, machines)
+    return [
+        mistake
+        for index, limit in enumerate(limits)
+        for mistake in selection_mistakes(
+            str(site.facts),
+            f"partition.limits.{index}",
+            limit,
+            limit.case,
+            suites,
+            site.partition_name,
+            benchmarks,
+        )
+    ]
+
+
+def all_suites(
+    benchmarks: Benchmarks, cases: Collection[str], site: Site, machines: Machines
+) -> Suites:
+    """Return the steps of `cases` in all suites that the partition of `site` can run.
+
+    All hosts of the partition count, not only those under the limit of `site`.
+    """
+    hosts = tuple(site.partition_hosts or site.hosts)
+    whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
+    of_mode = (lambda _: machines) if isinstance(machines, Machine) else machines
+
+    def of_all_hosts(mode: str) -> Machine:
+        machine = of_mode(mode)
+        return replace(machine, symbols={**machine.symbols, "nodes": len(hosts)})
+
+    steps: dict[str, list[tuple[str, Step]]] = {}
+    refused: list[str] = []
+    for suite in benchmarks.suites if cases else ():
+        expansion = _Expansion(benchmarks, suite, whole, of_all_hosts)
+        members = {name: case for name, case in benchmarks.members(suite).items() if name in cases}
+        try:
+            steps[suite] = [
+                (mode, step)
+                for mode in site.partition.modes
+                for name, case in members.items()
+                for _, drafts in expansion.uses(name, case, mode)
+                for step in drafts
+            ]
+        except BadInput:
+            refused.append(suite)
+    return Suites({suite: found for suite, found in steps.items() if found}, refused)
 
 
 def content_digest(content: Any) -> str:

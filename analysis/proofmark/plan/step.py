@@ -74,6 +74,22 @@ class Step(StrictModel):
     copies: int = 1
     stagger: int = 0
 
+    @property
+    def recorded(self) -> dict[str, Scalar]:
+        """The parameters that every figure of the step has, before its output adds others."""
+        planned = dict(self.parameters)
+        if self.launch == "mpi":
+            planned["ranks"] = self.ranks
+        if self.threads > 1 or self.launch == "threads":
+            planned["threads"] = self.threads
+        return planned
+
+    @property
+    def planned(self) -> dict[str, Scalar]:
+        """The parameters that an output must not contradict."""
+        counts = {"ranks": self.ranks, "threads": self.threads}
+        return {**self.parameters, **self.derived, **counts}
+
     def instances(self) -> dict[str, list[str]]:
         """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
 

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.yaml_models import placed, repeated_keys
-from proofmark.plan.expansion import limit_mistakes, make_plan
+from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
+from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site, read_sites, variable_files
 from proofmark.site.machines import machines_of
+
+
+class Checked(NamedTuple):
+    """A checked site.
+
+    Attributes:
+        plans: the plan of every suite on every partition.
+        mistakes: all mistakes.
+        limits: a line for each contract limit, by partition: the suites in which it judges figures.
+    """
+
+    plans: list[Plan]
+    mistakes: list[InputError]
+    limits: dict[str, list[str]]
 
 
 def validate(
@@ -22,7 +38,7 @@ def validate(
     environments: Collection[str],
     schedulers: Collection[str],
     providers: Collection[str],
-) -> tuple[list[Plan], list[InputError]]:
+) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
     Args:
@@ -45,20 +61,24 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return [], [*mistakes, *error.mistakes]
+        return Checked([], [*mistakes, *error.mistakes], {})
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     plans: list[Plan] = []
+    limits: dict[str, list[str]] = {}
     for site in [*sites, *broken]:
         mistakes += _unknown_names(site, accepted)
         mistakes += _duplicates(site)
         mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
-    for site in map(_without_limits, sites):  # the mistakes in limits are already in the list
+    for site in sites:
         plans_of_site, plan_mistakes = _plans(site, benchmarks)
         plans += plans_of_site
         mistakes += (_located(site, mistake) for mistake in plan_mistakes)
-    return plans, list(dict.fromkeys(mistakes))
+        if not mistakes:
+            lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
+            limits[site.partition_name] = lines
+    return Checked(plans, list(dict.fromkeys(mistakes)), limits)
 
 
 def _without_limits(site: Site) -> Site:
@@ -99,18 +119,22 @@ def _plans(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputEr
             machines(mode)
         except BadInput as error:
             mistakes += error.mistakes
-    for suite in benchmarks.suites if not mistakes else ():
+    if mistakes:
+        return [], mistakes
+    unlimited = _without_limits(site)  # each plan would check the limits again
+    for suite in benchmarks.suites:
         try:
             if benchmarks.members(suite):
-                plans.append(make_plan(benchmarks, suite, site, machines))
+                plans.append(make_plan(benchmarks, suite, unlimited, machines))
         except BadInput as error:
             mistakes += error.mistakes
-    return plans, mistakes
+    return plans, [*mistakes, *idle_limits(benchmarks, site, machines)]
 
 
 def _located(site: Site, mistake: InputError) -> InputError:
     """Return a mistake in the facts of the partition with its file and line."""
     if mistake.file not in ("", str(site.facts)):
         return mistake
-    file, _ = placed(variable_files(site.facts), mistake.key.split("."))
+    parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]
+    file, _ = placed(variable_files(site.facts), parts)
     return InputError(file or str(site.facts), mistake.key, mistake.found, mistake.accepted)

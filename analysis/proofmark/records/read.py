@@ -129,12 +129,7 @@ class _StepReader:
         self.builder = RecordBuilder()
         self._about, self._mode, self._step = about, mode, step
         self._case = about.benchmarks.case(step.case)
-        self._planned = {
-            **step.parameters,
-            **step.derived,
-            "ranks": step.ranks,
-            "threads": step.threads,
-        }
+        self._planned = step.planned
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
         between = len(step.nodes if step.scope == "job" else step.nodes[:2]) > 1
@@ -225,7 +220,7 @@ class _StepReader:
                 mode=self._mode,
                 placement=step.placement,
                 environment_hash=self._about.software.packages[step.package].environment_hash,
-                parameters=json.dumps(_parameters(step, reading), sort_keys=True),
+                parameters=json.dumps({**step.recorded, **reading.parameters}, sort_keys=True),
             )
             place = intern(self.builder.measurands, measurand)
             known = self._measurands[key] = place, _contradiction(self._planned, reading)
@@ -278,12 +273,3 @@ def _same(planned: Scalar, printed: Scalar) -> bool:
     if isinstance(planned, (int, float)) and isinstance(printed, (int, float)):
         return planned == printed
     return str(planned) == str(printed)
-
-
-def _parameters(step: Step, reading: Reading) -> dict[str, Scalar]:
-    planned: dict[str, Scalar] = dict(step.parameters)
-    if step.launch == "mpi":
-        planned["ranks"] = step.ranks
-    if step.threads > 1 or step.launch == "threads":
-        planned["threads"] = step.threads
-    return planned | dict(reading.parameters)

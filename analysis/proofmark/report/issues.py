@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from proofmark.common.nodesets import folded
 from proofmark.judge.verdict import Result
 from proofmark.records.columns import Record
-from proofmark.report import blas_kernels
+from proofmark.report import blas_kernels, limits
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
@@ -29,6 +29,7 @@ def section(run_data: RunData) -> Section:
     blocks = [
         *_failures(run_data),
         *_retest(run_data),
+        *limits.idle(run_data),
         *_not_run(run_data),
         *_stopped(run_data),
         *_other_modes(run_data),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proofmark.cases.models import Benchmarks
 from proofmark.judge.verdict import Judgement, Result
+from proofmark.report import limits
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
@@ -58,7 +59,8 @@ def judged_section(run_data: RunData) -> Section:
     """Return the section of the figures that a reference applies to."""
     if not run_data.verdict.judgements():
         none = "No reference applies to a figure of this run: all figures are UNJUDGED."
-        return Section("judged", "Judged figures", (Block(paragraphs=(none,)),))
+        blocks = (Block(paragraphs=(none,)), *limits.blocks(run_data))
+        return Section("judged", "Judged figures", blocks)
     explanation = (
         "A ratio is the median divided by the reference, or the median of the ratios within the "
         "repeats if both were measured in the same repeats. If several references apply to a "
@@ -67,7 +69,10 @@ def judged_section(run_data: RunData) -> Section:
     return Section(
         "judged",
         "Judged figures",
-        (Block(paragraphs=(explanation,), tables=(_judged_table(run_data),)),),
+        (
+            *limits.blocks(run_data),
+            Block(paragraphs=(explanation,), tables=(_judged_table(run_data),)),
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.limits import LimitCount, limit_counts
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
@@ -47,6 +48,7 @@ class RunData:
         ended: end of the last step, UTC; None if no step has ended.
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
         claims: answers to the claims of the papers.
+        limits: the number of figures that each limit judged.
     """
 
     run: Run
@@ -62,6 +64,7 @@ class RunData:
     ended: datetime | None
     written: datetime
     claims: Sequence[Answer]
+    limits: Sequence[LimitCount]
 
     @property
     def facts(self) -> list[NodeFacts]:
@@ -89,11 +92,12 @@ def gather(run: Run, verdict: Verdict) -> RunData:
     ]
     path = run.files.software
     software = read_json(path, Software) if path.exists() else None
+    site, benchmarks = site_of(run), benchmarks_of(run)
     return RunData(
         run=run,
         verdict=verdict,
-        site=site_of(run),
-        benchmarks=benchmarks_of(run),
+        site=site,
+        benchmarks=benchmarks,
         software=software,
         nodes=[node for node in nodes_of(run).values() if node.jobs],
         states=states,
@@ -103,6 +107,7 @@ def gather(run: Run, verdict: Verdict) -> RunData:
         ended=max(times, default=None),
         written=_now(),
         claims=answers_of([(run, verdict)]),
+        limits=limit_counts(verdict.results, run.plan, benchmarks, site.partition.limits),
     )
 
 

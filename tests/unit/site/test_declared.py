@@ -170,7 +170,7 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     environments = [path.name for path in (ROOT / "environments").iterdir()]
-    _, mistakes = validate(
+    _, mistakes, _ = validate(
         inventory,
         limit,
         benchmarks,

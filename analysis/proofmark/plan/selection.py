@@ -1,0 +1,289 @@
+"""The steps whose figures a limit can select, and the mistakes in limits that select none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from proofmark.cases.models import Against, Benchmarks, Parameters, Reference
+from proofmark.common.errors import InputError, nearest
+from proofmark.plan.plan import Plan
+from proofmark.plan.step import Step
+from proofmark.plan.traits import Figures, Trait, figures_of
+
+Condition = Callable[[Figures], bool]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The steps of a plan whose figures a limit can select.
+
+    Attributes:
+        steps: the steps, in the order of the plan. Empty if the limit is not for this suite.
+        comparable: those of `steps` whose reference the plan also measures, on the same nodes and
+            in the same mode. They are `steps` for a limit without ``against``.
+    """
+
+    steps: tuple[str, ...]
+    comparable: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Suites:
+    """The steps of some cases in all suites that a partition can run.
+
+    Attributes:
+        steps: the mode and the step of each step, by suite.
+        refused: the suites that the partition cannot run.
+    """
+
+    steps: Mapping[str, Sequence[tuple[str, Step]]]
+    refused: Collection[str] = ()
+
+
+def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmarks) -> Selection:
+    """Return the steps of `plan` whose figures `reference` can select.
+
+    Args:
+        reference: a limit, or a reference of a case.
+        case: the case that it is for.
+        plan: the plan of one suite.
+        benchmarks: the cases.
+    """
+    steps = [
+        (group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps
+    ]
+    figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
+    chosen = [each for each in figures[case] if _selects(reference, each)]
+    against = reference.against
+    others = figures[against.case or case] if against else ()
+    comparable = [each for each in chosen if against is None or _partner(against, each, others)]
+    return Selection(
+        tuple(each.step.id for each in chosen), tuple(each.step.id for each in comparable)
+    )
+
+
+def selecting_suites(
+    reference: Reference, case: str, suites: Suites, system: str, benchmarks: Benchmarks
+) -> list[str]:
+    """Return the suites with a figure that `reference` can select."""
+    return [
+        suite
+        for suite, steps in suites.steps.items()
+        for figures in [_figures(steps, {case}, system, benchmarks)[case]]
+        if any(_selects(reference, each) for each in figures)
+    ]
+
+
+def selection_mistakes(
+    file: str,
+    key: str,
+    reference: Reference,
+    case: str,
+    suites: Suites,
+    system: str,
+    benchmarks: Benchmarks,
+) -> Iterator[InputError]:
+    """Yield the mistakes in a reference that selects no figure of any suite.
+
+    Its names must be known, see `proofmark.cases.loading.reference_mistakes`.
+
+    Args:
+        file: the file of the reference.
+        key: the place of the reference in the file.
+        reference: a limit, or a reference of a case.
+        case: the case that it is for.
+        suites: the steps of its cases.
+        system: the name of the partition.
+        benchmarks: the cases.
+    """
+    by_suite = {
+        suite: _figures(steps, cases_of(reference, case), system, benchmarks)
+        for suite, steps in suites.steps.items()
+    }
+    figures = [each for of_suite in by_suite.values() for each in of_suite[case]]
+    check = _Check(file, key, suites.refused)
+    if not figures:
+        yield check.no_step(case, benchmarks, suites)
+        return
+    if not any(_selects(reference, each) for each in figures):
+        yield from check.unselected(reference, figures)
+        return
+    if (against := reference.against) is None:
+        return
+    name = against.case or case
+    check = _Check(file, f"{key}.against", suites.refused)
+    others = [each for of_suite in by_suite.values() for each in of_suite[name]]
+    if not others:
+        yield check.no_step(name, benchmarks, suites)
+        return
+    mistakes = [*check.metric(against.metric, others), *check.where(against.where, others)]
+    yield from mistakes
+    pairs = (
+        _partner(against, each, of_suite[name])
+        for of_suite in by_suite.values()
+        for each in of_suite[case]
+        if _selects(reference, each)
+    )
+    if not mistakes and not any(pairs):
+        found = f"{name} {against.metric}, which no suite measures with a figure of the limit"
+        yield check.mistake("", found, "a figure of the same suite, mode and nodes")
+
+
+def cases_of(reference: Reference, case: str) -> set[str]:
+    """Return the cases of the figures and of the reference results of `reference` of `case`."""
+    return {case, reference.against.case or case} if reference.against else {case}
+
+
+def _figures(
+    steps: Iterable[tuple[str, Step]], cases: Collection[str], system: str, benchmarks: Benchmarks
+) -> dict[str, list[Figures]]:
+    by_case: dict[str, list[Figures]] = {name: [] for name in cases}
+    for mode, step in steps:
+        if step.case in by_case:
+            case = benchmarks.cases[step.case]
+            by_case[step.case].append(figures_of(step, case, system, mode))
+    return by_case
+
+
+def _has(figures: Figures, name: str, value: str | int | float) -> bool:
+    return name in figures.traits and figures.traits[name].allows(value)
+
+
+def _conditions(reference: Reference) -> dict[str, Condition]:
+    """Return each condition of `reference` for its figures, by the key of the file."""
+
+    def has(name: str) -> Condition:
+        return lambda figures: _has(figures, name, reference.where[name])
+
+    conditions: dict[str, Condition] = {
+        "metric": lambda figures: reference.metric in figures.metrics,
+        **{f"where.{name}": has(name) for name in reference.where},
+    }
+    if reference.system is not None:
+        conditions["system"] = lambda figures: reference.system == figures.system
+    if reference.mode is not None:
+        conditions["mode"] = lambda figures: reference.mode == figures.mode
+    return conditions
+
+
+def _selects(reference: Reference, figures: Figures) -> bool:
+    return all(holds(figures) for holds in _conditions(reference).values())
+
+
+def _partner(against: Against, figures: Figures, others: Iterable[Figures]) -> bool:
+    """Return whether one of `others` can be the reference of a figure of `figures`.
+
+    A trait that only one of the two has is not compared.
+    """
+    return any(_comparable(against, figures, other) for other in others)
+
+
+def _comparable(against: Against, figures: Figures, other: Figures) -> bool:
+    if against.metric not in other.metrics or figures.mode != other.mode:
+        return False
+    if figures.step is not other.step and not figures.nodes & other.nodes:
+        return False
+    traits, where = other.traits, against.where
+    if not all(_has(other, name, value) for name, value in where.items() if name in traits):
+        return False
+    if figures.step.case != other.step.case:
+        return True
+    common = (figures.traits.keys() & traits.keys()) - where.keys()
+    return all(figures.traits[name].meets(traits[name]) for name in common)
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Makes the mistakes of one reference, or of the reference result that it names.
+
+    Attributes:
+        file: the file of the reference.
+        key: the place in the file.
+        refused: the suites that the partition cannot run.
+    """
+
+    file: str
+    key: str
+    refused: Collection[str]
+
+    def mistake(self, key: str, found: str, accepted: str) -> InputError:
+        """Return a mistake at `key` below the place of the reference."""
+        if self.refused:
+            accepted += f" (not run here: {', '.join(self.refused)})"
+        return InputError(self.file, f"{self.key}.{key}" if key else self.key, found, accepted)
+
+    def no_step(self, case: str, benchmarks: Benchmarks, suites: Suites) -> InputError:
+        """Return the mistake of a case without a step in any suite of the partition."""
+        others = sorted({name for name in benchmarks.cases if benchmarks.cases[name].suites})
+        joined = ", ".join(benchmarks.cases[case].suites) or "no suite"
+        found = f"{case!r} of {joined}, which no suite runs on this partition"
+        hint = nearest(case, [name for name in others if name != case])
+        runs = ", ".join(sorted(suites.steps)) or "none"
+        return self.mistake("case", found + hint, f"a case of a suite that runs: {runs}")
+
+    def unselected(self, reference: Reference, figures: Sequence[Figures]) -> list[InputError]:
+        """Return the mistakes of a reference that selects none of `figures`."""
+        mistakes = [*self.metric(reference.metric, figures), *self.where(reference.where, figures)]
+        modes = {each.mode for each in figures}
+        systems = {each.system for each in figures}
+        for key, value, known in (
+            ("system", reference.system, systems),
+            ("mode", reference.mode, modes),
+        ):
+            if value is not None and value not in known:
+                found = f"{value!r}{nearest(value, known)}"
+                mistakes.append(self.mistake(key, found, ", ".join(sorted(known))))
+        return mistakes or [self._combination(reference, figures)]
+
+    def metric(self, metric: str, figures: Iterable[Figures]) -> Iterator[InputError]:
+        """Yield a mistake if none of `figures` has `metric`."""
+        known = {name for each in figures for name in each.metrics}
+        if metric not in known:
+            found = f"{metric!r}, which no step of the case gives{nearest(metric, known)}"
+            yield self.mistake("metric", found, ", ".join(sorted(known)))
+
+    def where(self, where: Parameters, figures: Sequence[Figures]) -> Iterator[InputError]:
+        """Yield a mistake for each parameter and each value that none of `figures` has."""
+        for name, value in where.items():
+            traits = [each.traits[name] for each in figures if name in each.traits]
+            if not traits:
+                known = {key for each in figures for key in each.traits}
+                found = f"{name!r}, which no figure has{nearest(name, known)}"
+                yield self.mistake(f"where.{name}", found, ", ".join(sorted(known)))
+            elif not any(trait.allows(value) for trait in traits):
+                every = reduce(Trait.joined, traits)
+                found = f"{value!r}{every.hint(value)}"
+                yield self.mistake(f"where.{name}", found, every.accepted())
+
+    def _combination(self, reference: Reference, figures: Sequence[Figures]) -> InputError:
+        """Return the mistake of a reference whose conditions no figure meets together."""
+        conditions = _conditions(reference)
+        missed = [
+            tuple(key for key, holds in conditions.items() if not holds(each)) for each in figures
+        ]
+        fewest = min(map(len, missed))
+        nearest_ones = dict.fromkeys(
+            ", ".join(_trait_text(each, key) for key in keys)
+            for each, keys in zip(figures, missed, strict=True)
+            if len(keys) == fewest
+        )
+        names = [key.removeprefix("where.") for key in conditions]
+        found = f"{', '.join(names)} together, which no figure has"
+        return self.mistake("where", found, "; or ".join([*nearest_ones][:_MOST_NEAREST]))
+
+
+_MOST_NEAREST = 3
+"""The largest number of figures that a mistake offers instead."""
+
+
+def _trait_text(figures: Figures, key: str) -> str:
+    """Return what `figures` have at the key of a condition, in words."""
+    name = key.removeprefix("where.")
+    if key == "metric":
+        return f"{name} {', '.join(sorted(figures.metrics))}"
+    if key in ("system", "mode"):
+        return f"{name} {figures.system if key == 'system' else figures.mode}"
+    trait = figures.traits.get(name)
+    return f"{name} {trait.accepted()}" if trait else f"no {name}"

@@ -1,0 +1,118 @@
+"""A stage without nodes, or with an option that leaves out tasks, fails in its first play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.folders import ROOT
+from tests.roles.kit import Kit
+
+pytestmark = pytest.mark.slow
+
+HERE = {"ansible_connection": "local"}
+LOGIN = {
+    "all": {
+        "hosts": {"login": HERE},
+        "children": {"compute": {"children": {"local": {"hosts": {"localhost": HERE}}}}},
+    }
+}
+"""An inventory with a host outside the partitions."""
+
+
+def site(kit: Kit, name: str, hosts: object) -> tuple[str, str]:
+    """Write an inventory; return the arguments that select it."""
+    folder = kit.folder / "inventory" / name
+    folder.mkdir(parents=True)
+    (folder / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
+    facts = kit.folder / "inventory/local/group_vars"
+    (folder / "group_vars").symlink_to(facts)
+    return "-i", f"inventory/{name}"
+
+
+def refused(kit: Kit, playbook: str, *arguments: str) -> str:
+    """Run a playbook that must fail in its first play and change nothing; return its output."""
+    before = kit.files()
+    played = kit.play(playbook, *arguments)
+    assert played.code != 0, played.output
+    assert kit.files() == before
+    assert played.output.count("PLAY [") == played.output.count("PLAY [Selection]") <= 1
+    return " ".join(played.output.split())
+
+
+def test_a_limit_to_a_partition_and_a_check_pass_the_first_play(kit: Kit) -> None:
+    """The control; the acceptance without other hosts is in test_acceptance."""
+    selected = (*site(kit, "login", LOGIN), "-l", "local")
+    for arguments in (selected, selected[:2]):
+        played = kit.play("playbooks/validate.yml", *arguments, "--check")
+        assert (played.code, played.recap["changed"]) == (0, 0), played.output
+        assert "PLAY [Validate]" in played.output
+
+
+@pytest.mark.fault("empty-acceptance")
+@pytest.mark.parametrize(
+    ("hosts", "found"),
+    [
+        ({"all": {"hosts": {"localhost": HERE}}}, "and no group in the inventory"),
+        ({"all": {"children": {"knl": {"hosts": {"k1": HERE}}}}}, "and knl in the inventory"),
+        (
+            {"all": {"children": {"compute": {"children": {"knl": {"hosts": {}}}}}}},
+            "and compute, knl in the inventory",
+        ),
+    ],
+)
+def test_no_host_in_the_group_compute(kit: Kit, hosts: object, found: str) -> None:
+    output = refused(kit, "acceptance.yml", *site(kit, "other", hosts))
+    assert f"-i: found no host in the group compute, {found}" in output
+    assert "accepted: a group compute that has a group for each partition" in output
+
+
+@pytest.mark.fault("empty-acceptance")
+def test_a_limit_to_a_host_that_is_not_in_compute(kit: Kit) -> None:
+    output = refused(kit, "acceptance.yml", *site(kit, "login", LOGIN), "-l", "login")
+    assert "-l: found login, which selects no host of the group compute; accepted: hosts" in output
+    assert "the inventory has compute, local" in output
+
+
+@pytest.mark.fault("empty-acceptance")
+def test_a_limit_to_no_host(kit: Kit) -> None:
+    """Ansible itself refuses it."""
+    output = refused(kit, "acceptance.yml", "-i", "inventory/local", "-l", "knl")
+    assert "Could not match supplied host pattern, ignoring: knl" in output
+    assert "leaves us with no hosts to target" in output
+
+
+@pytest.mark.fault("empty-acceptance")
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--tags", "run,report"], "--tags report,run"),
+        (["--skip-tags", "all"], "--skip-tags all"),
+        (["--tags", "none", "--skip-tags", "always"], "--tags none --skip-tags always"),
+        (["--start-at-task", "Judge and report"], "--start-at-task Judge and report"),
+    ],
+)
+def test_an_option_that_leaves_out_tasks(kit: Kit, options: list[str], found: str) -> None:
+    output = refused(kit, "acceptance.yml", *options)
+    assert f"found {found}; accepted: none of these options" in output
+
+
+STAGES = sorted(
+    path.name for path in (ROOT / "playbooks").glob("*.yml") if path.name != "selection.yml"
+)
+
+
+@pytest.mark.fault("empty-acceptance")
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_begins_with_the_check(stage: str) -> None:
+    plays = yaml.safe_load((ROOT / "playbooks" / stage).read_text(encoding="utf-8"))
+    first = plays[0]["ansible.builtin.import_playbook"]
+    assert first == ("validate.yml" if stage == "acceptance.yml" else "selection.yml")
+
+
+@pytest.mark.fault("empty-acceptance")
+def test_a_stage_alone_without_a_host(kit: Kit, tmp_path: Path) -> None:
+    empty = site(kit, "empty", {"all": {"hosts": {"localhost": HERE}}})
+    output = refused(kit, "playbooks/report.yml", *empty, "-e", f"run_id={tmp_path.name}")
+    assert "-i: found no host in the group compute" in output

@@ -1,0 +1,116 @@
+"""The report counts the figures that each limit judged."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.report_run import Outputs, made_run, reported
+
+from proofmark.judge.limits import LimitCount
+from proofmark.report.run_data import gather
+from proofmark.report.view import view
+from proofmark.site.partition import Limit
+
+PINGPONG: dict[str, Any] = {
+    "case": "imb-pingpong",
+    "metric": "bandwidth",
+    "source": "tender",
+    "value": 1,
+    "at_least": 1.0,
+}
+
+
+def limit(**changes: Any) -> Limit:
+    return Limit.model_validate({**PINGPONG, **changes})
+
+
+LIMITS = [
+    limit(where={"bytes": 1048576}),
+    limit(where={"bytes": 1048576}, value=10**9),  # fails, and looks like the first
+    limit(source="every size"),
+    limit(source="of no row", where={"bytes": 12345}),
+    limit(source="of another suite", case="stream", metric="triad"),
+    limit(source="unmeasured", value=None, against={"metric": "bandwidth", "where": {"bytes": 7}}),
+]
+
+
+def nothing(outputs: Outputs) -> None:
+    """Change no output."""
+
+
+def cut(outputs: Outputs) -> None:
+    """Make the output of PingPong INVALID."""
+    name = next(name for name in outputs if name.endswith("imb-pingpong"))
+    text = outputs[name]["stdout"]
+    outputs[name] = {"stdout": text[: text.rindex("# All processes entering")]}
+
+
+def counted(folder: Path, change: Any = nothing) -> tuple[list[LimitCount], str]:
+    """Return the counts of `LIMITS` and of the references, and the page."""
+    run = made_run(folder, limits=LIMITS, change=change)
+    verdict, text = reported(run)
+    return list(gather(run, verdict).limits), text
+
+
+def table_of(run_folder: Path) -> dict[str, tuple[str, ...]]:
+    """Return the numbers of each contract limit in the table of limits, by its source."""
+    run = made_run(run_folder, limits=LIMITS)
+    verdict, _ = reported(run)
+    sections = {each.id: each for each in view(gather(run, verdict)).sections}
+    tables = [table for block in sections["judged"].blocks for table in block.tables]
+    (wanted,) = (table for table in tables if table.caption == "Figures judged by each limit")
+    numbers: dict[str, tuple[str, ...]] = {}
+    for row in wanted.rows:
+        *cells, source = (item.cell for item in row.cells)
+        assert row.head.label == "Limit"
+        numbers.setdefault(source.text, tuple(cell.text for cell in cells))
+    return numbers
+
+
+def test_the_table_counts_the_figures_of_each_limit(tmp_path: Path) -> None:
+    """The control: limits that judge figures."""
+    numbers = table_of(tmp_path)
+    assert numbers["contract: tender"] == ("at least 1 × 1", "1", "1", "0", "0", "0")
+    judged = int(numbers["contract: every size"][1])
+    assert judged > 20
+    # A message of no bytes has the rate 0.
+    assert numbers["contract: every size"][2:] == (str(judged - 1), "1", "0", "0")
+    sources = [source.partition(":")[0] for source in numbers]
+    assert sources[0] == "contract"
+    assert "derived" in sources, "the references of the cases of the suite are in the table"
+
+
+def test_like_limits_are_counted_one_by_one(tmp_path: Path) -> None:
+    counts, _ = counted(tmp_path)
+    assert [dict(each.outcomes) for each in counts[:2]] == [{"PASS": 1}, {"FAIL": 1}]
+
+
+@pytest.mark.fault("limit-judges-nothing")
+def test_a_limit_that_judged_no_figure_is_shown(tmp_path: Path) -> None:
+    counts, text = counted(tmp_path)
+    no_row, other_suite, unmeasured = counts[3 : len(LIMITS)]
+    assert (no_row.steps, no_row.judged) == (1, 0)
+    assert (other_suite.steps, other_suite.judged) == (0, 0)
+    assert (unmeasured.steps, unmeasured.judged) == (1, 0)
+    assert unmeasured.outcomes["UNJUDGED"] > 20
+    page = unescape(text)
+    issues = page[page.index('<section id="attention"') : page.index('<section id="judged"')]
+    assert "Contract limits that judged no figure" in issues
+    assert "(of no row): 0 figures UNJUDGED, 0 figures INVALID" in issues
+    assert "of another suite" not in issues
+    assert "every size" not in issues
+    shown = '<td role="cell" data-label="Judged" class="word UNJUDGED"><span>0</span>'
+    idle = [each for each in counts if each.steps and not each.judged]
+    assert page.count(f"{shown}<small>no figure was judged</small>") == len(idle) >= 2
+    assert page.count("not in this suite</small>") == 1
+
+
+@pytest.mark.fault("limit-judges-nothing")
+def test_invalid_figures_are_not_judged(tmp_path: Path) -> None:
+    counts, text = counted(tmp_path, cut)
+    every = counts[2]
+    assert (every.judged, every.invalid > 20) == (0, True)
+    assert f"(every size): 0 figures UNJUDGED, {every.invalid} figures INVALID" in unescape(text)
