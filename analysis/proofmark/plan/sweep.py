@@ -133,7 +133,8 @@ class Sweep:
     def _binding(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
         """Return the placement and the NUMA domains of `point`, if it has a kind of memory.
 
-        The sizes that follow from its memory and its file system are added to `point`.
+        The sizes that follow from its memory and its file system are added to `point`. On a node
+        with one kind of memory nothing is bound: a process may use the memory of all sockets.
         """
         if FILE_SYSTEM in point:
             known = self.site.partition.scratches
@@ -146,9 +147,10 @@ class Sweep:
                 point[BOUND_BYTES] = whole
             return None, ()
         placement = self._placed(point)
-        domains = self.layouts.memory(str(point[MEMORY]), placement, self.file)
+        bound = self.layouts.several_kinds_of_memory
+        domains = self.layouts.memory(str(point[MEMORY]), placement if bound else None, self.file)
         point[BOUND_BYTES] = sum(domain.bytes for domain in domains)
-        return placement, tuple(domain.os_index for domain in domains)
+        return placement, tuple(domain.os_index for domain in domains) if bound else ()
 
     def _placed(self, point: dict[str, Any]) -> Placement | None:
         for axis in COUNTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from proofmark.cases.models import MEMORY
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
@@ -128,6 +129,8 @@ def binding_error(
         if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
             found = memory or "unknown"
             return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
+        if policy == "bind" and not domains and MEMORY in step.parameters:
+            return f"rank {rank} had the memory policy {memory}, planned memory of all domains"
     return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
 
 

@@ -148,9 +148,8 @@ def test_memory_is_bound_by_the_topology() -> None:
         if step.case == "hpl":
             domains = {"snc2-flat": [0, 1], "snc4-flat": [0, 1, 2, 3]}.get(about["mode"], [0])
             assert step.membind == domains
-    # Ten processes on one socket: that socket's memory.
-    sockets = [step.membind for step in of("p1", "skl").steps() if step.case == "ior"]
-    assert sockets == [[0]] * 30
+    # One kind of memory: the page cache may use the memory of both sockets (C1.7).
+    assert {tuple(step.membind) for step in of("p1", "skl").steps()} == {()}
 
 
 def test_hpl_fits_into_the_memory_that_it_is_bound_to() -> None:
