@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
@@ -31,6 +31,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     site_argument(parser)
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
     suite_argument(parser)
+    repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -51,13 +52,16 @@ def plan(options: Namespace) -> int:
         sites = load_sites(inventory, options.limit, overrides)
         for site in sites:
             check_provider(site.partition.provision_from)
-        plans = [make_plan(benchmarks, options.suite, site, machines_of(site)[0]) for site in sites]
+        plans = [
+            make_plan(benchmarks, options.suite, site, machines_of(site)[0], options.repeats)
+            for site in sites
+        ]
         _print_plans(plans, kit_folder() / "runs", as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
-    made = make_plan(benchmarks, options.suite, site, machines)
+    made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
     run, continued = start_or_continue(
         kit_folder() / "runs",
         made,

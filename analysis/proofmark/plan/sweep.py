@@ -70,7 +70,9 @@ class Sweep:
             BadInput: an axis without a value, or an expression that cannot be computed.
         """
         axes = self._axes()
-        lets = {**self.case.let, **self.use.let}
+        # A number of ranks that a use computes is known before the letters of the case.
+        counts = {axis: self.use.let[axis] for axis in AXES if axis in self.use.let}
+        lets = {**counts, **self.case.let, **self.use.let}
         several = len(axes.get("placement", [])) > 1
         for combination in itertools.product(*axes.values()):
             try:
