@@ -115,7 +115,7 @@ def _print_plans(plans: Sequence[Plan], runs: Path, *, as_json: bool) -> None:
 
 
 def _print_plan(made: Plan) -> None:
-    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration")
+    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:
         for job in group.jobs:
@@ -125,6 +125,7 @@ def _print_plan(made: Plan) -> None:
                     (
                         *(group.mode, job.id, ",".join(fold(job.nodes)), step.id, ranks),
                         *(str(step.threads), step.placement or "–", duration(step.seconds)),
+                        duration(step.timeout),
                     )
                 )
     print_table(headers, rows)

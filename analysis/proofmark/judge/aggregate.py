@@ -58,7 +58,8 @@ class Aggregates:
     @cached_property
     def single_run(self) -> NDArray[np.bool_]:
         """Mask of the valid figures with one measurement: their noise is not known."""
-        return self.valid & (self.count == 1)
+        mask: NDArray[np.bool_] = self.valid & (self.count == 1)
+        return mask
 
     def members(self, figure: int) -> Numbers:
         """Return the numbers of the records of a figure."""

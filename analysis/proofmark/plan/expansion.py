@@ -45,7 +45,7 @@ def make_plan(
     if mistakes := limit_mistakes(benchmarks, site):
         raise BadInput(*mistakes)
     if repeats is not None and repeats < 1:
-        raise bad_input("repeats", "", repeats, "a whole number from 1")
+        raise bad_input("repeats", "", f"{repeats}", "a whole number from 1")
     repeats = repeats or benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
     if not members:
