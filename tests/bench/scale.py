@@ -108,6 +108,12 @@ def _binding(step: Step, members: Sequence[str]) -> str:
         f'"cpus": "{cpu_list_text(rank.cpus)}", "memory": "{memory}"}}'
         for number, rank in enumerate(step.cpus)
     ]
+    if step.bind_threads:
+        lines += [
+            f'{{"threads_of": {number}, "host": "{members[max(0, rank.node)]}", '
+            f'"cpus": "{",".join(map(str, rank.cpus))}"}}'
+            for number, rank in enumerate(step.cpus)
+        ]
     if step.launch == "threads":
         lines += [
             f'{{"thread": {thread}, "host": "{members[0]}", "cpus": "{cpu}"}}'

@@ -203,7 +203,8 @@ class SuiteUse(StrictModel):
     ``when`` is evaluated once for the machine: if it is false, the suite leaves out this use.
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
-    the number of times that each step runs in each repeat of the suite.
+    the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
+    of repeats of the suite in which it runs, if it is smaller.
     """
 
     sweep: Sweep = {}
@@ -213,6 +214,7 @@ class SuiteUse(StrictModel):
     modes: list[Slug] = []
     scope: Scope = "job"
     repeats: int = Field(default=1, ge=1)
+    at_most: int | None = Field(default=None, ge=1)
 
 
 def _as_list(given: Any) -> Any:

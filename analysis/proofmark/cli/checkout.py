@@ -39,6 +39,12 @@ def suite_argument(parser: ArgumentParser | ArgumentGroup, default: str | None =
     complete(parser.add_argument("--suite", default=default, help=note), _suites)
 
 
+def repeats_argument(parser: ArgumentParser) -> None:
+    """Add ``--repeats`` to `parser`."""
+    note = "how often each step runs (default: that of the suite)"
+    parser.add_argument("--repeats", type=int, metavar="N", help=note)
+
+
 def _suites() -> Iterable[str]:
     return kit_benchmarks().suites
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
@@ -32,6 +32,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     site_argument(parser)
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
     suite_argument(parser)
+    repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -55,14 +56,14 @@ def plan(options: Namespace) -> int:
         plans, idle = [], []
         for site in sites:
             machines, _ = machines_of(site)
-            plans.append(make_plan(benchmarks, options.suite, site, machines))
+            plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
             idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
         _print_plans(plans, idle, kit_folder() / "runs", as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
-    made = make_plan(benchmarks, options.suite, site, machines)
+    made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
     run, continued = start_or_continue(
         kit_folder() / "runs",
         made,
@@ -118,7 +119,7 @@ def _print_plans(
 
 
 def _print_plan(made: Plan, idle: Sequence[str]) -> None:
-    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration")
+    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
     rows = []
     for group in made.groups:
         for job in group.jobs:
@@ -128,6 +129,7 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
                     (
                         *(group.mode, job.id, ",".join(fold(job.nodes)), step.id, ranks),
                         *(str(step.threads), step.placement or "–", duration(step.seconds)),
+                        duration(step.timeout),
                     )
                 )
     print_table(headers, rows)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from proofmark.cli.checkout import kit_benchmarks, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.modes import credentials_of
 from proofmark.common.errors import bad_input
@@ -24,6 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
     suite_argument(parser)
+    repeats_argument(parser)
     parser.add_argument("--credentials", metavar="FILE", help="see modes")
     parser.add_argument("--window-ends", metavar="TIME", help="end of the maintenance window")
 
@@ -31,7 +32,8 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Check the requirements of an acceptance; change nothing."""
     site = load_site(choose_inventory(options.inventory), options.limit)
-    made = make_plan(kit_benchmarks(), options.suite, site, machines_of(site)[0])
+    machines = machines_of(site)[0]
+    made = make_plan(kit_benchmarks(), options.suite, site, machines, options.repeats)
     user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
     who, end = credentials_of(options), window_end(options)
     return print_findings(preflight(site, made, who, end, user), say)

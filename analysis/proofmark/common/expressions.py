@@ -19,6 +19,7 @@ from simpleeval import (
     NameNotDefined,
 )
 
+from proofmark.common import network_time
 from proofmark.common.errors import bad_input, nearest
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
@@ -77,6 +78,15 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,
     "log2": math.log2,
     "int": int,
+    "sum": sum,
+    "start_s": network_time.start_s,
+    "collective_times": network_time.collective_times,
+    "message_times": network_time.message_times,
+    "round_trips": network_time.round_trips,
+    "fitting": network_time.fitting,
+    "imb_repetitions": network_time.imb_repetitions,
+    "imb_s": network_time.imb_s,
+    "imb_sample_s": network_time.imb_sample_s,
 }
 
 

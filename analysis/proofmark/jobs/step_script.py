@@ -139,6 +139,7 @@ def step_script(
         f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
+        f"THREADS={'bound' if step.bind_threads else ''} # bound: one CPU for each thread",
         f"SCRATCH={shlex.quote(folder)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",

@@ -55,6 +55,12 @@ class Aggregates:
         """Mask of the figures of which all records are valid."""
         return self.invalid < 0
 
+    @cached_property
+    def single_run(self) -> NDArray[np.bool_]:
+        """Mask of the valid figures with one measurement: their noise is not known."""
+        mask: NDArray[np.bool_] = self.valid & (self.count == 1)
+        return mask
+
     def members(self, figure: int) -> Numbers:
         """Return the numbers of the records of a figure."""
         first = int(self.first[figure])

@@ -19,12 +19,14 @@ from proofmark.judge.claims.model import Answer
 from proofmark.judge.intervals import interval
 from proofmark.judge.verdict import Result, Results, Verdict, result_json
 
+SINGLE_RUN = "single run"
+"""Label of a figure that was measured once."""
 _ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
 _MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
 _MARKED = re.compile(rf'"{_MARK}(\w+)"')
 _DIFFERENT = (
     *("step", "attempt", "node", "value", "repeat", "values", "interval", "confidence"),
-    "reason",
+    *("reason", "single_run"),
 )
 """Keys whose values differ between like results."""
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -84,6 +86,7 @@ class VerdictLineTemplate:
             "value": self._median[figure],
             "repeat": self._executions[execution].repeat,
             "values": values,
+            "single_run": json.dumps(len(values) == 1),
             "interval": [bounds.low, bounds.high] if bounds else "null",
             "confidence": bounds.confidence if bounds else "null",
             "reason": reason,
@@ -128,11 +131,12 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
 def _junit_lines(results: Results) -> Iterator[str]:
     aggregates = results.aggregates
     nodes = [_text(node) for node in aggregates.records.nodes]
-    heads: dict[int, tuple[str, str]] = {}
-    for figure, (simple, measurand, node) in enumerate(
+    heads: dict[tuple[int, bool], tuple[str, str]] = {}
+    for figure, (simple, measurand, single, node) in enumerate(
         zip(
             results.passed_by_peers_only.tolist(),
             aggregates.measurand.tolist(),
+            aggregates.single_run.tolist(),
             aggregates.node.tolist(),
             strict=True,
         )
@@ -140,11 +144,11 @@ def _junit_lines(results: Results) -> Iterator[str]:
         if not simple:
             yield _testcase(results[figure])
             continue
-        if measurand not in heads:
+        if (measurand, single) not in heads:
             marked = replace(results[figure].record, node=_MARK)
             head, _, tail = _testcase(replace(results[figure], record=marked)).partition(_MARK)
-            heads[measurand] = head, tail
-        head, tail = heads[measurand]
+            heads[measurand, single] = head, tail
+        head, tail = heads[measurand, single]
         yield f"{head}{nodes[node]}{tail}"
 
 
@@ -152,10 +156,10 @@ def _testcase(result: Result) -> str:
     attributes = {"classname": result.record.case, "name": figure_name(result)}
     head = f"<testcase{_attributes(attributes.items())}"
     element = _ELEMENTS.get(result.verdict)
-    if element is None:
-        return f"{head}/>\n"
-    message = _attributes([("message", result.reason)])
-    return f"{head}><{element}{message}/></testcase>\n"
+    content = f"<system-out>{SINGLE_RUN}</system-out>" if result.single_run else ""
+    if element is not None:
+        content = f"<{element}{_attributes([('message', result.reason)])}/>{content}"
+    return f"{head}>{content}</testcase>\n" if content else f"{head}/>\n"
 
 
 def _attributes(attributes: Iterable[tuple[str, Any]]) -> str:

@@ -45,6 +45,11 @@ class Result:
     retest: bool = False
     steps: tuple[str, ...] = ()
 
+    @property
+    def single_run(self) -> bool:
+        """Whether the figure is valid and was measured once: its noise is not known."""
+        return self.record.valid and len(self.values) == 1
+
 
 @dataclass(frozen=True, eq=False)
 class Results(Sequence[Result]):
@@ -88,6 +93,11 @@ class Results(Sequence[Result]):
         left_out = f"{disturbed} of {disturbed + len(values)} repeats were disturbed and left out"
         return replace(result, reason=f"{result.reason}; {left_out}")
 
+    @property
+    def single_runs(self) -> int:
+        """The number of valid figures that were measured once."""
+        return int(self.aggregates.single_run.sum())
+
     @cached_property
     def passed_by_peers_only(self) -> NDArray[np.bool_]:
         """Mask of the results that passed and were judged only by the fleet comparison."""
@@ -122,6 +132,7 @@ def result_json(result: Result) -> dict[str, Any]:
         **{name: getattr(result.record, name) for name in Record.__slots__},
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
+        "single_run": result.single_run,
         "interval": result.interval and [result.interval.low, result.interval.high],
         "confidence": result.interval and result.interval.confidence,
         "verdict": result.verdict,

@@ -103,6 +103,7 @@ class Verdict:
         return {
             "run": self.run,
             "counts": dict(self.counts),
+            "single_runs": self.results.single_runs,
             "coverage": vars(self.coverage),
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},

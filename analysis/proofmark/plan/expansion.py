@@ -18,11 +18,18 @@ from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.sweep import Sweep
+from proofmark.plan.time_limit import endless_steps
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
 
-def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> Plan:
+def make_plan(
+    benchmarks: Benchmarks,
+    suite: str,
+    site: Site,
+    machines: Machines,
+    repeats: int | None = None,
+) -> Plan:
     """Return the plan of `suite` on the partition of `site`.
 
     Args:
@@ -30,15 +37,19 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
         suite: name of a suite.
         site: the partition and its nodes.
         machines: the machine, or a function from a mode to the machine in this mode.
+        repeats: how often each step runs; None is the number of the suite.
 
     Raises:
         BadInput: the suite is unknown or has no case, a sweep has no point, the machine cannot hold
-            a placement, or a contract limit selects no figure of any suite.
+            a placement, a step cannot finish within its time limit, or a contract limit selects no
+            figure of any suite.
     """
     mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
     if mistakes:
         raise BadInput(*mistakes)
-    repeats = benchmarks.suite(suite).repeats
+    if repeats is not None and repeats < 1:
+        raise bad_input("repeats", "", f"{repeats}", "a whole number from 1")
+    repeats = repeats or benchmarks.suite(suite).repeats
     members = benchmarks.members(suite)
     if not members:
         raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
@@ -53,8 +64,9 @@ def make_plan(benchmarks: Benchmarks, suite: str, site: Site, machines: Machines
                 update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
             )
             for earlier in range(repeats)
-            for repeats_of_use, drafts in uses
-            for repeat in range(earlier * repeats_of_use + 1, (earlier + 1) * repeats_of_use + 1)
+            for use, drafts in uses
+            if earlier < (use.at_most or repeats)
+            for repeat in range(earlier * use.repeats + 1, (earlier + 1) * use.repeats + 1)
             for draft in drafts
             for nodes in _chunks(draft, site.partition.nodes_per_job)
         ]
@@ -169,13 +181,13 @@ class _Expansion:
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
 
-    def uses(self, name: str, case: Case, mode: str) -> list[tuple[int, list[Step]]]:
-        """Return the repeats and the steps in `mode` of each use of `case`.
+    def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Step]]]:
+        """Return each use of `case` with its steps in `mode`.
 
         The steps are not numbered yet, and have all nodes.
         """
         uses = case.suites[self._suite]
-        return [(use.repeats, self._steps(name, case, use, mode)) for use in uses]
+        return [(use, self._steps(name, case, use, mode)) for use in uses]
 
     def _steps(self, name: str, case: Case, use: SuiteUse, mode: str) -> list[Step]:
         partition = self._site.partition
@@ -195,6 +207,8 @@ class _Expansion:
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
+            raise BadInput(*endless)
         return [step for draft in drafts for step in self._spread_out(draft, use.scope)]
 
     def _spread_out(self, step: Step, scope: Scope) -> list[Step]:
@@ -228,6 +242,7 @@ class _Expansion:
             **partition.facts,
             "file_systems": list(partition.scratches),
             "fabric_levels": partition.fabric.names,
+            "link_bytes_per_s": partition.fabric.link_bytes_per_s,
         }
         nodes = {**case.sweep, **use.sweep}.get("nodes")
         limit = partition.nodes_per_job

@@ -17,6 +17,11 @@ class Layouts:
         self.topology = topology
         self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
 
+    @property
+    def several_kinds_of_memory(self) -> bool:
+        """Whether the node has several kinds of memory, such as DDR and MCDRAM."""
+        return len({domain.kind for domain in self.topology.numa_domains}) > 1
+
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
         """Return the placement of `point`.
 

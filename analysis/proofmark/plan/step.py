@@ -44,6 +44,7 @@ class Step(StrictModel):
         file_system: empty for the scratch of the partition.
         copies: copies of the program that run at the same time.
         stagger: the longest pause of a node before it starts, seconds.
+        bind_threads: whether each thread of an MPI rank is bound to one CPU, and reports it.
     """
 
     id: Identifier
@@ -73,6 +74,7 @@ class Step(StrictModel):
     file_system: str = ""
     copies: int = 1
     stagger: int = 0
+    bind_threads: bool = False
 
     @property
     def recorded(self) -> dict[str, Scalar]:
@@ -181,6 +183,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         file_system=str(point.values.get(FILE_SYSTEM, "")),
         copies=whole(case.copies, "copies", least=1),
         stagger=whole(case.stagger, "stagger"),
+        bind_threads=case.launch == "mpi" and point.count("threads") > 1,
     )
 
 

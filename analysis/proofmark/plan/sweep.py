@@ -70,7 +70,9 @@ class Sweep:
             BadInput: an axis without a value, or an expression that cannot be computed.
         """
         axes = self._axes()
-        lets = {**self.case.let, **self.use.let}
+        # A number of ranks that a use computes is known before the letters of the case.
+        counts = {axis: self.use.let[axis] for axis in AXES if axis in self.use.let}
+        lets = {**counts, **self.case.let, **self.use.let}
         several = len(axes.get("placement", [])) > 1
         for combination in itertools.product(*axes.values()):
             try:
@@ -133,7 +135,8 @@ class Sweep:
     def _binding(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
         """Return the placement and the NUMA domains of `point`, if it has a kind of memory.
 
-        The sizes that follow from its memory and its file system are added to `point`.
+        The sizes that follow from its memory and its file system are added to `point`. On a node
+        with one kind of memory nothing is bound: a process may use the memory of all sockets.
         """
         if FILE_SYSTEM in point:
             known = self.site.partition.scratches
@@ -146,9 +149,10 @@ class Sweep:
                 point[BOUND_BYTES] = whole
             return None, ()
         placement = self._placed(point)
-        domains = self.layouts.memory(str(point[MEMORY]), placement, self.file)
+        bound = self.layouts.several_kinds_of_memory
+        domains = self.layouts.memory(str(point[MEMORY]), placement if bound else None, self.file)
         point[BOUND_BYTES] = sum(domain.bytes for domain in domains)
-        return placement, tuple(domain.os_index for domain in domains)
+        return placement, tuple(domain.os_index for domain in domains) if bound else ()
 
     def _placed(self, point: dict[str, Any]) -> Placement | None:
         for axis in COUNTS:

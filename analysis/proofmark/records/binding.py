@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from proofmark.cases.models import MEMORY
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import short_name
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
@@ -128,7 +129,22 @@ def binding_error(
         if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
             found = memory or "unknown"
             return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
+        if policy == "bind" and not domains and MEMORY in step.parameters:
+            return f"rank {rank} had the memory policy {memory}, planned memory of all domains"
+        if step.bind_threads and (wrong := _own_cpus_error(rank, planned.cpus, report)):
+            return wrong
     return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
+
+
+def _own_cpus_error(rank: int, cpus: Sequence[int], report: BindingReport) -> str:
+    """Compare the CPUs that threads of an MPI rank have for themselves with its planned CPUs."""
+    found = report.own_cpus.get(rank, frozenset())
+    planned = f"planned one on each of {_listed(cpus)}"
+    if missing := set(cpus) - found:
+        return f"rank {rank} had no thread of its own on CPUs {_listed(missing)}, {planned}"
+    if others := found - set(cpus):
+        return f"rank {rank} had threads on CPUs {_listed(others)}, {planned}"
+    return ""
 
 
 def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:

@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from proofmark.common.files import replacing
 from proofmark.common.text import csv_cell
-from proofmark.judge.files import figure_name, write_junit
+from proofmark.judge.files import SINGLE_RUN, figure_name, write_junit
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.records.columns import Records
 from proofmark.records.table import table
@@ -29,16 +30,24 @@ def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path
     return FORMATS[name](run, records, verdict, folder)
 
 
+def _labelled(records: Records, verdict: Verdict) -> pl.DataFrame:
+    """Return the records with the column ``single_run``: the only measurement of a valid figure."""
+    figures = verdict.results.aggregates
+    single = np.zeros(len(records), dtype=bool)
+    single[figures.order[figures.first[figures.single_run]]] = True
+    return table(records).with_columns(pl.Series("single_run", single))
+
+
 def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / "records.csv"
     texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
-    table(records).with_columns(texts).write_csv(path)
+    _labelled(records, verdict).with_columns(texts).write_csv(path)
     return [path]
 
 
 def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
     path = folder / run.files.records.name
-    table(records).write_parquet(path)
+    _labelled(records, verdict).write_parquet(path)
     return [path]
 
 
@@ -95,7 +104,7 @@ def _perf(run: Run, result: Result) -> tuple[str, ...]:
         record.partition,
         record.environment_hash[:12],
         f"{record.case} {record.benchmark}",
-        figure_name(result),
+        figure_name(result) + (f" ({SINGLE_RUN})" if result.single_run else ""),
         record.metric,
         *map(_text, (record.value, judged.value if judged else None, low, high)),
         record.unit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proofmark.cases.models import Benchmarks
+from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
@@ -50,6 +51,8 @@ def median_text(result: Result) -> str:
 def repeats_text(result: Result) -> str:
     """Return the number of measurements, and their range if there are several."""
     values = result.values
+    if result.single_run:
+        return SINGLE_RUN
     if len(values) < 2:
         return str(len(values))
     return f"{len(values)}: {number(min(values))} … {number(max(values))}"
@@ -157,6 +160,8 @@ def all_section(run_data: RunData) -> Section:
         "Reason",
     )
     every = table("All figures", columns, rows, kind="dense", rest=REST, total=len(results))
+    single = results.single_runs
+    noise = f"{single} of {len(results)} figures are from a single run: their noise is not known."
     fold = Fold(f"Show {count(len(results), 'figure')}", Block(tables=(every,)), "long")
     links = (
         Link("records.parquet", "records.parquet"),
@@ -165,5 +170,5 @@ def all_section(run_data: RunData) -> Section:
     )
     checksums = "SHA256SUMS contains the SHA-256 of every file of the run, raw outputs included."
     return Section(
-        "all", "All figures", (Block(paragraphs=(checksums,), folds=(fold,), links=links),)
+        "all", "All figures", (Block(paragraphs=(noise, checksums), folds=(fold,), links=links),)
     )

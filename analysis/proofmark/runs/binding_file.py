@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.common.nodesets import check_name
@@ -38,11 +38,17 @@ class ThreadReport:
 
 @dataclass(frozen=True)
 class BindingReport:
-    """The content of ``binding.json``; `hosts` are the hosts of the ranks, each once."""
+    """The content of ``binding.json``.
+
+    Attributes:
+        hosts: the hosts of the ranks, each once.
+        own_cpus: the CPUs that a thread of an MPI rank is bound to alone, by rank.
+    """
 
     hosts: list[str]
     ranks: list[RankReport]
     threads: list[ThreadReport]
+    own_cpus: dict[int, frozenset[int]] = field(default_factory=dict)
 
     @property
     def all_hosts(self) -> list[str]:
@@ -71,13 +77,16 @@ def read_binding(entries: Any) -> BindingReport:
     hosts: dict[str, int] = {}
     ranks: list[RankReport] = []
     threads: list[ThreadReport] = []
+    own_cpus: dict[int, frozenset[int]] = {}
     for entry in entries:
         host, text = check_name(str(entry["host"])), str(entry["cpus"])
         cpus = cpu_list(text)
         if "thread" in entry:
             threads.append(ThreadReport(int(entry["thread"]), host, text))
+        elif "threads_of" in entry:
+            own_cpus[int(entry["threads_of"])] = frozenset(cpus)
         else:
             node = hosts.setdefault(host, len(hosts))
             rank_cpus = RankCpus(node, tuple(sorted(cpus)))
             ranks.append(RankReport(int(entry["rank"]), rank_cpus, str(entry.get("memory", ""))))
-    return BindingReport(list(hosts), ranks, threads)
+    return BindingReport(list(hosts), ranks, threads, own_cpus)

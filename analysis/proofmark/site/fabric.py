@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import Field, field_validator, model_validator
 
 from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
+from proofmark.site.limits import link, links
+
+UNKNOWN_LINK = 1.25e8
+"""The assumed rate of a link whose rate is not declared, in bytes/s: Ethernet of 1 Gb/s. The run
+times of steps between nodes are then estimated too long rather than too short."""
 
 
 class Level(RenamedKeys):
@@ -53,12 +59,16 @@ class Fabric(StrictModel):
     Attributes:
         top: the distance of two nodes that share no switch of `levels`.
         rack: hosts of one rack, in the inventory's order.
+        rate: of one direction of the link of a node: the text that sysfs has for the port, if
+            ``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s. The plan estimates
+            run times with it.
         source: where these facts come from.
     """
 
     levels: list[Level] = []
     top: Slug = "fabric"
     rack: Count | None = None
+    rate: Annotated[float, Field(gt=0)] | Text | None = None
     source: Text = "not stated"
 
     @model_validator(mode="after")
@@ -67,6 +77,22 @@ class Fabric(StrictModel):
         if any(outer % inner for inner, outer in pairwise(sizes)):
             raise ValueError("levels: a switch must contain whole switches of the level before it")
         return self
+
+    @field_validator("rate")
+    @classmethod
+    def _known_rate(cls, rate: float | str | None) -> float | str | None:
+        if isinstance(rate, str) and link(rate) is None:
+            known = ", ".join(row.rate.replace("\\", "") for row in links())
+            raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or one of {known}")
+        return rate
+
+    @property
+    def link_bytes_per_s(self) -> float:
+        """The rate of one direction of the link of a node; `UNKNOWN_LINK` if it is not declared."""
+        row = link(self.rate) if isinstance(self.rate, str) else None
+        if row is not None:
+            return row.bytes_per_s
+        return self.rate if isinstance(self.rate, float) else UNKNOWN_LINK
 
     @property
     def names(self) -> list[str]:

@@ -35,10 +35,14 @@ def kit(tmp_path: Path) -> Kit:
     return made
 
 
-def staged(kit: Kit, **sweep: object) -> Run:
+PLAIN = "pack:2 [numa(memory=4GiB)] core:2 pu:1"
+WITH_MCDRAM = "pack:2 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
+
+
+def staged(kit: Kit, topology: str = PLAIN, **sweep: object) -> Run:
     kit.case(launch="mpi", copies="{pairs}", sweep={"size": 1, "pairs": 2, "ranks": 4, **sweep})
     symbols = {"cores": 4, "nodes": 1, "memory_bytes": 8 << 30}
-    seen = Topology.from_lstopo("pack:2 [numa(memory=4GiB)] core:2 pu:1")
+    seen = Topology.from_lstopo(topology)
     site = kit.site()
     plan = make_plan(kit.benchmarks(), "quick", site, Machine(symbols, seen))
     runs = kit.folder / "runs"
@@ -83,9 +87,9 @@ def test_each_pair_of_osu_is_a_separate_value() -> None:
 
 
 def test_numactl_binds_the_memory_of_the_program(kit: Kit) -> None:
-    (folder,) = steps_of(staged(kit, memory="ddr", pairs=1))
+    (folder,) = steps_of(staged(kit, WITH_MCDRAM, memory="ddr", pairs=1))
     text = (folder / "run.sh").read_text()
-    assert 'numactl --membind=0,1 sh "$HERE/run.sh" --bind ' in text
+    assert 'numactl --membind=0,2 sh "$HERE/run.sh" --bind ' in text
     (free,) = steps_of(staged(kit, pairs=1))
     assert "numactl --" not in (free / "run.sh").read_text()
 

@@ -24,6 +24,8 @@ PAPERS = {path.stem: path for path in sorted((ROOT / "tests" / "papers").glob("*
 RESTATED: dict[str, dict[str, Any]] = {
     name: yaml.safe_load(path.read_text(encoding="utf-8")) for name, path in PAPERS.items()
 }
+REPEATS = 3
+"""The repeats of a suite of a paper."""
 SYSTEMS = [(paper, system) for paper, systems in RESTATED.items() for system in systems]
 EXPERIMENTS = [
     (paper, system, name)
@@ -111,8 +113,9 @@ def test_an_experiment_is_planned_point_by_point(paper: str, system: str, name: 
         for step, about in with_parameters(of(paper, system))
         if (point := belongs(about, experiment)) is not None
     ]
-    points = [point for point, _ in found]
-    assert sorted(points, key=str) == sorted(expected_points, key=str)
+    for repeat in range(1, REPEATS + 1):
+        points = [point for point, step in found if step.repeat == repeat]
+        assert sorted(points, key=str) == sorted(expected_points, key=str)
     if size := experiment.get("bytes"):
         sizes = {step.bytes for _, step in found}
         assert (min(sizes), max(sizes)) == (size["from"], size["to"])
@@ -129,7 +132,8 @@ def test_a_suite_has_no_other_steps_than_its_paper(paper: str, system: str) -> N
         if all(belongs(found, experiment) is None for experiment in experiments)
     ]
     assert strange == []
-    assert len(steps) == about.get("steps", sum(each["count"] for each in experiments))
+    once = about.get("steps", sum(each["count"] for each in experiments))
+    assert len(steps) == REPEATS * once
     if "jobs" in about:
         assert of(paper, system).totals.jobs == about["jobs"]
 
@@ -148,9 +152,8 @@ def test_memory_is_bound_by_the_topology() -> None:
         if step.case == "hpl":
             domains = {"snc2-flat": [0, 1], "snc4-flat": [0, 1, 2, 3]}.get(about["mode"], [0])
             assert step.membind == domains
-    # Ten processes on one socket: that socket's memory.
-    sockets = [step.membind for step in of("p1", "skl").steps() if step.case == "ior"]
-    assert sockets == [[0]] * 30
+    # One kind of memory: the page cache may use the memory of both sockets (C1.7).
+    assert {tuple(step.membind) for step in of("p1", "skl").steps()} == {()}
 
 
 def test_hpl_fits_into_the_memory_that_it_is_bound_to() -> None:

@@ -149,15 +149,19 @@ def test_bound_memory_and_file_system_reach_the_command(kit: Kit) -> None:
         arguments=["{size}", "{half}", "{scratch}/file"],
     )
     chosen = kit.site()
+    notation = "pack:2 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
+    seen = Machine({"cores": 4, "nodes": 2}, Topology.from_lstopo(notation))
     systems = [
         FileSystem(name=f"fs{n}", path=f"{kit.folder}/fs{n}", block_bytes=n << 20) for n in (1, 2)
     ]
     partition = chosen.partition.model_copy(update={"file_systems": systems})
     chosen = chosen.model_copy(update={"partition": partition})
-    made = make_plan(kit.benchmarks(), "quick", chosen, machine(kit))
+    made = make_plan(kit.benchmarks(), "quick", chosen, seen)
     steps = [(s.membind, s.file_system, s.parameters["fs_block_bytes"]) for s in made.steps()]
-    assert steps == [([0], "fs1", 1 << 20), ([0], "fs2", 2 << 20)]
+    both = [("fs1", 1 << 20), ("fs2", 2 << 20)]
+    assert steps == [([domain], *each) for domain in (0, 1) for each in both]
     assert next(made.steps()).arguments[1] == str(float(2 << 30))
+    made = make_plan(kit.benchmarks(), "quick", chosen, machine(kit))
     assert "mcdram" in made.left_out[0]
 
 

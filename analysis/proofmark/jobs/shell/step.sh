@@ -30,6 +30,43 @@ report_binding() { # writes one JSON line: rank, host, allowed CPUs, memory poli
 		"$rank" "$HOST" "$allowed" "$policy" >"$BINDING/$rank"
 }
 
+bind_threads() { # gives each OpenMP thread of this rank one of its CPUs, and starts the report
+	rank_cpus "$rank"
+	unset GOMP_CPU_AFFINITY KMP_AFFINITY # they would replace OMP_PLACES
+	OMP_PLACES="{$(echo "$CPUS" | sed 's/,/},{/g')}" OMP_PROC_BIND=close
+	export OMP_PLACES OMP_PROC_BIND
+	# An orphan: the program has no child that it does not expect.
+	(report_threads $$ &) </dev/null >/dev/null 2>&1
+}
+
+report_threads() { # report_threads PID: writes the CPUs that a thread of the rank PID has for itself
+	# The threads exist after the first parallel region. OMP_DISPLAY_AFFINITY would print again
+	# for every region with another number of threads.
+	pauses='0.1 0.1 0.2 0.4 0.8 1.6 3.2 6.4' last=
+	while [ -d "/proc/$1" ]; do
+		sleep "${pauses%% *}" || return
+		pauses=${pauses#* }
+		own=
+		for status in /proc/"$1"/task/*/status; do
+			allowed=
+			while read -r key value; do
+				[ "$key" = Cpus_allowed_list: ] && allowed=$value && break
+			done 2>/dev/null <"$status"
+			case $allowed in '' | *[!0-9]*) continue ;; esac
+			case ,$own, in *",$allowed,"*) ;; *) own=$own${own:+,}$allowed ;; esac
+		done
+		if [ -z "$own" ] || [ "$own" = "$last" ]; then continue; fi
+		last=$own
+		printf '{"threads_of": %s, "host": "%s", "cpus": "%s"}\n' "$rank" "$HOST" "$own" \
+			>"$BINDING/$rank.threads" || return
+		missing=$CPUS,
+		while [ -n "$missing" ]; do
+			case ,$own, in *",${missing%%,*},"*) missing=${missing#*,} ;; *) continue 2 ;; esac
+		done
+		return
+	done
+}
+
 signal_all() { # signal_all SIGNAL: to all processes with one of MARKS in their environment
 	reached=0
 	# shellcheck disable=SC2013 # these names have no blanks
@@ -206,6 +243,7 @@ case ${1-} in
 	[ "$1" = --rank ] || bind_rank
 	shift
 	report_binding
+	[ -z "$THREADS" ] || bind_threads
 	exec "$@"
 	;;
 esac

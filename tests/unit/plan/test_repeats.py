@@ -1,0 +1,78 @@
+"""The repeats of a suite: three for the papers, replaced by an option, smaller for a use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
+from tests.folders import ROOT
+from tests.unit.plan.test_papers import PAPERS, RESTATED, of
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.site.machine import Machine
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def planned(kit: Kit, repeats: int | None) -> Plan:
+    machine = Machine(SYMBOLS, topology())
+    return make_plan(kit.benchmarks(), "quick", kit.site(), machine, repeats)
+
+
+def numbers(made: Plan) -> list[int]:
+    return [step.repeat for step in made.steps() if step.parameters["size"] == 1]
+
+
+@pytest.mark.fault("paper-measured-once")
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_suite_of_a_paper_runs_each_step_three_times(paper: str) -> None:
+    assert load_benchmarks(ROOT / "benchmarks").suite(paper).repeats == 3
+    for system in RESTATED[paper]:
+        made = of(paper, system)
+        counts = Counter(step.repeat for step in made.steps())
+        assert counts == dict.fromkeys((1, 2, 3), made.totals.steps // 3)
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(None, [1, 2]), (1, [1]), (3, [1, 2, 3])])
+def test_an_option_replaces_the_repeats_of_the_suite(
+    kit: Kit, repeats: int | None, expected: list[int]
+) -> None:
+    kit.suites(quick={"title": "Quick", "repeats": 2})
+    made = planned(kit, repeats)
+    assert numbers(made) == expected
+    assert (made.digest == planned(kit, None).digest) is (repeats is None)
+
+
+@pytest.mark.parametrize(
+    ("at_most", "expected"), [(1, [1, 2]), (2, [1, 2, 3, 4]), (9, [*range(1, 7)])]
+)
+def test_a_use_can_run_in_fewer_repeats_than_its_suite(
+    kit: Kit, at_most: int, expected: list[int]
+) -> None:
+    kit.suites(quick={"title": "Quick", "repeats": 3})
+    kit.case(suites={"quick": {"repeats": 2, "at_most": at_most}})
+    assert numbers(planned(kit, None)) == expected
+
+
+def test_less_than_one_repeat_is_refused(kit: Kit) -> None:
+    with pytest.raises(BadInput, match="repeats: found 0; accepted: a whole number from 1"):
+        planned(kit, 0)
+
+
+@pytest.mark.parametrize(("option", "steps"), [([], 297), (["--repeats", "1"], 99)])
+def test_the_command_takes_repeats(
+    option: list[str], steps: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = str(ROOT / "inventory" / "tachyon")
+    assert main(["plan", "-i", inventory, "-l", "tachyon2", "--suite", "p3", *option]) == 0
+    assert f" {steps} steps," in capsys.readouterr().out
+    assert main(["plan", "-i", inventory, "-l", "tachyon2", "--repeats", "0"]) == 3

@@ -1,0 +1,110 @@
+"""The threads of an MPI rank are bound to one CPU each, and the kit verifies that."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit
+from tests.unit.plan.test_papers import of
+
+from proofmark.jobs.execute import execute
+from proofmark.plan.plan import Step
+from proofmark.plan.rank_cpus import RankCpus
+from proofmark.records.binding import binding_error
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.runs.binding_file import read_binding
+
+SPINNING = """
+#include <omp.h>
+#include <stdio.h>
+int main(void) {
+  volatile double sum = 0;
+#pragma omp parallel
+  for (double start = omp_get_wtime(); omp_get_wtime() - start < 1.5;) sum += 1;
+  puts("size 2\\nrate 100\\nEND");
+}
+"""
+"""An OpenMP program that computes for 1.5 s, and then prints the output that its case expects."""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    kit = make_kit(tmp_path)
+    source = kit.folder / "threads.c"
+    source.write_text(SPINNING)
+    subprocess.run(
+        ["gcc", "-fopenmp", "-o", kit.folder / "programs" / "threads", source], check=True
+    )
+    return kit
+
+
+def carried_out(kit: Kit, setting: str = "") -> Sequence[Record]:
+    """Run a rank of two threads whose program changes its environment by `setting`."""
+    kit.program(f'{setting}\nexec "${{0%/*}}/threads"')
+    kit.case(launch="mpi", sweep={"size": 2, "ranks": 1, "threads": 2})
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+
+
+@pytest.mark.fault("rank-threads-not-bound")
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("", ""),
+        (
+            "export OMP_PROC_BIND=false; unset OMP_PLACES",
+            "rank 0 had no thread of its own on CPUs 0,1, planned one on each of 0,1",
+        ),
+        (
+            "export OMP_PLACES={0},{0}",
+            "rank 0 had no thread of its own on CPUs 1, planned one on each of 0,1",
+        ),
+    ],
+    ids=["control", "not bound", "both on one CPU"],
+)
+def test_each_thread_of_a_rank_has_its_own_cpu(kit: Kit, setting: str, reason: str) -> None:
+    (record,) = carried_out(kit, setting)
+    assert (record.reason, record.valid) == (reason, not reason)
+
+
+def step_of_two_ranks() -> Step:
+    step = next(each for each in of("p1", "skl").steps() if each.case == "hpl")
+    cpus = [RankCpus(0, (0, 1)), RankCpus(0, (2, 3))]
+    return step.model_copy(update={"cpus": cpus, "membind": []})
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ("2,3", ""),
+        ("3,2", ""),
+        ("2", "rank 1 had no thread of its own on CPUs 3, planned one on each of 2,3"),
+        ("", "rank 1 had no thread of its own on CPUs 2,3, planned one on each of 2,3"),
+        ("2-4", "rank 1 had threads on CPUs 4, planned one on each of 2,3"),
+    ],
+)
+def test_every_rank_is_checked(second: str, reason: str) -> None:
+    ranks = [{"rank": n, "host": "a", "cpus": f"{2 * n}-{2 * n + 1}"} for n in range(2)]
+    threads = [{"threads_of": n, "host": "a", "cpus": c} for n, c in enumerate(("0,1", second))]
+    assert binding_error(step_of_two_ranks(), ["a"], read_binding([*ranks, *threads])) == reason
+
+
+def test_a_rank_without_a_report_and_a_step_of_an_earlier_version() -> None:
+    step = step_of_two_ranks()
+    ranks = read_binding(
+        [{"rank": n, "host": "a", "cpus": f"{2 * n}-{2 * n + 1}"} for n in range(2)]
+    )
+    assert binding_error(step, ["a"], ranks).startswith("rank 0 had no thread of its own")
+    earlier = Step.model_validate(step.model_dump(exclude={"bind_threads"}))
+    assert binding_error(earlier, ["a"], ranks) == ""
+
+
+@pytest.mark.parametrize("system", ["knl", "skl"])
+def test_hpl_binds_its_threads(system: str) -> None:
+    bound = {step.case: step.bind_threads for step in of("p1", system).steps()}
+    assert bound == {"hpl": True, "ior": False, "stream": False}
