@@ -87,7 +87,9 @@ def _classes(
         of_kind = kind[figures.node[of_measurand]]
         for place in np.unique(of_kind).tolist():
             members = of_measurand[of_kind == place]
-            found = classes.setdefault(NodeClass(*hardware[place], measurand.mode, part), _Found())
+            name, count = hardware[place]
+            of = NodeClass(name, count, measurand.mode, part)
+            found = classes.setdefault(of, _Found())
             if not wanted:
                 continue
             found.figures += members.tolist()

@@ -103,9 +103,8 @@ def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived
         return _rpeak(rule, facts, rated, rated.clock_hz or _unless_virtual(facts, facts.base_hz))
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
-        return _rpeak(
-            rule, facts, rated, rated.avx_hz or _unless_virtual(facts, row and row.avx_hz)
-        )
+        hertz = _unless_virtual(facts, row.avx_hz if row else None)
+        return _rpeak(rule, facts, rated, rated.avx_hz or hertz)
     if rule == "memory_bandwidth":
         return _memory(rule, facts, memory, rated)
     return _link(rule, facts, rated)
