@@ -14,7 +14,7 @@ MEANING = {
     0: "PASS",
     1: "FAIL",
     2: "INVALID, or not every step was measured once",
-    4: "UNJUDGED: not everything that must be judged was judged",
+    4: "UNJUDGED",
 }
 """The meaning of each exit code of ``proofmark verdict`` if there is a verdict."""
 MOST = 3
