@@ -106,7 +106,7 @@ UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
         "dimms",
     ),
     ("rpeak_nominal", {"base_hz": None}, "the nominal frequency of", "clock_hz"),
-    ("rpeak_avx", {"cpu_model": "X"}, "the AVX frequency of X", "avx_hz"),
+    ("rpeak_avx", {"cpu_model": "X", "vector_isa": "AVX2"}, "the AVX frequency of X", "avx_hz"),
     (
         "rpeak_nominal",
         {"cpu_model": "Xeon Silver"},
