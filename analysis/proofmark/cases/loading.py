@@ -56,6 +56,8 @@ def load_benchmarks(folder: Path, context: Any = None) -> Benchmarks:
     # A name of a file that could not be read would be reported as unknown.
     for name, case in cases.items() if not mistakes else ():
         mistakes += _cross_checks(folder / f"{name}.yml", case, cases, suites)
+    for name, suite in suites.items() if not mistakes else ():
+        mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
     if mistakes:
         raise BadInput(*mistakes)
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
@@ -97,6 +99,24 @@ def _cross_checks(
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def _required_mistakes(
+    path: Path, name: str, suite: Suite, cases: Mapping[str, Case]
+) -> Iterator[InputError]:
+    """Yield the unknown names in the required metrics of a suite; they would require nothing."""
+    members = [case for case in cases if name in cases[case].suites]
+    for index, required in enumerate(suite.required_metrics):
+        key = f"suites.{name}.required_metrics.{index}"
+        yield from _unknown(path, f"{key}.case", required.case, members, "no case of the suite:")
+        if required.case not in members:
+            continue
+        case = _resolve_reader(cases[required.case], cases)
+        for metric in required.metrics:
+            yield from _unknown(path, f"{key}.metrics", metric, case.metrics, "unknown metric")
+        for parameter in required.where:
+            names = case.parameter_names()
+            yield from _unknown(path, f"{key}.where", parameter, names, "unknown parameter")
 
 
 def _bound_mistakes(

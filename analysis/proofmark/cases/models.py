@@ -56,14 +56,14 @@ RenamedAxes = BeforeValidator(_new_axis_names)
 Sweep = Annotated[dict[Name, Axis], RenamedAxes]
 Parameters = Annotated[dict[str, Scalar], RenamedAxes]
 """Values by the name of an axis or of another parameter."""
-Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth"]
-
+Rule = Literal["rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"]
 
 UNIT_OF: Mapping[Rule, str] = {
     "rpeak_nominal": "GFlop/s",
     "rpeak_avx": "GFlop/s",
     "memory_bandwidth": "GB/s",
     "link_bandwidth": "GB/s",
+    "link_latency": "us",
 }
 """The unit of each limit that is computed from the hardware of a node."""
 
@@ -125,6 +125,7 @@ class Reference(StrictModel):
         unit: of ``value``; the default is that of the metric.
         against: another result of the same run.
         rule: a value that is computed from the hardware of the node.
+        all_cores: whether it is only for results with one thread on each core of the node.
         at_least: the smallest accepted ratio measured ÷ reference.
         at_most: the largest accepted ratio measured ÷ reference.
     """
@@ -139,6 +140,7 @@ class Reference(StrictModel):
     unit: str | None = None
     against: Against | None = None
     rule: Rule | None = None
+    all_cores: bool = False
     at_least: float | None = Field(default=None, gt=0)
     at_most: float | None = Field(default=None, gt=0)
 
@@ -318,11 +320,27 @@ class Case(RenamedKeys):
         return self.read
 
 
+class Required(StrictModel):
+    """Metrics of a case that must be judged on each class of nodes.
+
+    Attributes:
+        where: parameters of the results that are required.
+    """
+
+    case: Slug
+    metrics: Annotated[list[Name], Field(min_length=1)]
+    where: Parameters = {}
+
+
 class Suite(StrictModel):
-    """A named selection of cases, and the number of repeats of each step."""
+    """A named selection of cases, and the number of repeats of each step.
+
+    An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
+    """
 
     title: Text
     repeats: int = Field(default=1, ge=1)
+    required_metrics: list[Required] = []
 
 
 class Benchmarks(StrictModel):

@@ -55,7 +55,13 @@ def verdict(options: Namespace) -> int:
         coverage = answer.coverage
         print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
         print(f", {coverage.duplicate} results twice")
-        notes = [*coverage.missing, *coverage.stopped, *coverage.not_run, *coverage.not_needed]
+        notes = [
+            *(f"not judged: {line}" for line in answer.unmet),
+            *coverage.missing,
+            *coverage.stopped,
+            *coverage.not_run,
+            *coverage.not_needed,
+        ]
         for line in notes:
             print_line(line)
     return answer.exit_code(strict=options.strict)

@@ -64,6 +64,9 @@ def next_command(verdict: Verdict, code: int) -> str:
         return f"proofmark verdict {run}"
     if coverage.not_run:
         return f"{again} with -e confirm_reboot=true: it measures the other modes"
+    if code == 4 and verdict.missing_keys:
+        keys = ", ".join(verdict.missing_keys)
+        return f"add {keys} to the partition's facts, then start a new run with -e fresh=true"
     if code == 4:
         return "add limits to the partition's facts, then start a new run with -e fresh=true"
     return f"proofmark sign {run} --key FILE"
@@ -99,6 +102,8 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         yield f"not measured: {_short(line)}"
     if coverage.duplicate:
         yield f"duplicate figures of one step: {coverage.duplicate}"
+    for line in verdict.unmet:
+        yield f"not judged: {_short(line)}"
 
 
 def _nothing_worse(verdict: Verdict) -> str:

@@ -45,12 +45,12 @@ def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> N
 
 def _json_lines(results: Results) -> Iterator[str]:
     template = VerdictLineTemplate(results)
-    for figure, simple in enumerate(results.passed_by_peers_only.tolist()):
+    for figure, simple in enumerate(results.like_peers_only.tolist()):
         yield template.line(figure) if simple else json.dumps(result_json(results[figure]))
 
 
 class VerdictLineTemplate:
-    """Lines of ``verdict.json`` for results that passed and were judged only by the fleet."""
+    """Lines of ``verdict.json`` for results that only their peers judge, and that are like them."""
 
     def __init__(self, results: Results) -> None:
         aggregates = results.aggregates
@@ -65,20 +65,19 @@ class VerdictLineTemplate:
         self._median, self._node = aggregates.median.tolist(), aggregates.node.tolist()
         self._measurand = aggregates.measurand.tolist()
         self._of = results.fleet.of.tolist()
-        self._patterns: dict[tuple[int, int], tuple[list[str], float, str]] = {}
+        self._patterns: dict[tuple[int, int], tuple[list[str], float]] = {}
 
     def line(self, figure: int) -> str:
         """Return the line of one result."""
         key = (self._measurand[figure], self._of[figure])
         if key not in self._patterns:
             self._patterns[key] = self._pattern(figure)
-        pieces, centre, name = self._patterns[key]
+        pieces, centre = self._patterns[key]
         first = self._first[figure]
         execution = self._execution[first]
         values = self._value[first : first + self._count[figure]]
         bounds = interval(values)
         ratio = self._median[figure] / centre
-        reason = f'"{ratio:.3g}{name}"'
         differing = {
             "step": self._steps[execution],
             "attempt": self._executions[execution].attempt,
@@ -89,15 +88,15 @@ class VerdictLineTemplate:
             "single_run": json.dumps(len(values) == 1),
             "interval": [bounds.low, bounds.high] if bounds else "null",
             "confidence": bounds.confidence if bounds else "null",
-            "reason": reason,
+            "reason": json.dumps(self._fleet.reason_alike(figure)),
             "ratio": ratio,
         }
         return "".join(
             [str(differing[piece]) if place % 2 else piece for place, piece in enumerate(pieces)]
         )
 
-    def _pattern(self, figure: int) -> tuple[list[str], float, str]:
-        """Return the pieces of a line, the median of the fleet, and the text of the comparison.
+    def _pattern(self, figure: int) -> tuple[list[str], float]:
+        """Return the pieces of a line, and the median of the fleet.
 
         Every second piece is the name of a value that differs between nodes.
         """
@@ -107,9 +106,7 @@ class VerdictLineTemplate:
             fields[name] = f"{_MARK}{name}"
         (answer,) = fields["references"]
         answer |= {"ratio": f"{_MARK}ratio", "reason": f"{_MARK}reason"}
-        _, name, _ = compared.judgement_parts
-        against = json.dumps(f" × {name}")[1:-1]
-        return _MARKED.split(json.dumps(fields)), compared.fleet_limit.centre, against
+        return _MARKED.split(json.dumps(fields)), compared.fleet_limit.centre
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:
@@ -131,10 +128,10 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
 def _junit_lines(results: Results) -> Iterator[str]:
     aggregates = results.aggregates
     nodes = [_text(node) for node in aggregates.records.nodes]
-    heads: dict[tuple[int, bool], tuple[str, str]] = {}
+    pieces: dict[tuple[int, bool], list[str]] = {}
     for figure, (simple, measurand, single, node) in enumerate(
         zip(
-            results.passed_by_peers_only.tolist(),
+            results.like_peers_only.tolist(),
             aggregates.measurand.tolist(),
             aggregates.single_run.tolist(),
             aggregates.node.tolist(),
@@ -144,12 +141,13 @@ def _junit_lines(results: Results) -> Iterator[str]:
         if not simple:
             yield _testcase(results[figure])
             continue
-        if (measurand, single) not in heads:
+        if (measurand, single) not in pieces:
             marked = replace(results[figure].record, node=_MARK)
-            head, _, tail = _testcase(replace(results[figure], record=marked)).partition(_MARK)
-            heads[measurand, single] = head, tail
-        head, tail = heads[measurand, single]
-        yield f"{head}{nodes[node]}{tail}"
+            pieces[measurand, single] = _testcase(
+                replace(results[figure], record=marked, reason=_MARK)
+            ).split(_MARK)
+        head, middle, tail = pieces[measurand, single]
+        yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"
 
 
 def _testcase(result: Result) -> str:

@@ -99,11 +99,15 @@ class Results(Sequence[Result]):
         return int(self.aggregates.single_run.sum())
 
     @cached_property
-    def passed_by_peers_only(self) -> NDArray[np.bool_]:
-        """Mask of the results that passed and were judged only by the fleet comparison."""
-        mask: NDArray[np.bool_] = self.verdict == WORDS.index("PASS")
+    def like_peers_only(self) -> NDArray[np.bool_]:
+        """Mask of the results that only their peers judge, and that are like them.
+
+        Results with disturbed repeats are left out, because their reasons have more words.
+        """
+        mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
+        mask[self.fleet.alike] = True
         mask[list(self.answers)] = False
-        mask &= self.fleet.of >= 0
+        mask &= self.aggregates.disturbed == 0
         return mask
 
     def judgements(self) -> int:
@@ -151,7 +155,7 @@ def _with_verdict(result: Result) -> Result:
     outcomes = {answer.outcome for answer in answers}
     verdict = next((word for word in ("FAIL", "PASS") if word in outcomes), "UNJUDGED")
     if verdict == "UNJUDGED":
-        reason = answers[0].reason if answers else "no reference applies"
+        reason = "; ".join(answer.reason for answer in answers) or "no reference applies"
     else:
         reason = "; ".join(answer.reason for answer in answers if answer.outcome == verdict)
     retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)

@@ -1,12 +1,13 @@
 """Verdicts: every figure is compared with every reference that applies; the worst outcome counts.
 
 PASS and FAIL are outcomes of a reference. INVALID: the number does not measure what it claims.
-UNJUDGED: no reference applies. All four are counted.
+UNJUDGED: no reference applies. All four are counted. Agreement with like nodes is not a PASS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,17 +18,23 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
-from proofmark.judge.fleet.fleet import Fleet, measure_fleet
+from proofmark.judge.fleet.fleet import Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.references.compare import Figures, Nodes, applies, compare
+from proofmark.judge.limit_checks import LimitCheck, check_limits
+from proofmark.judge.references.compare import Figures, Nodes, applies, compare, uses_all_cores
 from proofmark.judge.references.compare import Judgement as Judgement
+from proofmark.judge.references.derived import NOTHING_RATED
+from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
 from proofmark.plan.plan import Plan
-from proofmark.records.columns import Numbers, Record, Records
+from proofmark.records.columns import EMULATED, Numbers, Record, Records
 from proofmark.site.partition import Limit
+from proofmark.site.rated import RATED, Rated
+
+_KEY = re.compile(rf"{re.escape(RATED)}\.[a-z_]+")
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,11 @@ class Verdict:
         results: the result of each figure.
         fleet: the comparison of like nodes.
         bad: the bad nodes.
+        limits: whether each limit of the contract was evaluated.
+        required: the required metrics that were not judged, each with the class of nodes and the
+            reason.
+        rehearsed: the number of emulated figures that are like those of their peers. They stand for
+            PASS in a run that only rehearses.
     """
 
     run: str
@@ -49,15 +61,29 @@ class Verdict:
     results: Results
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
+    limits: tuple[LimitCheck, ...] = ()
+    required: tuple[str, ...] = ()
+    rehearsed: int = 0
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """What was planned and must be judged, but was not. With it the exit code is never 0."""
+        limits = (sentence for check in self.limits for sentence in check.sentences)
+        return (*limits, *self.required)
+
+    @property
+    def missing_keys(self) -> tuple[str, ...]:
+        """The keys of the inventory that would enable the judgements in `unmet`."""
+        return tuple(dict.fromkeys(key for line in self.unmet for key in _KEY.findall(line)))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
 
         With `strict`, it is 4 instead of 0 if not everything was judged.
         """
-        code = exit_code(self.counts, self.coverage)
-        unjudged = self.counts["UNJUDGED"] or self.coverage.not_run
-        return 4 if strict and unjudged and not code else code
+        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed)
+        more = self.counts["UNJUDGED"] or self.coverage.not_run
+        return 4 if strict and more and not code else code
 
     def of(self, *words: str) -> Iterator[Result]:
         """Yield the results with these verdicts."""
@@ -105,6 +131,9 @@ class Verdict:
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
             "coverage": vars(self.coverage),
+            "unmet": list(self.unmet),
+            "rehearsed": self.rehearsed,
+            "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
         }
@@ -126,20 +155,30 @@ class Measured(Protocol):
         """The number of figures that one execution gave twice."""
 
 
-def exit_code(counts: Mapping[str, int], coverage: Measured) -> int:
+def exit_code(
+    counts: Mapping[str, int],
+    coverage: Measured,
+    unmet: Collection[str] = (),
+    rehearsed: int = 0,
+) -> int:
     """Return the exit code of a verdict.
 
-    2: INVALID, or a step not measured once. 1: FAIL. 4: nothing judged. 0: PASS.
+    2: INVALID, or a step not measured once. 1: FAIL. 4: nothing was judged, or not everything that
+    must be judged. 0: PASS.
 
     Args:
         counts: the number of results by verdict.
         coverage: the planned and the measured steps.
+        unmet: the limits and required metrics that were not judged.
+        rehearsed: the number of emulated figures that are like those of their peers.
     """
     if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
         return 2
     if counts.get("FAIL"):
         return 1
-    return 0 if counts.get("PASS") else 4
+    if unmet:
+        return 4
+    return 0 if counts.get("PASS") or rehearsed else 4
 
 
 def judge(
@@ -151,6 +190,7 @@ def judge(
     nodes: Nodes | None = None,
     family_level: float = FAMILY_LEVEL,
     stopped: Sequence[str] = (),
+    rated: Rated = NOTHING_RATED,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -165,16 +205,46 @@ def judge(
         nodes: the hardware of each node, if known.
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step, each with the reason.
+        rated: the hardware of each node as the inventory states it.
     """
     hardware = nodes or {}
     figures = aggregate(records)
-    answers = _judge_figures(figures, _references(benchmarks, limits), hardware)
+    judgements = _judge_figures(figures, _references(benchmarks, limits), hardware, rated)
+    answers, of_limit = judgements.of_figure, judgements.of_limit
     fleet = measure_fleet(figures, benchmarks, hardware, family_level)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
-    return Verdict(run, counts, covered, Results(figures, verdicts, answers, fleet), fleet)
+    results = Results(figures, verdicts, answers, fleet)
+    suite = benchmarks.suites.get(plan.suite)
+    required = suite.required_metrics if suite else ()
+    by_place = {place: of_limit.get(id(limit), []) for place, limit in enumerate(limits)}
+    emulated = {measurand.origin for measurand in records.measurands} == {EMULATED}
+    return Verdict(
+        run,
+        counts,
+        covered,
+        results,
+        fleet,
+        limits=check_limits(plan, covered, figures, limits, by_place),
+        required=tuple(unjudged(required, figures, results, Kinds(hardware))),
+        rehearsed=len(fleet.alike) if emulated else 0,
+    )
+
+
+@dataclass
+class _Judgements:
+    """The judgements by references.
+
+    Attributes:
+        of_figure: the judgements of each figure to which a reference applies.
+        of_limit: the figures that a limit of the contract applies to, each with its judgement, by
+            the identity of the limit.
+    """
+
+    of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
+    of_limit: dict[int, list[tuple[int, Judgement]]] = field(default_factory=dict)
 
 
 def _references(
@@ -191,11 +261,14 @@ def _references(
 
 
 def _judge_figures(
-    figures: Aggregates, references: Mapping[tuple[str, str], Sequence[Reference]], nodes: Nodes
-) -> dict[int, tuple[Judgement, ...]]:
+    figures: Aggregates,
+    references: Mapping[tuple[str, str], Sequence[Reference]],
+    nodes: Nodes,
+    rated: Rated,
+) -> _Judgements:
     """Return the judgements of each valid figure to which a reference applies."""
     counterparts = Figures(figures)
-    answers: dict[int, tuple[Judgement, ...]] = {}
+    answers = _Judgements()
     for number, measurand in enumerate(figures.records.measurands):
         applying: Sequence[Reference] | None = None
         candidates = references.get((measurand.case, measurand.metric))
@@ -207,13 +280,20 @@ def _judge_figures(
                 applying = [reference for reference in candidates if applies(reference, record)]
             if not applying:
                 break
+            all_cores = uses_all_cores(record, nodes)
+            chosen = [each for each in applying if all_cores or not each.all_cores]
+            if not chosen:
+                continue
             value = float(figures.median[figure])
-            paired = any(reference.against for reference in applying)
+            paired = any(reference.against for reference in chosen)
             repeats = figures.repeats(figure) if paired else {}
-            answers[figure] = tuple(
-                compare(record, value, reference, counterparts, nodes, repeats)
-                for reference in applying
+            answers.of_figure[figure] = tuple(
+                compare(record, value, reference, counterparts, nodes, repeats, rated)
+                for reference in chosen
             )
+            for reference, answer in zip(chosen, answers.of_figure[figure], strict=True):
+                if isinstance(reference, Limit):
+                    answers.of_limit.setdefault(id(reference), []).append((figure, answer))
     return answers
 
 
@@ -223,7 +303,6 @@ def _verdicts(
     """Return the worst outcome of each figure, as its number in `WORDS`."""
     passed, failed, invalid, unjudged = (WORDS.index(word) for word in WORDS)
     verdicts = np.full(len(figures), unjudged, dtype=np.int64)
-    verdicts[fleet.passed] = passed
     for figure, judgements in answers.items():
         if any(judgement.outcome == "PASS" for judgement in judgements):
             verdicts[figure] = passed

@@ -29,16 +29,20 @@ class WrittenVerdict(BaseModel):
         run: the id of the run.
         counts: the number of results by verdict.
         coverage: the number of planned steps, of measured ones, and of figures measured twice.
+        unmet: the limits and required metrics that were not judged.
+        rehearsed: the number of emulated figures that are like those of their peers.
     """
 
     run: str
     counts: dict[str, int]
     coverage: _Coverage
+    unmet: list[str] = []
+    rehearsed: int = 0
 
     @property
     def line(self) -> str:
         """The verdict with its counts, as the first of the last lines of an acceptance."""
-        code = exit_code(self.counts, self.coverage)
+        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed)
         measured = f"{self.coverage.measured} of {self.coverage.expected} steps measured"
         return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
 

@@ -28,6 +28,7 @@ def section(run_data: RunData) -> Section:
     """Return the issues of a run, the most serious first."""
     blocks = [
         *_failures(run_data),
+        *_unmet(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
         *_not_run(run_data),
@@ -73,6 +74,17 @@ def _failures(run_data: RunData) -> Iterator[Block]:
     )
     caption = "Figures that are FAIL or INVALID"
     yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
+
+
+def _unmet(run_data: RunData) -> Iterator[Block]:
+    """Yield the limits and required metrics that were not judged."""
+    if unmet := run_data.verdict.unmet:
+        why = (
+            "A limit of the contract for a planned figure, and each required metric of the suite, "
+            "must be judged on each class of nodes. These were not judged, so the run is not "
+            "accepted."
+        )
+        yield Block(titles=("Required, but not judged",), paragraphs=(why,), items=unmet)
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.judge.limits import LimitCount
+from proofmark.judge.limit_counts import LimitCount
 from proofmark.report.page import TITLED, Block, Cell, Column, table
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs

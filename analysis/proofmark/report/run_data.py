@@ -15,7 +15,7 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
-from proofmark.judge.limits import LimitCount, limit_counts
+from proofmark.judge.limit_counts import LimitCount, limit_counts
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE

@@ -19,7 +19,7 @@ MEANINGS = {
     "PASS": "measured, judged, and within every limit",
     "FAIL": "measured, judged, and outside a limit",
     "INVALID": "not a measurement of what was requested; it is never judged",
-    "UNJUDGED": "measured, but no limit or reference applies",
+    "UNJUDGED": "measured, but no limit or reference judges it",
 }
 """The meaning of each verdict; the README has the same words."""
 
@@ -77,6 +77,8 @@ def headline(verdict: Verdict) -> str:
         parts.append(f"{all_of} within the limits")
     else:
         parts.append("no figure could be judged")
+    if verdict.unmet:
+        parts.append(f"{count(len(verdict.unmet), 'requirement')} not judged")
     if counts["UNJUDGED"]:
         parts.append(f"{count(counts['UNJUDGED'], 'figure')} UNJUDGED")
     return sentence(parts)

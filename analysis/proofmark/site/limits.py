@@ -37,11 +37,13 @@ class ProcessorLimits(StrictModel):
 
 
 class LinkLimit(StrictModel):
-    """The limit of one direction of a port, in bytes/s."""
+    """The limits of a port: one direction in bytes/s, and the latency of a small message."""
 
     rate: Pattern
     bytes_per_s: Positive
     source: Annotated[str, Field(min_length=1)]
+    latency_s: Positive
+    latency_source: Annotated[str, Field(min_length=1)]
 
 
 Row = TypeVar("Row")
@@ -64,12 +66,14 @@ def links() -> tuple[LinkLimit, ...]:
     return _load("links.yml", LinkLimit)
 
 
+@lru_cache(maxsize=256)
 def processor(model: str) -> ProcessorLimits | None:
     """Return the limits of a processor by its name in ``/proc/cpuinfo``; None if unknown."""
     name = " ".join(model.split())
     return next((row for row in processors() if re.fullmatch(row.name, name)), None)
 
 
+@lru_cache(maxsize=256)
 def link(rate: str) -> LinkLimit | None:
     """Return the limit of a port by the text of its rate in sysfs; None if no table has it."""
     return next((row for row in links() if re.fullmatch(row.rate, rate.strip())), None)

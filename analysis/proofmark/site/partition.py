@@ -14,6 +14,7 @@ from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
+from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
 
 
@@ -71,6 +72,7 @@ class Partition(RenamedKeys):
         firmware: how modes are set. Without it no mode but the current one is entered.
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
         limits: contractual limits of the site.
+        rated: the hardware that the vendor states, for the limits that are derived from it.
     """
 
     RENAMED = {
@@ -101,6 +103,7 @@ class Partition(RenamedKeys):
     launch: LaunchSettings = LaunchSettings()
     host_cpus: HostCpuMap | None = None
     limits: list[Limit] = []
+    rated: Rated = Rated()
 
     @model_validator(mode="before")
     @classmethod
@@ -130,6 +133,20 @@ class Partition(RenamedKeys):
         if self.host_cpus and self.origin != "emulated":
             raise ValueError("host_cpus: only where origin is emulated")
         return self
+
+    @property
+    def rated_hardware(self) -> Rated:
+        """`rated`, with the nominal clock and the flop per cycle of a declared `hardware`."""
+        rated, hardware = self.rated, self.hardware
+        if isinstance(hardware, str):
+            return rated
+        return rated.model_copy(
+            update={
+                "clock_hz": rated.clock_hz or hardware.clock_hz,
+                "flop_per_cycle": rated.flop_per_cycle or hardware.flop_per_cycle,
+                "source": rated.source or "partition.hardware",
+            }
+        )
 
     @property
     def scratches(self) -> dict[str, FileSystem]:

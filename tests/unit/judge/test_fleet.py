@@ -217,7 +217,7 @@ class TestRun:
         changes = {host: MICROCODE for host in ("n022", "n024", "n025", "n028")}
         run = fleet_run(tmp_path, measured, changes=changes)
         verdict = judge_run(run)
-        assert verdict.counts == {"PASS": 56, "FAIL": 4, "INVALID": 0, "UNJUDGED": 0}
+        assert verdict.counts == {"PASS": 0, "FAIL": 4, "INVALID": 0, "UNJUDGED": 56}
         assert [node.host for node in verdict.bad.nodes] == ["n028", "n024", "n022", "n025"]
         causes = {(cause.trait, cause.value) for cause in verdict.bad.causes}
         assert ("microcode", "0x2000050") in causes
@@ -226,9 +226,10 @@ class TestRun:
         assert (different.trait, different.nodes) == ("microcode", 56)
         assert verdict.exit_code() == 1
 
-    def test_control_healthy_nodes_pass(self, tmp_path: Path) -> None:
+    def test_control_healthy_nodes_are_not_flagged(self, tmp_path: Path) -> None:
         verdict = judge_run(fleet_run(tmp_path, rates(60)))
-        assert verdict.counts == {"PASS": 60, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
+        assert verdict.counts == {"PASS": 0, "FAIL": 0, "INVALID": 0, "UNJUDGED": 60}
+        assert verdict.exit_code() == 4
         assert verdict.bad.nodes == ()
         (figure,) = verdict.fleet.figures
         assert figure.fleet_limit.power_at(0.10) > 0.9

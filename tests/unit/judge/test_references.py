@@ -171,7 +171,7 @@ class TestDerived:
 
     def test_rpeak_under_avx(self, skl: NodeFacts) -> None:
         """40 cores × 32 flop × 2.2 GHz."""
-        limit = derive("rpeak_avx", skl, {})
+        limit = derive("rpeak_avx", [skl], {})
         assert isinstance(limit, Derived)
         assert limit.unit == "GFlop/s"
         assert limit.value == pytest.approx(2816)
@@ -181,22 +181,30 @@ class TestDerived:
     ) -> None:
         """One of the six modules of the probe runs slower than rated."""
         assert len({dimm.configured for dimm in skl.dimms}) == 2
-        limit = derive("memory_bandwidth", skl, {"memory": "ddr"})
+        limit = derive("memory_bandwidth", [skl], {"memory": "ddr"})
         assert isinstance(limit, Derived)
         assert limit.value == pytest.approx(len(skl.dimms) * 2.666 * 8)
 
     def test_mcdram_bandwidth_is_that_of_paper_p1(self) -> None:
         knl = facts("knl-7250-quadrant-flat", virtual=None)
-        limit = derive("memory_bandwidth", knl, {"memory": "mcdram"})
+        limit = derive("memory_bandwidth", [knl], {"memory": "mcdram"})
         assert isinstance(limit, Derived)
         assert (limit.value, limit.unit) == (490, "GB/s")
 
     @pytest.mark.parametrize(
         ("rule", "changes", "why"),
         [
-            ("rpeak_avx", {"cpu_model": "Xeon of tomorrow"}, "no table has the AVX frequency"),
-            ("memory_bandwidth", {"cpu_model": "Xeon of tomorrow"}, "no table has the memory"),
-            ("memory_bandwidth", {"dimms": ()}, "modules are not known"),
+            (
+                "rpeak_avx",
+                {"cpu_model": "Xeon of tomorrow"},
+                "the AVX frequency of Xeon of tomorrow",
+            ),
+            (
+                "memory_bandwidth",
+                {"cpu_model": "Xeon of tomorrow"},
+                "the number of memory channels of Xeon",
+            ),
+            ("memory_bandwidth", {"dimms": ()}, "the speed of any memory module of"),
             ("rpeak_avx", {"virtual": "kvm"}, "is virtual"),
             ("rpeak_nominal", {"base_hz": None}, "is not known"),
             ("link_bandwidth", {"ports": ()}, "no active port"),
@@ -206,7 +214,7 @@ class TestDerived:
         self, skl: NodeFacts, rule: Rule, changes: dict[str, Any], why: str
     ) -> None:
         node = skl.model_copy(update=changes)
-        reason = derive(rule, node, {})
+        reason = derive(rule, [node], {})
         assert isinstance(reason, str)
         assert why in reason
         unit = UNIT_OF[rule]
@@ -227,8 +235,8 @@ class TestDerived:
     def test_a_port_without_a_state_is_not_active(self, skl: NodeFacts) -> None:
         (port,) = skl.ports
         silent = port.model_copy(update={"port": "2", "state": None})
-        one = derive("link_bandwidth", skl, {})
-        both = derive("link_bandwidth", skl.model_copy(update={"ports": (port, silent)}), {})
+        one = derive("link_bandwidth", [skl], {})
+        both = derive("link_bandwidth", [skl.model_copy(update={"ports": (port, silent)})], {})
         assert isinstance(one, Derived)
         assert both == one
 
@@ -236,7 +244,7 @@ class TestDerived:
         dimms = tuple(
             dimm.model_copy(update={"rated": None, "configured": 2400}) for dimm in skl.dimms
         )
-        found = derive("memory_bandwidth", skl.model_copy(update={"dimms": dimms}), {})
+        found = derive("memory_bandwidth", [skl.model_copy(update={"dimms": dimms})], {})
         assert isinstance(found, Derived)
         assert found.value == pytest.approx(12 * 8 * 2.4)
 

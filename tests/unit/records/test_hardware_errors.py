@@ -41,7 +41,7 @@ def test_an_uncorrected_memory_error_makes_the_figures_of_its_node_invalid(
     verdict = judged(tmp_path, {f"{counter}: 0": f"{counter}: {rise}"})
     assert reasons(verdict) == {"n03": reason}
     assert verdict.counts["INVALID"] == 1
-    assert verdict.counts["PASS"] == len(RATES) - 1
+    assert verdict.counts["UNJUDGED"] == len(RATES) - 1
     assert verdict.exit_code() == 2
 
 
@@ -49,7 +49,7 @@ def test_corrected_errors_are_information(tmp_path: Path) -> None:
     """The control: a counter that rises is not always a reason."""
     verdict = judged(tmp_path, {"edac/mc1/ce_count: 0": "edac/mc1/ce_count: 12"})
     assert reasons(verdict) == {}
-    assert verdict.counts["PASS"] == len(RATES)
+    assert verdict.counts["UNJUDGED"] == len(RATES)
 
 
 def test_only_the_counters_that_invalidate_are_in_the_reason(tmp_path: Path) -> None:

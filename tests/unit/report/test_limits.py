@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.fixtures.report_run import Outputs, made_run, reported
 
-from proofmark.judge.limits import LimitCount
+from proofmark.judge.limit_counts import LimitCount
 from proofmark.report.run_data import gather
 from proofmark.report.view import view
 from proofmark.site.partition import Limit

@@ -89,14 +89,14 @@ class Fleet:
     Attributes:
         level: probability that any node is flagged on a healthy machine.
         figures: the figures of like nodes.
-        passed, failed: the numbers of the results that keep or miss the limit of their fleet.
+        alike, failed: the numbers of the results that keep or miss the limit of their fleet.
         of: the place of each result in `figures`; -1 if it has no like nodes.
         median: of each result.
     """
 
     level: float = FAMILY_LEVEL
     figures: tuple[FleetFigure, ...] = ()
-    passed: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    alike: Numbers = field(default_factory=lambda: _NONE, repr=False)
     failed: Numbers = field(default_factory=lambda: _NONE, repr=False)
     of: Numbers = field(default_factory=lambda: _NONE, repr=False)
     median: Floats = field(default_factory=lambda: np.array([]), repr=False)
@@ -107,6 +107,12 @@ class Fleet:
         if place < 0:
             return None
         return _judgement(self.figures[place], float(self.median[result]))
+
+    def reason_alike(self, result: int) -> str:
+        """Return the reason of a result in `alike`, without making its judgement."""
+        figure = self.figures[int(self.of[result])]
+        ratio = float(self.median[result]) / figure.fleet_limit.centre
+        return f"{LIKE_PEERS}: {ratio:.3g} × {figure.judgement_parts[1]}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -119,6 +125,10 @@ class Fleet:
     def _tested(self) -> Iterable[FleetFigure]:
         return (figure for figure in self.figures if figure.fleet_limit.limit is not None)
 
+
+LIKE_PEERS = "like its peers"
+"""The reason of a figure that only like nodes judge and that is no outlier. It is UNJUDGED, because
+nodes that are all bad agree with each other."""
 
 _NONE: Numbers = np.array([], dtype=np.int64)
 
@@ -144,11 +154,11 @@ def measure_fleet(
         nodes: hardware by host name.
         level: probability that any node is flagged on a healthy machine.
     """
-    kinds = _Kinds(nodes)
+    kinds = Kinds(nodes)
     groups = list(_groups(figures, benchmarks, kinds))
     level_of_figure = level_of_one(level, len(groups))
     fleet_figures: list[FleetFigure] = []
-    passed: list[Numbers] = [_NONE]
+    alike: list[Numbers] = [_NONE]
     failed: list[Numbers] = [_NONE]
     of = np.full(len(figures), -1, dtype=np.int64)
     for members in groups:
@@ -159,7 +169,7 @@ def measure_fleet(
         bad = np.zeros(len(members), dtype=bool)
         if limit.limit is not None:
             bad = values < limit.limit if better == "higher" else values > limit.limit
-            passed.append(members[~bad])
+            alike.append(members[~bad])
             failed.append(members[bad])
         of[members] = len(fleet_figures)
         flagged = tuple(figures.records.nodes[node] for node in figures.node[members[bad]])
@@ -168,22 +178,18 @@ def measure_fleet(
     return Fleet(
         level=level,
         figures=tuple(fleet_figures),
-        passed=np.concatenate(passed),
+        alike=np.concatenate(alike),
         failed=np.concatenate(failed),
         of=of,
         median=figures.median,
     )
 
 
-def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
+def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> Iterator[Numbers]:
     """Yield the numbers of the figures of each group of two or more like nodes."""
-    places: dict[tuple[str, int], int] = {}
-    kind = np.array(
-        [places.setdefault(kinds.of(node), len(places)) for node in figures.records.nodes],
-        dtype=np.int64,
-    )
+    kind, names = kinds.numbers(figures.records.nodes)
     valid = np.flatnonzero(figures.valid)
-    alike = figures.identity[valid] * max(1, len(places)) + kind[figures.node[valid]]
+    alike = figures.identity[valid] * max(1, len(names)) + kind[figures.node[valid]]
     by_group = np.argsort(alike, kind="stable")
     borders = np.flatnonzero(np.diff(alike[by_group])) + 1
     groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
@@ -193,14 +199,21 @@ def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Itera
             yield members  # without a metric it is unknown whether higher or lower is better
 
 
-class _Kinds:
+class Kinds:
     """The hardware of each node or pair. A pair is compared with pairs."""
 
     def __init__(self, nodes: Mapping[str, NodeFacts]) -> None:
         self._nodes = nodes
         self._known: dict[str, tuple[str, int]] = {}
 
+    def numbers(self, nodes: Iterable[str]) -> tuple[Numbers, list[tuple[str, int]]]:
+        """Return the number of the kind of each node or pair, and the kinds by number."""
+        places: dict[tuple[str, int], int] = {}
+        kind = [places.setdefault(self.of(node), len(places)) for node in nodes]
+        return np.array(kind, dtype=np.int64), list(places)
+
     def of(self, node: str) -> tuple[str, int]:
+        """Return the hardware of a node, pair or node set, and the number of its hosts."""
         if node not in self._known:
             hosts = hosts_of(node)
             kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
@@ -217,11 +230,13 @@ def _judgement(figure: FleetFigure, value: float) -> Judgement:
             "fleet", source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
         )
     ratio = value / limit.centre
-    reason = f"{ratio:.3g} × {name}"
+    reason = f"{LIKE_PEERS}: {ratio:.3g} × {name}"
     bad = value < limit.limit if better == "higher" else value > limit.limit
     if bad:
         deviation = limit.deviation(value)
         distance = "" if deviation == float("inf") else f", {deviation:.1f} spreads from the median"
-        reason = f"{reason}{distance}; at most {limit.critical:.1f} spreads are accepted"
-    outcome = "FAIL" if bad else "PASS"
+        reason = (
+            f"{ratio:.3g} × {name}{distance}; at most {limit.critical:.1f} spreads are accepted"
+        )
+    outcome = "FAIL" if bad else "UNJUDGED"
     return Judgement("fleet", source, outcome, reason, limit.centre, ratio, *bounds)

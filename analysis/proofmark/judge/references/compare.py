@@ -8,12 +8,14 @@ from statistics import median
 
 from proofmark.cases.models import Against, Reference
 from proofmark.common.expressions import render
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
-from proofmark.judge.references.derived import derive
+from proofmark.judge.references.derived import NOTHING_RATED, derive
 from proofmark.records.columns import EMULATED, Record
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rated import Rated
 
 Scalar = str | int | float
 Nodes = Mapping[str, NodeFacts]
@@ -45,6 +47,11 @@ class Judgement:
     at_least: float | None
     at_most: float | None
     ratios: tuple[float, ...] = ()
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether the figure was compared with a value."""
+        return self.ratio is not None
 
     def missed_limit(self) -> float | None:
         """Return the limit that the ratio misses; None if it misses none."""
@@ -140,6 +147,12 @@ def applies(reference: Reference, record: Record) -> bool:
     return all(of_record.get(key) == value for key, value in reference.where.items())
 
 
+def uses_all_cores(record: Record, nodes: Nodes) -> bool:
+    """Return whether a figure has one thread for each core of its node; true if not known."""
+    facts, threads = nodes.get(record.node), record.parameters.get("threads")
+    return facts is None or threads is None or threads == facts.cores
+
+
 def compare(
     record: Record,
     value: float,
@@ -147,6 +160,7 @@ def compare(
     figures: Figures,
     nodes: Nodes,
     repeats: Mapping[int, float] | None = None,
+    rated: Rated = NOTHING_RATED,
 ) -> Judgement:
     """Return the judgement of a figure by a reference.
 
@@ -164,8 +178,9 @@ def compare(
         figures: the figures of the run, for references that are measured in it.
         nodes: the hardware of each node, for references that are derived from it.
         repeats: the value of the figure in each repeat.
+        rated: the hardware of each node as the inventory states it.
     """
-    expected, name, source, of_repeat = _reference_value(record, reference, figures, nodes)
+    expected, name, source, of_repeat = _reference_value(record, reference, figures, nodes, rated)
     limits = (reference.at_least, reference.at_most)
     if not expected:
         reason = name if expected is None and reference.rule else f"{name} {_problem(expected)}"
@@ -202,7 +217,7 @@ def _problem(value: float | None) -> str:
 
 
 def _reference_value(
-    record: Record, reference: Reference, figures: Figures, nodes: Nodes
+    record: Record, reference: Reference, figures: Figures, nodes: Nodes, rated: Rated
 ) -> tuple[float | None, str, str, Mapping[int, float]]:
     """Return the value of a reference, its name, its source, and its value in each repeat.
 
@@ -215,10 +230,11 @@ def _reference_value(
         assert times is not None  # the units were checked when the cases were read
         return reference.value * times, f"the {reference.kind} figure", source, {}
     if reference.rule is not None:
-        facts = nodes.get(record.node)
-        if facts is None:
-            return None, f"{record.node}: the node's hardware is not known", source, {}
-        derived = derive(reference.rule, facts, record.parameters)
+        hosts = hosts_of(record.node)
+        if unknown := [host for host in hosts if host not in nodes]:
+            return None, f"{folded(unknown)}: the node's hardware is not known", source, {}
+        facts = [nodes[host] for host in hosts]
+        derived = derive(reference.rule, facts, record.parameters, rated)
         if isinstance(derived, str):
             return None, derived, source, {}
         times = factor(derived.unit, record.unit)

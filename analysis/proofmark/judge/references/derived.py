@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.cases.models import UNIT_OF, Rule
 from proofmark.site.limits import link, processor
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rated import RATED, Rated
 
 Scalar = str | int | float
 
@@ -19,6 +20,20 @@ FUSED = {"AVX-512", "VSX", "MMA", "NEON"}
 
 NO_DOUBLES = {"AltiVec"}
 """Vector instruction sets without double precision."""
+
+
+NOTHING_RATED = Rated()
+"""The rated hardware of a site that states nothing."""
+
+UNCERTAIN_UNITS = ("AVX-512", "zen")
+"""A vector instruction set and an architecture whose vector units can have half of its width: some
+Xeons have one unit for AVX-512, Zen 4 joins two of 256 bits, and Zen 1 two of 128 bits for AVX2."""
+
+OF_SEVERAL: Mapping[Rule, Callable[[Iterable[float]], float]] = {
+    "link_bandwidth": min,
+    "link_latency": max,
+}
+"""The value of several nodes from those of each; the values of other rules add up."""
 
 
 @dataclass(frozen=True)
@@ -55,64 +70,123 @@ def peak(facts: NodeFacts) -> float | None:
     return rpeak_nominal(facts.cores, flops, facts.base_hz / 1e9)
 
 
-def derive(rule: Rule, facts: NodeFacts, parameters: Mapping[str, Scalar]) -> Derived | str:
-    """Return the limit of one node, or the reason why there is none.
+def derive(
+    rule: Rule,
+    nodes: Sequence[NodeFacts],
+    parameters: Mapping[str, Scalar],
+    rated: Rated = NOTHING_RATED,
+) -> Derived | str:
+    """Return the limit of the nodes of a figure together, or the reason why there is none.
+
+    The reason names the key of the inventory that gives the missing fact.
 
     Args:
         rule: the rule of the limit.
-        facts: the facts of the node.
+        nodes: the facts of each node, at least one.
         parameters: of the figure; ``memory`` is the memory that was used (``ddr``, ``mcdram``).
+        rated: the hardware of each node as the inventory states it.
     """
+    memory = str(parameters.get("memory", "ddr"))
+    each: list[Derived] = []
+    for facts in nodes:
+        limit = _of_node(rule, facts, memory, rated)
+        if isinstance(limit, str):
+            return limit
+        each.append(limit)
+    value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
+    several = f"{len(each)} nodes, each: " if len(each) > 1 else ""
+    return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
+
+
+def _of_node(rule: Rule, facts: NodeFacts, memory: str, rated: Rated) -> Derived | str:
     if rule == "rpeak_nominal":
-        rate = peak(facts)
-        if rate is None:
-            return f"Rpeak nominal of {facts.cpu_model} is not known"
-        return Derived(rate, UNIT_OF[rule], f"{facts.cores} cores × flop/cycle × nominal frequency")
-    if facts.virtual and rule != "link_bandwidth":
-        return f"{facts.hostname} is virtual ({facts.virtual}): its physical hardware is not known"
-    if rule == "link_bandwidth":
-        return _link(facts, rule)
+        return _rpeak(rule, facts, rated, rated.clock_hz or _unless_virtual(facts, facts.base_hz))
     if rule == "rpeak_avx":
-        return _rpeak_avx(facts, rule)
-    return _memory(facts, rule, str(parameters.get("memory", "ddr")))
+        row = processor(facts.cpu_model)
+        hertz = _unless_virtual(facts, row.avx_hz if row else None)
+        return _rpeak(rule, facts, rated, rated.avx_hz or hertz)
+    if rule == "memory_bandwidth":
+        return _memory(rule, facts, memory, rated)
+    return _link(rule, facts, rated)
 
 
-def _rpeak_avx(facts: NodeFacts, rule: Rule) -> Derived | str:
-    limits = processor(facts.cpu_model)
-    if limits is None or limits.avx_hz is None or limits.flop_per_cycle is None:
-        return f"no table has the AVX frequency of {facts.cpu_model}"
-    rate = facts.cores * limits.flop_per_cycle * limits.avx_hz / 1e9
-    return Derived(rate, UNIT_OF[rule], limits.source)
+def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
+    """Return a fact of the physical hardware, which a virtual node can hide."""
+    return None if facts.virtual else value
 
 
-def _memory(facts: NodeFacts, rule: Rule, kind: str) -> Derived | str:
-    limits = processor(facts.cpu_model)
-    if limits is None:
-        return f"no table has the memory channels of {facts.cpu_model}"
+def _unknown(facts: NodeFacts, what: str, key: str) -> str:
+    virtual = f" ({facts.hostname} is virtual: {facts.virtual})" if facts.virtual else ""
+    return f"{what} is not known{virtual}; the key {RATED}.{key} enables this judgement"
+
+
+def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> Derived | str:
+    clock, key = ("AVX", "avx_hz") if rule == "rpeak_avx" else ("nominal", "clock_hz")
+    if hertz is None:
+        return _unknown(facts, f"the {clock} frequency of {facts.cpu_model}", key)
+    flops, source = _rated_flop_per_cycle(facts, rated)
+    if flops is None:
+        what = f"the number of vector units of {facts.cpu_model}"
+        return _unknown(facts, what, "flop_per_cycle")
+    parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
+    value = rpeak_nominal(facts.cores, flops, hertz / 1e9)
+    return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
+
+
+def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int | None, str]:
+    """Return the flop per cycle of a core if it is certain, and its source."""
+    if rated.flop_per_cycle is not None:
+        return rated.flop_per_cycle, rated.source
+    row = processor(facts.cpu_model)
+    if row is not None and row.flop_per_cycle is not None:
+        return row.flop_per_cycle, row.source
+    if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
+        return None, ""
+    return flop_per_cycle(facts), f"two units of {facts.vector_isa}"
+
+
+def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | str:
+    if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
+        return f"{facts.hostname}: the run may use only a part of the processors of the node"
+    limits = None if facts.virtual else processor(facts.cpu_model)
     if kind == "mcdram":
-        if limits.mcdram_bytes_per_s is None:
-            return f"no table has the MCDRAM of {facts.cpu_model}"
+        if rated.mcdram_bytes_per_s is not None:
+            return Derived(rated.mcdram_bytes_per_s / 1e9, UNIT_OF[rule], rated.source)
+        if limits is None or limits.mcdram_bytes_per_s is None:
+            return _unknown(facts, f"the MCDRAM of {facts.cpu_model}", "mcdram_bytes_per_s")
         rate = limits.mcdram_bytes_per_s * facts.sockets / 1e9
         return Derived(rate, UNIT_OF[rule], limits.source)
-    if limits.channels is None or not facts.dimms:
-        return f"{facts.hostname}: the memory modules are not known"
+    if rated.dimms is not None:
+        return _channels(rule, rated.dimms.channels, rated.dimms.mt_per_s, rated.source)
+    if limits is None or limits.channels is None or limits.ddr is None:
+        return _unknown(facts, f"the number of memory channels of {facts.cpu_model}", "dimms")
     # The rated speed, not the configured one: a module that runs slower must miss the limit.
-    rated = [dimm.rated or dimm.configured for dimm in facts.dimms]
-    speeds = [speed for speed in rated if speed is not None]
-    if len(speeds) < len(rated) or limits.ddr is None:
-        return f"{facts.hostname}: the speed of a memory module is not known"
+    speeds = [dimm.rated or dimm.configured or 0 for dimm in facts.dimms]
+    if not speeds or not all(speeds):
+        what = f"the speed of {'a' if speeds else 'any'} memory module of {facts.hostname}"
+        return _unknown(facts, what, "dimms")
     # Several modules can share a channel; an empty channel adds nothing.
     filled = min(limits.channels * facts.sockets, len(speeds))
-    speed = min(*speeds, limits.ddr)
-    source = f"{filled} channels × 8 bytes × {speed} MT/s; {limits.source}"
-    return Derived(filled * speed * 8 / 1000, UNIT_OF[rule], source)
+    return _channels(rule, filled, min(*speeds, limits.ddr), limits.source)
 
 
-def _link(facts: NodeFacts, rule: Rule) -> Derived | str:
+def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
+    text = f"{channels} channels × 8 bytes × {speed} MT/s; {source}"
+    return Derived(channels * speed * 8 / 1000, UNIT_OF[rule], text)
+
+
+def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | str:
+    latency = rule == "link_latency"
+    stated = rated.link_latency_s if latency else rated.link_bytes_per_s
+    if stated is not None:
+        return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
     active = [port for port in facts.ports if (port.state or "").endswith("ACTIVE") and port.rate]
     limits = [limit for port in active if (limit := link(port.rate or "")) is not None]
     if not active or len(limits) < len(active):
         rates = ", ".join(dict.fromkeys(port.rate or "" for port in active)) or "no active port"
-        return f"no table has the link of {facts.hostname}: {rates}"
+        key = "link_latency_s" if latency else "link_bytes_per_s"
+        return _unknown(facts, f"the link of {facts.hostname} ({rates})", key)
     best = max(limits, key=lambda limit: limit.bytes_per_s)
+    if latency:
+        return Derived(best.latency_s * 1e6, UNIT_OF[rule], best.latency_source)
     return Derived(best.bytes_per_s / 1e9, UNIT_OF[rule], best.source)

@@ -1,0 +1,160 @@
+"""Whether each limit of the contract was evaluated for every planned figure that it is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.coverage import Coverage
+from proofmark.judge.references.compare import Judgement, applies
+from proofmark.plan.plan import Plan, Step
+from proofmark.records.columns import Execution
+from proofmark.site.partition import Limit
+
+NO_ROW = "its row is missing in the output"
+NO_STEP = "no step for it runs"
+
+
+@dataclass(frozen=True)
+class LimitCheck:
+    """A limit of the contract for figures of the plan.
+
+    Attributes:
+        name: case, metric, the other conditions of the limit, and its source.
+        judged: the number of figures that were compared with it.
+        not_evaluated: why it was not compared with other planned figures, with their nodes.
+    """
+
+    name: str
+    judged: int
+    not_evaluated: tuple[str, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Each reason with the name of the limit."""
+        return tuple(f"limit of {self.name} not evaluated: {why}" for why in self.not_evaluated)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "limit": self.name,
+            "judged": self.judged,
+            "not_evaluated": list(self.not_evaluated),
+        }
+
+
+def check_limits(
+    plan: Plan,
+    covered: Coverage,
+    figures: Aggregates,
+    limits: Sequence[Limit],
+    judgements: Mapping[int, Sequence[tuple[int, Judgement]]],
+) -> tuple[LimitCheck, ...]:
+    """Return the check of each limit that a planned step can have figures for.
+
+    Args:
+        plan: the plan of the run.
+        covered: the coverage of the plan.
+        figures: the figures of the run.
+        limits: the limits of the contract.
+        judgements: the figures that each limit applies to, with the judgement, by its place in
+            `limits`.
+    """
+    to_run = {step.id for step in plan.steps_to_run()}
+    seen = {execution.step for execution in figures.records.executions}
+    checks = []
+    for place, limit in enumerate(limits):
+        planned = [step for mode, step in _steps(plan) if can_select(limit, plan, mode, step)]
+        if not planned:
+            continue
+        answers = judgements.get(place, ())
+        judged = sum(answer.evaluated for _, answer in answers)
+        hosts: dict[str, set[str]] = {}
+        for figure, answer in answers:
+            if not answer.evaluated:
+                node = figures.records.nodes[figures.node[figure]]
+                reason = re.sub(rf"\b{re.escape(node)}\b", "the node", answer.reason)
+                hosts.setdefault(reason, set()).update(hosts_of(node))
+        running = [step for step in planned if step.id in to_run]
+        for folder, nodes in _without_row(limit, figures, running, seen):
+            hosts.setdefault(f"{NO_ROW} ({folder})", set()).update(nodes)
+        reasons = [f"{reason}: {folded(nodes)}" for reason, nodes in hosts.items()]
+        if not running and not judged:
+            left_out = (*covered.not_run, *covered.not_needed)
+            ids = {step.id for step in planned}
+            why = [line for line in left_out if line.partition(":")[0] in ids]
+            reasons.append("; ".join([NO_STEP, *why[:1]]))
+        checks.append(LimitCheck(_name(limit), judged, tuple(reasons)))
+    return tuple(checks)
+
+
+def can_select(limit: Limit, plan: Plan, mode: str, step: Step) -> bool:
+    """Return whether a figure of a planned step can be one that `limit` is for.
+
+    A parameter that only the output of the program has can have any value.
+    """
+    known: dict[str, object] = {**step.parameters, "placement": step.placement}
+    known |= {"ranks": step.ranks} if step.launch == "mpi" else {}
+    known |= {"threads": step.threads} if step.threads > 1 or step.launch == "threads" else {}
+    return (
+        limit.case == step.case
+        and limit.system in (None, plan.system)
+        and limit.mode in (None, mode)
+        and all(known[key] == value for key, value in limit.where.items() if key in known)
+    )
+
+
+def _steps(plan: Plan) -> Iterator[tuple[str, Step]]:
+    return ((group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps)
+
+
+def _without_row(
+    limit: Limit, figures: Aggregates, steps: Sequence[Step], seen: Collection[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the measured steps that lack a row that `limit` is for, with their nodes.
+
+    A row that one node printed is expected of all nodes of the step.
+    """
+    rows = _rows(limit, figures)
+    for step in steps:
+        instances = step.instances()
+        measured = [folder for folder in step.folders() if folder in seen]
+        expected = set().union(*(rows.get(folder, set()) for folder in measured))
+        lacking = [
+            folder
+            for folder in measured
+            if not rows.get(folder) or not expected <= rows.get(folder, set())
+        ]
+        if lacking:
+            names = [folder.partition("/")[2] for folder in lacking]
+            yield step.id, [host for name in names for host in instances.get(name, step.nodes)]
+
+
+def _rows(limit: Limit, figures: Aggregates) -> dict[str, set[int]]:
+    """Return the numbers of the measurands that `limit` is for, by the step that printed them."""
+    records = figures.records
+    about = Execution("", 1, 1)
+    chosen = [
+        number
+        for number, measurand in enumerate(records.measurands)
+        if measurand.case == limit.case and applies(limit, records.record(number, "", about, None))
+    ]
+    places = np.flatnonzero(np.isin(records.measurand, chosen))
+    rows: dict[str, set[int]] = {}
+    for execution, measurand in zip(
+        records.execution[places].tolist(), records.measurand[places].tolist(), strict=True
+    ):
+        rows.setdefault(records.executions[execution].step, set()).add(measurand)
+    return rows
+
+
+def _name(limit: Limit) -> str:
+    where = [f"{key}={value}" for key, value in limit.where.items()]
+    where += [f"mode={limit.mode}"] if limit.mode else []
+    return " ".join([limit.case, limit.metric, *where, f"({limit.source})"])

@@ -1,0 +1,108 @@
+"""Whether each required metric of a suite was judged on every class of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from proofmark.cases.models import RESOLVED_AXES, Required
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.references.compare import traits
+from proofmark.judge.results import WORDS, Results
+from proofmark.records.columns import EMULATED, Execution
+
+NOT_MEASURED = "no row of an output has it"
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """Nodes, pairs or sets of nodes of one kind of hardware in one mode.
+
+    Attributes:
+        hardware: the processor, sockets and cores; empty if they are not known.
+        nodes: the number of nodes that measured together.
+        mode: the firmware mode.
+        part: the memory, the distance and the file system that were measured, if they were chosen.
+    """
+
+    hardware: str
+    nodes: int
+    mode: str
+    part: tuple[str, ...]
+
+    def __str__(self) -> str:
+        several = f"{self.nodes} nodes of " if self.nodes > 1 else ""
+        mode = () if self.mode == "current" else (f"mode {self.mode}",)
+        return "; ".join([f"{several}{self.hardware or 'unknown hardware'}", *mode, *self.part])
+
+
+@dataclass
+class _Found:
+    """The figures of one metric on one class of nodes."""
+
+    figures: list[int] = field(default_factory=list)
+    judged: bool = False
+
+
+def unjudged(
+    required: Sequence[Required], figures: Aggregates, results: Results, kinds: Kinds
+) -> Iterator[str]:
+    """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
+
+    A class is one on which the case was measured. An emulated figure only has to be valid, because
+    its speed is not that of a real machine.
+
+    Args:
+        required: the required metrics of the suite.
+        figures: the figures of the run.
+        results: their results.
+        kinds: the hardware of the nodes.
+    """
+    for each in required:
+        for metric in each.metrics:
+            for of, found in _classes(each, metric, figures, results, kinds).items():
+                if not found.judged:
+                    yield f"{each.case} {metric} on {of}: {_reason(found.figures, results)}"
+
+
+def _classes(
+    required: Required, metric: str, figures: Aggregates, results: Results, kinds: Kinds
+) -> dict[NodeClass, _Found]:
+    records = figures.records
+    kind, hardware = kinds.numbers(records.nodes)
+    passed, failed, invalid = (WORDS.index(word) for word in ("PASS", "FAIL", "INVALID"))
+    classes: dict[NodeClass, _Found] = {}
+    for number, measurand in enumerate(records.measurands):
+        if measurand.case != required.case:
+            continue
+        known = traits(records.record(number, "", Execution("", 1, 1), None))
+        if any(known.get(key, value) != value for key, value in required.where.items()):
+            continue
+        part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)
+        wanted = measurand.metric == metric and required.where.keys() <= known.keys()
+        of_measurand = np.flatnonzero(figures.measurand == number)
+        of_kind = kind[figures.node[of_measurand]]
+        for place in np.unique(of_kind).tolist():
+            members = of_measurand[of_kind == place]
+            name, count = hardware[place]
+            of = NodeClass(name, count, measurand.mode, part)
+            found = classes.setdefault(of, _Found())
+            if not wanted:
+                continue
+            found.figures += members.tolist()
+            verdicts = results.verdict[members]
+            if measurand.origin == EMULATED:
+                found.judged |= bool((verdicts != invalid).any())
+            found.judged |= bool(np.isin(verdicts, (passed, failed)).any())
+    return classes
+
+
+def _reason(figures: Sequence[int], results: Results) -> str:
+    """Return the reason of the first figure with a reference, else of the first figure."""
+    if not figures:
+        return NOT_MEASURED
+    with_reference = (figure for figure in figures if results.answers.get(figure))
+    return results[next(with_reference, figures[0])].reason

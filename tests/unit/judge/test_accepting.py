@@ -1,0 +1,566 @@
+"""What a run needs for exit code 0: limits that were evaluated, required metrics that were judged.
+
+The machine of these tests is the SKL partition of paper P1, under another name: 132 nodes with 12
+modules of DDR4-2666 (256 GB/s) and links of 12.5 GB/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import make_kit
+from tests.folders import PROBES, ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import folded
+from proofmark.judge.ending import ending
+from proofmark.judge.verdict import Verdict, exit_code, judge
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan, Step
+from proofmark.records.columns import Record, Records
+from proofmark.site.inventory import Site, read_sites
+from proofmark.site.machines import machines_of
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.partition import Limit, Partition
+from proofmark.site.rated import Rated, RatedDimms
+
+KERNELS = ("copy", "scale", "add", "triad")
+SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
+"""Factors of the rates of consecutive nodes."""
+STREAM = {"memory": "ddr", "threads": 40, "array": 64000000, "working_set": "memory"}
+DIMMS = Rated(dimms=RatedDimms(channels=12, mt_per_s=2666), source="the offer")
+
+
+@cache
+def benchmarks() -> Benchmarks:
+    return load_benchmarks(ROOT / "benchmarks")
+
+
+@cache
+def site() -> Site:
+    sites, mistakes = read_sites(ROOT / "inventory/nurion", "skl")
+    assert not mistakes
+    return sites[0]
+
+
+@cache
+def plan_of(suite: str) -> Plan:
+    return make_plan(benchmarks(), suite, site(), machines_of(site())[0])
+
+
+@cache
+def healthy() -> NodeFacts:
+    facts = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
+    dimm = facts.dimms[0].model_copy(update={"rated": 2666, "configured": 2666})
+    return facts.model_copy(update={"dimms": (dimm,) * 12})
+
+
+def unprobed() -> NodeFacts:
+    """Return the facts of a node without root and without an adapter."""
+    return healthy().model_copy(update={"dimms": (), "ports": ()})
+
+
+def step_of(case: str, suite: str = "node") -> Step:
+    return next(step for step in plan_of(suite).steps() if step.case == case)
+
+
+def record(case: str, metric: str, value: float, unit: str, **changes: Any) -> Record:
+    fields: dict[str, Any] = {
+        **dict.fromkeys(Record.__slots__, ""),
+        "run": "r",
+        "attempt": 1,
+        "system": "site",
+        "origin": "measured",
+        "case": case,
+        "benchmark": case,
+        "metric": metric,
+        "value": value,
+        "unit": unit,
+        "repeat": 1,
+        "mode": "current",
+        "parameters": {},
+        "valid": True,
+    }
+    return Record(**{**fields, **changes})
+
+
+def figures(
+    case: str, metric: str, value: float, unit: str, *, parameters: dict[str, Any], **changes: Any
+) -> list[Record]:
+    """Return one figure of each node or pair of the first step of `case`, about `value`."""
+    step = step_of(case)
+    return [
+        record(
+            case,
+            metric,
+            value * SPREAD[place % len(SPREAD)],
+            unit,
+            step=f"{step.id}/{name}",
+            node=folded(hosts),
+            parameters=parameters,
+            **{"placement": step.placement, **changes},
+        )
+        for place, (name, hosts) in enumerate(step.instances().items())
+    ]
+
+
+def stream(rate: float, metrics: Sequence[str] = KERNELS, **changes: Any) -> list[Record]:
+    parameters = {**STREAM, **changes.pop("parameters", {})}
+    return [
+        each
+        for metric in metrics
+        for each in figures("stream", metric, rate, "MB/s", parameters=parameters, **changes)
+    ]
+
+
+def osu_bw(rate: float, size: int = 4194304) -> list[Record]:
+    parameters = {"ranks": 2, "nodes": 2, "bytes": size}
+    return figures("osu-bw", "bandwidth", rate, "MB/s", parameters=parameters)
+
+
+def hpl(rate: float = 1700) -> list[Record]:
+    parameters = {"memory": "ddr", "memory_share": 0.2, "ranks": 2}
+    return figures("hpl", "rmax", rate, "Gflops", parameters=parameters)
+
+
+def judged(
+    records: Sequence[Record],
+    facts: NodeFacts | None = None,
+    limits: Sequence[Limit] = (),
+    suite: str = "node",
+    rated: Rated | None = None,
+    plan: Plan | None = None,
+) -> Verdict:
+    """Return the verdict on `records`; steps without a record count as measured."""
+    known = facts or healthy()
+    nodes = {host: known.model_copy(update={"hostname": host}) for host in site().hosts}
+    verdict = judge(
+        "r",
+        plan or plan_of(suite),
+        Records.of(records),
+        benchmarks(),
+        limits,
+        nodes,
+        rated=rated or Rated(),
+    )
+    covered = replace(verdict.coverage, measured=verdict.coverage.expected, missing=())
+    return replace(verdict, coverage=covered)
+
+
+def limit(**changes: Any) -> Limit:
+    fields = {"case": "stream", "metric": "triad", "source": "contract", "at_least": 0.5}
+    return Limit(**{**fields, **changes})
+
+
+def words(verdict: Verdict) -> dict[str, int]:
+    return {word: count for word, count in verdict.counts.items() if count}
+
+
+class TestPeers:
+    @pytest.mark.fault("uniformly-slow-memory")
+    def test_memory_that_is_slow_on_all_nodes_fails(self) -> None:
+        verdict = judged(stream(20e3))
+        assert (words(verdict), verdict.exit_code()) == ({"FAIL": 528}, 1)
+        for kernel, least in zip(KERNELS, (0.45, 0.45, 0.5, 0.5), strict=True):
+            (first, *_) = verdict.about(lambda each, name=kernel: each.metric == name)  # type: ignore[misc]
+            expected = f"0.0781 × memory_bandwidth (255936 MB/s) is not at least {least:g}"
+            assert first.reason == expected
+
+    def test_memory_at_its_published_speed_passes(self) -> None:
+        """The control: 177.2 of 256 GB/s in paper P1, and the links and HPL beside it."""
+        verdict = judged([*stream(177.2e3), *osu_bw(11e3), *hpl()])
+        assert (words(verdict), verdict.exit_code()) == ({"PASS": 528 + 66 + 132}, 0)
+        assert verdict.unmet == ()
+
+    @pytest.mark.fault("memory-facts-unknown")
+    def test_without_the_modules_the_run_is_unjudged_and_the_key_is_named(self) -> None:
+        verdict = judged([*stream(20e3), *hpl()], unprobed())
+        assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 528, "PASS": 132}, 4)
+        assert verdict.missing_keys == ("partition.rated.dimms",)
+        assert len(verdict.unmet) == 4
+        assert verdict.unmet[3].startswith(
+            "stream triad on Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz, 2 × 20 cores; memory ddr: "
+            "the speed of any memory module of skl0001 is not known; the key "
+            "partition.rated.dimms enables this judgement; like its peers: 1 × the median of 132"
+        )
+        lines = ending(verdict, "report.html")
+        assert lines[0].startswith("UNJUDGED: ")
+        assert lines[1].startswith("worst: not judged: stream copy on ")
+        assert "next: add partition.rated.dimms to the partition's facts" in lines[2]
+
+    def test_with_the_named_key_the_run_is_judged(self) -> None:
+        assert judged(stream(20e3), unprobed(), rated=DIMMS).exit_code() == 1
+        assert judged([*stream(180e3), *hpl()], unprobed(), rated=DIMMS).exit_code() == 0
+
+    @pytest.mark.fault("uniformly-slow-links")
+    def test_links_that_are_slow_everywhere_fail(self) -> None:
+        verdict = judged([*osu_bw(1000), *osu_bw(0.5, 8)])
+        assert (words(verdict), verdict.exit_code()) == ({"FAIL": 66, "UNJUDGED": 66}, 1)
+        assert "0.08 × link_bandwidth (12500 MB/s) is not at least 0.5" in {
+            result.reason for result in verdict.of("FAIL")
+        }
+
+    def test_links_at_their_speed_pass(self) -> None:
+        verdict = judged([*osu_bw(11e3), *osu_bw(0.5, 8)])
+        assert (words(verdict), verdict.exit_code()) == ({"PASS": 66, "UNJUDGED": 66}, 0)
+        assert all(each.reason.startswith("like its peers: ") for each in verdict.of("UNJUDGED"))
+
+    @pytest.mark.fault("link-facts-unknown")
+    def test_without_a_port_the_run_is_unjudged_and_the_key_is_named(self) -> None:
+        verdict = judged([*osu_bw(1000), *hpl()], unprobed())
+        assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 66, "PASS": 132}, 4)
+        assert verdict.missing_keys == ("partition.rated.link_bytes_per_s",)
+        stated = Rated(link_bytes_per_s=12.5e9, source="the offer")
+        assert judged([*osu_bw(1000), *hpl()], unprobed(), rated=stated).exit_code() == 1
+        assert judged([*osu_bw(11e3), *hpl()], unprobed(), rated=stated).exit_code() == 0
+
+    def test_an_outlier_still_fails(self) -> None:
+        slow, *others = stream(100e3, ["triad"])
+        verdict = judged([replace(slow, value=50e3), *others], unprobed())
+        assert (words(verdict), verdict.exit_code()) == ({"FAIL": 1, "UNJUDGED": 131}, 1)
+
+
+class TestAnyFailure:
+    @pytest.mark.fault("one-of-two-references-missed")
+    def test_one_missed_reference_fails_a_figure_that_keeps_another(self) -> None:
+        verdict = judged([*stream(150e3, ["triad"])], limits=[limit(value=170e3, at_least=1)])
+        assert (words(verdict), verdict.exit_code()) == ({"FAIL": 132}, 1)
+        outcomes = {tuple(each.outcome for each in result.references) for result in verdict.results}
+        assert ("PASS", "FAIL", "UNJUDGED") in outcomes
+
+    def test_both_references_kept(self) -> None:
+        kept = limit(value=140e3, at_least=1)
+        verdict = judged(
+            [*stream(150e3), *hpl()], limits=[kept, kept.model_copy(update={"metric": "copy"})]
+        )
+        assert (words(verdict), verdict.exit_code()) == ({"PASS": 660}, 0)
+
+
+class TestLimits:
+    def everything(self) -> list[Record]:
+        return [*stream(180e3), *hpl()]
+
+    @pytest.mark.parametrize(
+        ("changes", "why"),
+        [
+            pytest.param(
+                {"against": {"metric": "copy", "where": {"threads": 41}}},
+                "copy at threads 41 was not measured: skl[0001-0132]",
+                id="counterpart",
+                marks=pytest.mark.fault("limit-counterpart-not-measured"),
+            ),
+            pytest.param(
+                {"case": "hpl", "metric": "time", "value": 1},
+                "its row is missing in the output (0001-hpl): skl[0001-0132]",
+                id="row",
+                marks=pytest.mark.fault("limit-row-missing"),
+            ),
+        ],
+    )
+    def test_a_limit_that_was_not_evaluated_gives_exit_code_4(
+        self, changes: dict[str, Any], why: str
+    ) -> None:
+        """The derived references of the figures PASS."""
+        verdict = judged(self.everything(), limits=[limit(**changes)])
+        assert (words(verdict), verdict.exit_code()) == ({"PASS": 660}, 4)
+        (line,) = verdict.unmet
+        assert line.endswith(f"(contract) not evaluated: {why}")
+        assert verdict.as_json()["unmet"] == [line]
+
+    @pytest.mark.fault("limit-rule-not-computable")
+    def test_a_rule_that_cannot_be_computed_gives_exit_code_4(self) -> None:
+        bound = limit(case="hpl", metric="rmax", rule="memory_bandwidth", at_least=0.1)
+        impossible = bound.model_copy(update={"rule": "rpeak_nominal"})
+        facts = healthy().model_copy(update={"base_hz": None})
+        verdict = judged(self.everything(), facts, limits=[impossible])
+        assert (words(verdict), verdict.exit_code()) == ({"PASS": 660}, 4)
+        assert verdict.missing_keys == ("partition.rated.clock_hz",)
+        (check,) = verdict.limits
+        assert (check.judged, len(check.not_evaluated)) == (0, 1)
+        assert check.not_evaluated[0].endswith("enables this judgement: skl[0001-0132]")
+
+    def test_limits_that_were_evaluated_give_exit_code_0(self) -> None:
+        limits = [
+            limit(against={"metric": "copy"}),
+            limit(case="hpl", metric="rmax", rule="rpeak_nominal"),
+            limit(rule="memory_bandwidth", where={"memory": "ddr", "threads": 40}),
+            limit(value=100e3, where={"array": 64000000}, mode="current"),
+        ]
+        verdict = judged(self.everything(), limits=limits)
+        assert (verdict.unmet, verdict.exit_code()) == ((), 0)
+        assert [check.judged for check in verdict.limits] == [132] * 4
+        assert verdict.head()["limits"][3] == {
+            "limit": "stream triad array=64000000 mode=current (contract)",
+            "judged": 132,
+            "not_evaluated": [],
+        }
+
+    @pytest.mark.fault("limit-row-missing-on-one-node")
+    def test_a_row_that_is_missing_on_one_node_gives_exit_code_4(self) -> None:
+        records = self.everything()
+        at = next(place for place, each in enumerate(records) if each.metric == "triad")
+        del records[at]
+        verdict = judged(records, limits=[limit(value=100e3)])
+        assert (verdict.limits[0].judged, verdict.exit_code()) == (131, 4)
+        assert verdict.limits[0].not_evaluated == (
+            f"its row is missing in the output ({step_of('stream').id}): skl0001",
+        )
+
+    def test_one_of_several_rows_that_is_missing_on_a_node_is_named(self) -> None:
+        bounds = limit(case="osu-bw", metric="bandwidth", value=1e-9, unit="MB/s", at_least=1)
+        records = [*osu_bw(11e3), *osu_bw(1, 8)[1:], *hpl()]
+        verdict = judged(records, limits=[bounds])
+        step = step_of("osu-bw").id
+        assert verdict.limits[0].not_evaluated == (
+            f"its row is missing in the output ({step}): skl[0001-0002]",
+        )
+        assert judged([*osu_bw(11e3), *osu_bw(1, 8), *hpl()], limits=[bounds]).exit_code() == 0
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"case": "ior", "metric": "read", "mode": "flat"},
+            {"case": "npb-btio", "metric": "time", "unit": "s"},
+            {"where": {"memory": "mcdram"}},
+            {"where": {"placement": "spread"}},
+            {"where": {"threads": 20}},
+            {"case": "hpl", "metric": "rmax", "where": {"ranks": 3}},
+            {"system": "elsewhere"},
+        ],
+    )
+    def test_a_limit_for_other_plans_does_not_matter(self, other: dict[str, Any]) -> None:
+        verdict = judged(self.everything(), limits=[limit(**{"value": 1, **other})])
+        assert (verdict.limits, verdict.exit_code()) == ((), 0)
+
+    @pytest.mark.parametrize("left_out", ["not_run", "not_needed"])
+    def test_a_limit_only_for_steps_that_do_not_run_was_not_evaluated(self, left_out: str) -> None:
+        plan = plan_of("node")
+        step = step_of("stream")
+        if left_out == "not_run":
+            stays = [
+                job.model_copy(update={"steps": [each for each in job.steps if each.id != step.id]})
+                for job in plan.groups[0].jobs
+            ]
+            job = plan.groups[0].jobs[0].model_copy(update={"steps": [step]})
+            groups = [
+                plan.groups[0].model_copy(update={"jobs": stays}),
+                plan.groups[0].model_copy(update={"mode": "flat", "jobs": [job]}),
+            ]
+            plan = plan.model_copy(update={"groups": groups})
+            why = f"{step.id}: NOT RUN: needs mode flat"
+        else:
+            plan = plan.model_copy(update={"not_needed": {step.id: "as 0009"}})
+            why = f"{step.id}: NOT NEEDED: as 0009"
+        verdict = judged(hpl(), limits=[limit(value=1)], plan=plan)
+        assert verdict.exit_code() == 4
+        assert verdict.limits[0].not_evaluated == (f"no step for it runs; {why}",)
+
+    def test_a_step_without_records_is_missing_and_not_a_missing_row(self) -> None:
+        assert judged(hpl(), limits=[limit(value=1)]).limits[0].not_evaluated == ()
+
+    def test_a_limit_that_an_emulated_figure_misses_was_evaluated(self) -> None:
+        records = [replace(each, origin="emulated") for each in self.everything()]
+        verdict = judged(records, limits=[limit(value=1e9)])
+        assert (verdict.limits[0].judged, verdict.unmet, verdict.exit_code()) == (132, (), 0)
+
+
+class TestRequired:
+    @pytest.mark.fault("required-metric-not-judged")
+    def test_a_pass_of_hpl_does_not_accept_unjudged_memory(self) -> None:
+        verdict = judged([*hpl(), *stream(180e3)], unprobed())
+        assert words(verdict) == {"PASS": 132, "UNJUDGED": 528}
+        assert verdict.exit_code() == 4
+
+    def test_a_metric_without_a_row_is_named(self) -> None:
+        verdict = judged([*hpl(), *stream(180e3, ["copy", "scale", "add"])])
+        assert verdict.unmet == (
+            "stream triad on Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz, 2 × 20 cores; memory ddr: "
+            "no row of an output has it",
+        )
+
+    def test_each_memory_mode_and_kind_of_node_is_a_class(self) -> None:
+        both = [*stream(180e3), *stream(180e3, parameters={"memory": "mcdram"})]
+        verdict = judged([*both, *hpl()])
+        assert len(verdict.unmet) == 4
+        assert "; memory mcdram: the MCDRAM of Intel(R) Xeon(R) Gold 6148" in verdict.unmet[0]
+        assert verdict.missing_keys == ("partition.rated.mcdram_bytes_per_s",)
+        modes = [*stream(180e3), *stream(180e3, ["copy"], mode="flat")]
+        named = [line.partition(":")[0] for line in judged([*modes, *hpl()]).unmet]
+        assert [name.partition(" on ")[0] for name in named] == [
+            "stream scale",
+            "stream add",
+            "stream triad",
+        ]
+        assert all(name.endswith("; mode flat; memory ddr") for name in named)
+
+    def test_a_class_of_nodes_without_facts_is_named(self) -> None:
+        nodes = {host: healthy() for host in site().hosts[1:]}
+        verdict = judge("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+        assert len(verdict.required) == 4
+        assert verdict.required[0] == (
+            "stream copy on unknown hardware; memory ddr: skl0001: the node's hardware is not known"
+        )
+
+    def test_only_the_required_part_of_a_case_counts(self) -> None:
+        """Without a size or placement of the requirement nothing is required."""
+        inside = [replace(each, placement="same-socket") for each in osu_bw(11e3)]
+        assert judged([*inside, *hpl()]).unmet == ()
+
+    def test_several_nodes_together_are_a_class(self) -> None:
+        verdict = judged([*osu_bw(11e3, 8), *hpl()])
+        assert verdict.unmet[0].startswith("osu-bw bandwidth on 2 nodes of Intel(R) Xeon(R) Gold")
+
+    def test_a_failure_is_a_judgement(self) -> None:
+        assert judged(stream(20e3)).unmet == ()
+
+    def test_an_invalid_figure_is_none(self) -> None:
+        records = [replace(each, valid=False, reason="broken") for each in stream(180e3)]
+        assert len(judged(records).unmet) == 4
+
+    def test_quick_requires_only_its_ratios(self) -> None:
+        (required,) = benchmarks().suites["quick"].required_metrics
+        assert (required.case, required.metrics) == ("hpcc", ["hpl_rmax", "dgemm_star"])
+        by_metric = {
+            each.metric: each
+            for each in benchmarks().case("hpcc").references
+            if not each.where and each.against
+        }
+        assert by_metric.keys() == set(required.metrics)
+
+
+class TestRehearsal:
+    def emulated(self, records: Sequence[Record], **changes: Any) -> list[Record]:
+        return [replace(each, origin="emulated", **changes) for each in records]
+
+    def test_like_peers_suffice_in_an_emulated_run(self) -> None:
+        verdict = judged(self.emulated(stream(20e3)), unprobed())
+        assert (words(verdict), verdict.exit_code()) == ({"UNJUDGED": 528}, 0)
+        assert (verdict.rehearsed, verdict.head()["rehearsed"]) == (528, 528)
+
+    def test_one_measured_figure_makes_the_run_a_measured_one(self) -> None:
+        records = [*self.emulated(stream(20e3)), *osu_bw(1, 8)]
+        verdict = judged(records, unprobed())
+        assert (verdict.rehearsed, verdict.exit_code()) == (0, 4)
+
+    @pytest.mark.fault("rehearsed-metric-missing")
+    def test_a_required_metric_that_was_not_measured_is_named(self) -> None:
+        verdict = judged(self.emulated(stream(20e3, ["copy", "scale", "add"])), unprobed())
+        assert verdict.exit_code() == 4
+        assert verdict.unmet[0].endswith("no row of an output has it")
+
+    def test_an_emulated_outlier_fails(self) -> None:
+        slow, *others = self.emulated(stream(100e3))
+        assert judged([replace(slow, value=50e3), *others], unprobed()).exit_code() == 1
+
+    def test_two_nodes_are_no_peers(self) -> None:
+        nodes = {"skl0001", "skl0002"}
+        few = [each for each in self.emulated(stream(20e3)) if each.node in nodes]
+        assert judged(few, unprobed()).exit_code() == 4
+
+
+class TestHpl:
+    @pytest.mark.parametrize(("nodes", "peak"), [(1, 3072), (2, 6144), (16, 49152)])
+    def test_the_peaks_of_the_nodes_add_up(self, nodes: int, peak: float) -> None:
+        hosts = site().hosts[:nodes]
+        one = record("hpl", "rmax", 0.51 * peak, "Gflops", placement="fitted", node=folded(hosts))
+        (result,) = judged([one], suite="full").results
+        values = [each.value for each in result.references]
+        assert values == pytest.approx([peak * 2.2 / 2.4, peak])
+        assert result.verdict == "PASS"
+        (result,) = judged([replace(one, value=0.39 * peak)], suite="full").results
+        assert result.verdict == "FAIL"
+
+    def test_a_node_without_facts_among_several_is_named(self) -> None:
+        one = record("hpl", "rmax", 3000, "Gflops", placement="fitted", node="skl[0131-0133]")
+        (result,) = judged([one], suite="full").results
+        assert result.verdict == "UNJUDGED"
+        assert result.reason.startswith("skl0133: the node's hardware is not known")
+
+    @pytest.mark.parametrize("mode", ["a2a-flat", "quadrant-flat", "snc4-flat", "quadrant-cache"])
+    @pytest.mark.parametrize("share", [0.2, 0.8])
+    def test_hpl_of_a_knl_is_judged_in_each_mode(self, mode: str, share: float) -> None:
+        text = (PROBES / "knl-7250-quadrant-flat.txt").read_text(encoding="utf-8")
+        knl = parse_probe(text, "probe").model_copy(update={"virtual": None, "base_hz": 1400000000})
+        one = record("hpl", "rmax", 0.6 * 3046.4, "Gflops", placement="fitted", mode=mode)
+        one = replace(one, node="skl0001", parameters={"memory_share": share})
+        (result,) = judged([one], knl, suite="p1").results
+        assert (result.verdict, result.references[-1].value) == ("PASS", pytest.approx(3046.4))
+        (result,) = judged([replace(one, value=1000)], knl, suite="p1").results
+        assert result.verdict == "FAIL"
+
+
+class TestThreads:
+    @pytest.mark.parametrize(
+        ("threads", "word"), [(39, "UNJUDGED"), (40, "FAIL"), (80, "UNJUDGED")]
+    )
+    def test_only_figures_with_one_thread_on_each_core_are_judged(
+        self, threads: int, word: str
+    ) -> None:
+        records = stream(20e3, parameters={"threads": threads})
+        assert {result.verdict for result in judged(records, suite="p2").results} == {word}
+
+    def test_a_figure_without_threads_is_judged(self) -> None:
+        records = [
+            replace(each, parameters={"memory": "ddr", "working_set": "memory"})
+            for each in stream(20e3)
+        ]
+        assert words(judged(records)) == {"FAIL": 528}
+
+
+def test_the_exit_code_of_unmet_requirements() -> None:
+    covered = judged([]).coverage
+    assert exit_code({"PASS": 1}, covered) == 0
+    assert exit_code({"PASS": 1}, covered, ["x"]) == 4
+    assert exit_code({"FAIL": 1}, covered, ["x"]) == 1
+    assert exit_code({}, covered, (), 1) == 0
+    assert exit_code({}, covered, ["x"], 1) == 4
+
+
+def test_the_declared_clock_and_units_are_rated() -> None:
+    partition = site().partition
+    assert isinstance(partition, Partition)
+    rated = partition.rated_hardware
+    assert (rated.clock_hz, rated.flop_per_cycle, rated.avx_hz) == (2.4e9, 32, None)
+    stated = partition.model_copy(
+        update={"rated": Rated(clock_hz=2e9, flop_per_cycle=16, source="the offer")}
+    ).rated_hardware
+    assert (stated.clock_hz, stated.flop_per_cycle, stated.source) == (2e9, 16, "the offer")
+    unstated = partition.model_copy(update={"rated": Rated()}).rated_hardware
+    assert unstated.source == "partition.hardware"
+    discovered = partition.model_copy(update={"hardware": "discovered"})
+    assert discovered.rated_hardware == partition.rated
+
+
+def test_values_without_a_source_are_refused() -> None:
+    with pytest.raises(ValueError, match="source: the document that states avx_hz"):
+        Rated(avx_hz=1e9, source=" ")
+
+
+@pytest.mark.parametrize(
+    ("required", "found"),
+    [
+        ({"case": "fake", "metrics": ["speed"]}, "unknown metric 'speed'"),
+        ({"case": "fak", "metrics": ["rate"]}, "no case of the suite: 'fak'"),
+        (
+            {"case": "fake", "metrics": ["rate"], "where": {"sise": 1}},
+            "unknown parameter 'sise'",
+        ),
+    ],
+)
+def test_a_required_metric_that_does_not_exist_is_refused(
+    tmp_path: Path, required: dict[str, Any], found: str
+) -> None:
+    kit = make_kit(tmp_path)
+    right = {"case": "fake", "metrics": ["rate"], "where": {"size": 1}}
+    kit.suites(quick={"title": "Quick", "required_metrics": [right]})
+    assert kit.benchmarks().suites["quick"].required_metrics[0].where == {"size": 1}
+    kit.suites(quick={"title": "Quick", "required_metrics": [right, required]})
+    with pytest.raises(BadInput, match=found):
+        kit.benchmarks()

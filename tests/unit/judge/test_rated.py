@@ -1,0 +1,202 @@
+"""Limits that are derived from probed facts, or from what the inventory states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.folders import PROBES
+
+from proofmark.cases.models import Rule
+from proofmark.judge.references.derived import Derived, derive
+from proofmark.site.limits import links
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.rated import Rated, RatedDimms
+
+STATED = Rated(
+    dimms=RatedDimms(channels=8, mt_per_s=3200),
+    mcdram_bytes_per_s=400e9,
+    link_bytes_per_s=25e9,
+    link_latency_s=2e-6,
+    clock_hz=2e9,
+    avx_hz=1.5e9,
+    flop_per_cycle=16,
+    source="the offer",
+)
+EDR = "100 Gb/sec (4X EDR)"
+
+
+def facts(name: str = "skl-2x6148", **changes: Any) -> NodeFacts:
+    text = (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+    return parse_probe(text, name).model_copy(update=changes)
+
+
+def limit(
+    rule: Rule, *nodes: NodeFacts, memory: str = "ddr", rated: Rated | None = None
+) -> Derived:
+    found = derive(rule, nodes, {"memory": memory}, rated or Rated())
+    assert isinstance(found, Derived), found
+    return found
+
+
+def reason(rule: Rule, *nodes: NodeFacts, memory: str = "ddr", rated: Rated | None = None) -> str:
+    found = derive(rule, nodes, {"memory": memory}, rated or Rated())
+    assert isinstance(found, str), found
+    return found
+
+
+CASES: list[tuple[Rule, str, float, str]] = [
+    ("memory_bandwidth", "ddr", 204.8, "GB/s"),
+    ("memory_bandwidth", "mcdram", 400, "GB/s"),
+    ("link_bandwidth", "ddr", 25, "GB/s"),
+    ("link_latency", "ddr", 2, "us"),
+    ("rpeak_nominal", "ddr", 40 * 16 * 2, "GFlop/s"),
+    ("rpeak_avx", "ddr", 40 * 16 * 1.5, "GFlop/s"),
+]
+
+
+@pytest.mark.parametrize("virtual", [None, "kvm"])
+@pytest.mark.parametrize(("rule", "memory", "value", "unit"), CASES)
+def test_a_stated_value_replaces_that_of_the_probe(
+    rule: Rule, memory: str, value: float, unit: str, virtual: str | None
+) -> None:
+    found = limit(rule, facts(virtual=virtual), memory=memory, rated=STATED)
+    assert (found.value, found.unit) == (pytest.approx(value), unit)
+    assert found.source.endswith("the offer")
+
+
+@pytest.mark.parametrize(("rule", "memory", "value", "unit"), CASES)
+def test_the_values_of_several_nodes_add_up_but_those_of_links_do_not(
+    rule: Rule, memory: str, value: float, unit: str
+) -> None:
+    found = limit(rule, facts(), facts(), facts(), memory=memory, rated=STATED)
+    times = 1 if rule.startswith("link") else 3
+    assert (found.value, found.unit) == (pytest.approx(times * value), unit)
+    assert found.source.startswith("3 nodes, each: ")
+
+
+def test_the_slowest_link_limits_several_nodes() -> None:
+    (port,) = facts().ports
+    slow = facts(ports=(port.model_copy(update={"rate": "20 Gb/sec (4X DDR)"}),))
+    for nodes in ((facts(), slow), (slow, facts())):
+        assert limit("link_bandwidth", *nodes).value == 2
+        assert limit("link_latency", *nodes).value == pytest.approx(2)
+    assert limit("link_latency", facts()).value == pytest.approx(1)
+    assert "ConnectX-4" in limit("link_latency", facts()).source
+
+
+def test_the_best_of_several_ports_counts() -> None:
+    (port,) = facts().ports
+    slow = port.model_copy(update={"port": "2", "rate": "20 Gb/sec (4X DDR)"})
+    down = port.model_copy(update={"port": "3", "state": "1: DOWN", "rate": "odd"})
+    silent = port.model_copy(update={"port": "4", "rate": None})
+    for ports in ((port, slow, down, silent), (slow, port)):
+        assert limit("link_bandwidth", facts(ports=ports)).value == 12.5
+        assert limit("link_latency", facts(ports=ports)).value == pytest.approx(1)
+
+
+UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
+    ("link_bandwidth", {"ports": ()}, "the link of skl-test (no active port)", "link_bytes_per_s"),
+    ("link_latency", {"ports": ()}, "the link of skl-test (no active port)", "link_latency_s"),
+    ("memory_bandwidth", {"dimms": ()}, "the speed of any memory module of skl-test", "dimms"),
+    (
+        "memory_bandwidth",
+        {"cpu_model": "Xeon of tomorrow"},
+        "the number of memory channels of Xeon of tomorrow",
+        "dimms",
+    ),
+    ("rpeak_nominal", {"base_hz": None}, "the nominal frequency of", "clock_hz"),
+    ("rpeak_avx", {"cpu_model": "X", "vector_isa": "AVX2"}, "the AVX frequency of X", "avx_hz"),
+    (
+        "rpeak_nominal",
+        {"cpu_model": "Xeon Silver"},
+        "the number of vector units of Xeon Silver",
+        "flop_per_cycle",
+    ),
+    (
+        "rpeak_nominal",
+        {"cpu_model": "EPYC 7601", "vector_isa": "AVX2", "architecture": "zen"},
+        "the number of vector units of EPYC 7601",
+        "flop_per_cycle",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "changes", "what", "key"), UNKNOWN)
+def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
+    rule: Rule, changes: dict[str, Any], what: str, key: str
+) -> None:
+    node = facts(hostname="skl-test", **changes)
+    found = reason(rule, node)
+    assert found.startswith(what)
+    assert found.endswith(f" is not known; the key partition.rated.{key} enables this judgement")
+    given = Rated.model_validate({key: getattr(STATED, key), "source": "the offer"})
+    assert limit(rule, node, rated=given).value > 0
+    assert reason(rule, facts(), node) == found
+
+
+def test_one_module_of_unknown_speed_is_named() -> None:
+    one, *others = facts().dimms
+    odd = one.model_copy(update={"rated": None, "configured": None})
+    found = reason("memory_bandwidth", facts(dimms=(*others, odd)))
+    assert found.startswith("the speed of a memory module of")
+
+
+def test_a_link_of_unknown_rate_is_named() -> None:
+    (port,) = facts().ports
+    odd = port.model_copy(update={"rate": "17 Gb/sec (3X ODD)"})
+    assert "(17 Gb/sec (3X ODD))" in reason("link_bandwidth", facts(ports=(odd,)))
+    both = reason("link_bandwidth", facts(ports=(port, odd, odd)))
+    assert f"({EDR}, 17 Gb/sec (3X ODD))" in both
+
+
+@pytest.mark.parametrize("rule", ["rpeak_nominal", "rpeak_avx", "memory_bandwidth"])
+def test_a_virtual_node_hides_its_hardware(rule: Rule) -> None:
+    found = reason(rule, facts(hostname="v1", virtual="kvm"))
+    assert " is not known (v1 is virtual: kvm); the key partition.rated." in found
+    assert limit("link_bandwidth", facts(virtual="kvm")).value == 12.5
+
+
+def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
+    rated = Rated(clock_hz=2e9, source="the offer")
+    virtual = facts(virtual="kvm", cpu_model="X", vector_isa="AVX2")
+    assert "number of vector units" in reason("rpeak_nominal", virtual, rated=rated)
+    known = facts(cpu_model="X", vector_isa="AVX2", vector_bits=256)
+    found = limit("rpeak_nominal", known, rated=rated)
+    assert found.value == 40 * 16 * 2
+    assert found.source == "40 cores × 16 flop/cycle × 2 GHz; two units of AVX2"
+
+
+def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
+    found = reason("memory_bandwidth", facts(), memory="mcdram")
+    assert found.startswith("the MCDRAM of Intel(R) Xeon(R) Gold 6148")
+    assert "partition.rated.mcdram_bytes_per_s" in found
+    assert "MCDRAM of X" in reason("memory_bandwidth", facts(cpu_model="X"), memory="mcdram")
+    knl = facts("knl-7250-quadrant-flat", virtual=None)
+    assert limit("memory_bandwidth", knl, memory="mcdram").value == 490
+    assert derive("memory_bandwidth", [facts()], {}) == derive(
+        "memory_bandwidth", [facts()], {"memory": "ddr"}
+    )
+
+
+@pytest.mark.parametrize(
+    "changes", [{"cpus": tuple(range(4))}, {"cpu_quota": 2.0}], ids=["cpuset", "quota"]
+)
+def test_a_part_of_the_processors_cannot_saturate_the_memory(changes: dict[str, Any]) -> None:
+    found = reason("memory_bandwidth", facts(hostname="n1", **changes), rated=STATED)
+    assert found == "n1: the run may use only a part of the processors of the node"
+
+
+def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> None:
+    one = facts().dimms[0]
+    fast = [one.model_copy(update={"rated": 3200, "configured": 3200})] * 24
+    found = limit("memory_bandwidth", facts(dimms=tuple(fast)))
+    assert found.value == pytest.approx(12 * 8 * 2.666)
+    slow = one.model_copy(update={"rated": 2400})
+    mixed = limit("memory_bandwidth", facts(dimms=(*fast[:5], slow)))
+    assert mixed.value == pytest.approx(6 * 8 * 2.4)
+    assert mixed.source.startswith("6 channels × 8 bytes × 2400 MT/s; ")
+
+
+def test_each_link_has_a_latency_with_its_source() -> None:
+    assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in links())
