@@ -14,7 +14,9 @@ from tests.fixtures.report_run import made_run
 
 from proofmark.cases.models import Reference
 from proofmark.common.errors import BadInput
+from proofmark.judge.aggregate import aggregate
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.references.compare import Figures as Measured
 from proofmark.judge.references.compare import applies, traits
 from proofmark.plan.expansion import all_suites, idle_limits
 from proofmark.plan.limits_of_suites import by_suite, without_figures
@@ -249,6 +251,27 @@ class TestRecords:
         of_case = [each for each in records if each.valid and each.case == record.case]
         hit = {each.step for each in of_case if applies(reference, each)}
         assert hit <= set(steps)
+
+    def test_a_figure_with_a_measured_reference_is_comparable(
+        self, finished: tuple[Run, Records]
+    ) -> None:
+        run, records = finished
+        benchmarks, plan = benchmarks_of(run), run.plan
+        compared: set[str] = set()
+        measured = Measured(aggregate(records))
+        for name, case in benchmarks.cases.items():
+            for reference in case.references:
+                chosen = selection(reference, name, plan, benchmarks)
+                for record in records:
+                    if not record.valid or record.case != name or reference.against is None:
+                        continue
+                    if not applies(reference, record):
+                        continue
+                    assert record.step in chosen.steps
+                    if measured.counterpart(record, reference.against) is not None:
+                        compared.add(f"{name} {reference.against.metric}")
+                        assert record.step in chosen.comparable
+        assert compared >= {"hpcc dgemm_single", "hpcc dgemm_star"}
 
 
 class TestTrait:
