@@ -74,8 +74,7 @@ def limit_counts(
         applying = [(number, each) for number, each in candidates if applies(each, record)]
         for figure in of_measurand:
             if not figures.valid[figure]:
-                invalid.update(number for number, _ in applying)
-                continue
+                invalid.update(number for number, _ in applying)  # it has no judgement
             for number, judgement in _judgements(applying, results.answers.get(figure, ())):
                 outcomes[number][judgement.outcome] += 1
     counts = [

@@ -14,7 +14,9 @@ from tests.fixtures.report_run import made_run
 
 from proofmark.cases.models import Reference
 from proofmark.common.errors import BadInput
+from proofmark.judge.aggregate import aggregate
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.references.compare import Figures as Measured
 from proofmark.judge.references.compare import applies, traits
 from proofmark.plan.expansion import all_suites, idle_limits
 from proofmark.plan.limits_of_suites import by_suite, without_figures
@@ -22,6 +24,7 @@ from proofmark.plan.selection import selecting_suites, selection
 from proofmark.plan.traits import Trait
 from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of
+from proofmark.site.hardware import Mode
 from proofmark.site.machine import Machine
 from proofmark.site.partition import Limit
 
@@ -33,6 +36,7 @@ LIMIT: dict[str, Any] = {
     "at_least": 1,
 }
 MACHINE = Machine(SYMBOLS, topology())
+KEY = "partition.limits.0"
 
 
 @pytest.fixture
@@ -142,6 +146,57 @@ def test_the_reference_of_another_suite_is_never_measured(kit: Kit) -> None:
     assert message.startswith("limit.against: found other rate, which no suite measures with a")
 
 
+AGAINST = {"value": None, "against": {"metric": "rate", "case": "other"}}
+
+
+@pytest.mark.fault("limit-selects-nothing")
+@pytest.mark.parametrize(("nodes", "measured"), [(1, True), (2, False)])
+def test_a_reference_is_measured_on_the_same_nodes(kit: Kit, nodes: int, measured: bool) -> None:
+    """The case with one node is the control."""
+    kit.case(sweep={"size": 1, "nodes": 1})
+    kit.case("other", sweep={"size": 1, "nodes": nodes})
+    site = kit.site(limits(AGAINST), hosts=["one", "two"])
+    mistakes = idle_limits(kit.benchmarks(), site, MACHINE)
+    assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.against"])
+
+
+@pytest.mark.fault("limit-selects-nothing")
+@pytest.mark.parametrize(("mode", "measured"), [("flat", True), ("cache", False)])
+def test_a_reference_is_measured_in_the_same_mode(kit: Kit, mode: str, measured: bool) -> None:
+    """The mode of the limit's own figures is the control."""
+    kit.case(suites={"quick": {"modes": ["flat"]}})
+    kit.case("other", suites={"quick": {"modes": [mode]}})
+    modes = {"modes": {"flat": Mode(), "cache": Mode()}, "current_mode": "flat"}
+    site = kit.site(limits(AGAINST))
+    site = site.model_copy(update={"partition": site.partition.model_copy(update=modes)})
+    mistakes = idle_limits(kit.benchmarks(), site, MACHINE)
+    assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.against"])
+    other = [each.model_copy(update={"mode": mode}) for each in limits({})]
+    facts = site.partition.model_copy(update={"limits": other})
+    mistakes = idle_limits(kit.benchmarks(), site.model_copy(update={"partition": facts}), MACHINE)
+    assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.mode"])
+
+
+@pytest.mark.fault("limit-selects-nothing")
+@pytest.mark.parametrize(("size", "measured"), [(2, True), (3, False)])
+def test_a_reference_of_the_same_case_differs_only_in_where(
+    kit: Kit, size: int, measured: bool
+) -> None:
+    """Size 2 is measured with both kinds (the control), size 3 only with the other kind."""
+    kit.case(
+        sweep={"size": [1, 2, 3], "kind": ["a", "b"]},
+        arguments=["{size}", "{kind}"],
+        where="{kind == 'b' or size < 3}",
+    )
+    changed = {
+        "where": {"size": size, "kind": "b"},
+        "value": None,
+        "against": {"metric": "rate", "where": {"kind": "a"}},
+    }
+    mistakes = idle_limits(kit.benchmarks(), kit.site(limits(changed)), MACHINE)
+    assert [mistake.key for mistake in mistakes] == ([] if measured else [f"{KEY}.against"])
+
+
 def test_a_limit_on_more_nodes_than_selected_is_of_the_whole_partition(kit: Kit) -> None:
     kit.case(sweep={"size": 1, "nodes": "{upto(nodes)}"})
     hosts = ["one", "two"]
@@ -249,6 +304,27 @@ class TestRecords:
         of_case = [each for each in records if each.valid and each.case == record.case]
         hit = {each.step for each in of_case if applies(reference, each)}
         assert hit <= set(steps)
+
+    def test_a_figure_with_a_measured_reference_is_comparable(
+        self, finished: tuple[Run, Records]
+    ) -> None:
+        run, records = finished
+        benchmarks, plan = benchmarks_of(run), run.plan
+        compared: set[str] = set()
+        measured = Measured(aggregate(records))
+        for name, case in benchmarks.cases.items():
+            for reference in case.references:
+                chosen = selection(reference, name, plan, benchmarks)
+                for record in records:
+                    if not record.valid or record.case != name or reference.against is None:
+                        continue
+                    if not applies(reference, record):
+                        continue
+                    assert record.step in chosen.steps
+                    if measured.counterpart(record, reference.against) is not None:
+                        compared.add(f"{name} {reference.against.metric}")
+                        assert record.step in chosen.comparable
+        assert compared >= {"hpcc dgemm_single", "hpcc dgemm_star"}
 
 
 class TestTrait:

@@ -113,4 +113,6 @@ def test_invalid_figures_are_not_judged(tmp_path: Path) -> None:
     counts, text = counted(tmp_path, cut)
     every = counts[2]
     assert (every.judged, every.invalid > 20) == (0, True)
+    no_row = counts[3]
+    assert (no_row.judged, no_row.invalid) == (0, 0)
     assert f"(every size): 0 figures UNJUDGED, {every.invalid} figures INVALID" in unescape(text)
