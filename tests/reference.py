@@ -56,7 +56,7 @@ REWORDED = {
 EXPECTED = {
     r".*: reworded": "the same facts in plain English",
     r"/verdict\.json/results/\d+/confidence: new": "ADR 0057: an interval has its confidence",
-    r"/verdict\.json/(single_runs|results/\d+/single_run): new": "ADR 0074: a single run is labelled",
+    r"/verdict\.json/(results/\d+/)?single_runs?: new": "ADR 0074: a single run is labelled",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
 }
 """Differences that a decision caused: a pattern of the whole line, and the decision."""
