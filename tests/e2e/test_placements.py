@@ -72,7 +72,7 @@ def p5(launch_settings: LaunchSettings, **sweep: Any) -> tuple[Plan, Site]:
     benchmarks = benchmarks.model_copy(update={"cases": {"imb-collectives": case}})
     facts = {**SYMBOLS, "cores": 8, "sockets": 4, "numa": 2, "nodes": 4, "memory_bytes": 4 << 30}
     machine = Machine(facts, Topology.from_lstopo(P595))
-    return make_plan(benchmarks, "p5", site, machine), site
+    return make_plan(benchmarks, "p5", site, machine, repeats=1), site
 
 
 def software(program: Path, launcher: Any, prefix: str, family: str) -> Software:

@@ -82,7 +82,7 @@ def recipes(targets: str) -> str:
 
 def generated(folder: Path) -> list[str]:
     """Return the text that launchers, schedulers and copies write into the scripts of a run."""
-    kit = make_kit(folder)
+    kit = make_kit(folder, mcdram=True)
     kit.case(launch="mpi", copies=2, sweep={"size": 1, "memory": "ddr"})
     run = kit.run().folder
     steps = [path.read_text() for path in run.glob("steps/*/run.sh")]
@@ -318,7 +318,7 @@ LACKING = pytest.mark.parametrize(("program", "package", "binds"), REMOVED)
 def test_preflight_names_the_program_that_a_node_lacks(
     tmp_path: Path, program: str, package: str, binds: bool, injected: bool
 ) -> None:
-    kit = make_kit(tmp_path)
+    kit = make_kit(tmp_path, mcdram=True)
     write_case(kit, binds)
     site = site_without(kit, {"n2": program} if injected else {})
     findings = preflight(site, kit.plan(site=site), Credentials(), None, "root")
@@ -338,7 +338,7 @@ def test_preflight_names_the_program_that_a_node_lacks(
 def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     tmp_path: Path, program: str, package: str, binds: bool, injected: bool
 ) -> None:
-    kit = make_kit(tmp_path)
+    kit = make_kit(tmp_path, mcdram=True)
     write_case(kit, binds)
     run = kit.run(site=site_without(kit, {"n1": program} if injected else {}))
     if not injected:
@@ -350,7 +350,7 @@ def test_a_run_does_not_begin_if_a_node_lacks_a_program(
 
 
 def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
-    kit = make_kit(tmp_path)
+    kit = make_kit(tmp_path, mcdram=True)
     write_case(kit, False)
     run = kit.run(site=site_without(kit, {"n1": "numactl", "n2": "numactl"}))
     check_programs(run, site_of(run), [])

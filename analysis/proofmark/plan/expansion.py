@@ -19,6 +19,7 @@ from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
+from proofmark.site.fabric import UNKNOWN_LINK
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
@@ -77,7 +78,6 @@ def make_plan(
         found = f"nothing that {site.partition_name} can run"
         raise bad_input(benchmarks.folder, suite, found, "; ".join(expansion.left_out) or "steps")
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
-    hardware = site.partition.hardware
     body = {
         "site": site.name,
         "partition": site.partition_name,
@@ -88,13 +88,30 @@ def make_plan(
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),
-        "assumed": {} if hardware == "discovered" else hardware.assumed,
+        "assumed": _assumed(site, groups),
     }
     draft_plan = Plan(digest="", **body)
     # Other facts of the partition, such as another scratch, make another run.
     content = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
     digest = content_digest(content)
     return draft_plan.model_copy(update={"digest": digest})
+
+
+def _assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
+    """Return the facts that the plan assumes, by key, each with the reason."""
+    partition = site.partition
+    assumed = {} if partition.hardware == "discovered" else dict(partition.hardware.assumed)
+    together = any(
+        len(next(iter(step.instances().values()), step.nodes)) > 1
+        for group in groups
+        for job in group.jobs
+        for step in job.steps
+    )
+    if together and partition.fabric.rate is None:
+        assumed["fabric.rate"] = (
+            f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
+        )
+    return assumed
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:

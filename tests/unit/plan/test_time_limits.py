@@ -178,4 +178,6 @@ def test_an_undeclared_link_gives_longer_estimates_than_a_declared_one() -> None
     longer = {
         one.case for one, other in pairs if one.seconds > other.seconds and len(one.nodes) > 1
     }
+    assert "with 125 MB/s for each node" in made.assumed["fabric.rate"]
+    assert "fabric.rate" not in plan("full", "nurion", "skl").assumed
     assert longer >= {"hpl", "imb-collectives", "osu-bw", "osu-collectives", "osu-mbw-mr"}

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from proofmark.records.read import Record, read_run
 from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.machine import Machine
-from proofmark.site.node.topology import Topology
 from proofmark.site.partition import Partition
 
 HERE = os.uname().nodename
@@ -117,9 +117,7 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
 def test_memory_that_was_not_bound(
     kit: Kit, injected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notation = "pack:1 [numa(memory=4GiB)] [numa(memory=1GiB)] core:2 pu:1"
-    two_kinds = Topology.from_lstopo(notation)
-    monkeypatch.setattr("tests.fixtures.kit.topology", lambda cores: two_kinds)
+    kit = replace(kit, mcdram=True)
     kit.case(launch="mpi", sweep={"size": 1, "memory": "ddr"})
     if injected:
         without("numactl", kit.folder, monkeypatch)
