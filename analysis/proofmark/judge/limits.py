@@ -99,14 +99,15 @@ def can_select(limit: Limit, plan: Plan, mode: str, step: Step) -> bool:
 
     A parameter that only the output of the program has can have any value.
     """
-    if limit.case != step.case or limit.system not in (None, plan.system):
-        return False
-    if limit.mode not in (None, mode):
-        return False
-    known = {**step.parameters, "placement": step.placement}
+    known: dict[str, object] = {**step.parameters, "placement": step.placement}
     known |= {"ranks": step.ranks} if step.launch == "mpi" else {}
     known |= {"threads": step.threads} if step.threads > 1 or step.launch == "threads" else {}
-    return all(known[key] == value for key, value in limit.where.items() if key in known)
+    return (
+        limit.case == step.case
+        and limit.system in (None, plan.system)
+        and limit.mode in (None, mode)
+        and all(known[key] == value for key, value in limit.where.items() if key in known)
+    )
 
 
 def _steps(plan: Plan) -> Iterator[tuple[str, Step]]:

@@ -21,6 +21,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending
+from proofmark.judge.limits import can_select
 from proofmark.judge.verdict import Verdict, exit_code, judge
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
@@ -361,6 +362,46 @@ class TestLimits:
         verdict = judged(hpl(), limits=[limit(value=1)], plan=plan)
         assert verdict.exit_code() == 4
         assert verdict.limits[0].not_evaluated == (f"no step for it runs; {why}",)
+        measured = judged([*hpl(), *stream(180e3)], limits=[limit(value=1)], plan=plan)
+        assert (measured.limits[0].judged, measured.unmet) == (132, ())
+
+    def test_the_first_step_for_it_that_does_not_run_is_named(self) -> None:
+        first, second = (
+            step_of("stream").model_copy(update={"id": name}) for name in ("0008-a", "0009-b")
+        )
+        plan = plan_of("node")
+        job = plan.groups[0].jobs[0].model_copy(update={"steps": [first, second]})
+        group = plan.groups[0].model_copy(update={"jobs": [*plan.groups[0].jobs, job]})
+        left_out = {step_of("ior").id: "x", "0008-a": "y", "0009-b": "z", step_of("stream").id: "w"}
+        plan = plan.model_copy(update={"groups": [group], "not_needed": left_out})
+        (check,) = judged(hpl(), limits=[limit(value=1)], plan=plan).limits
+        assert check.not_evaluated == ("no step for it runs; 0008-a: NOT NEEDED: y",)
+
+    @pytest.mark.parametrize(
+        ("launch", "threads", "where", "selected"),
+        [
+            ("threads", 1, {"threads": 2}, False),
+            ("threads", 2, {"threads": 2}, True),
+            ("process", 1, {"threads": 2}, True),
+            ("process", 2, {"threads": 3}, False),
+            ("mpi", 1, {"ranks": 3}, False),
+            ("mpi", 1, {"ranks": 2}, True),
+            ("process", 1, {"ranks": 3}, True),
+            ("mpi", 1, {"memory": "ddr", "unknown": 1}, True),
+        ],
+    )
+    def test_a_limit_selects_by_what_the_plan_determines(
+        self, launch: str, threads: int, where: dict[str, Any], selected: bool
+    ) -> None:
+        changes = {"launch": launch, "threads": threads, "ranks": 2}
+        step = step_of("stream").model_copy(update=changes)
+        plan = plan_of("node")
+        assert can_select(limit(value=1, where=where), plan, "current", step) is selected
+        for other in ({"mode": "flat"}, {"system": "other"}, {"case": "hpl"}):
+            wanted = limit(value=1, where=where, **other)
+            assert can_select(wanted, plan, "current", step) is False
+        named = limit(value=1, where=where, mode="current", system=plan.system)
+        assert can_select(named, plan, "current", step) is selected
 
     def test_a_step_without_records_is_missing_and_not_a_missing_row(self) -> None:
         assert judged(hpl(), limits=[limit(value=1)]).limits[0].not_evaluated == ()
