@@ -124,25 +124,27 @@ def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> D
     clock, key = ("AVX", "avx_hz") if rule == "rpeak_avx" else ("nominal", "clock_hz")
     if hertz is None:
         return _unknown(facts, f"the {clock} frequency of {facts.cpu_model}", key)
-    flops, source = _rated_flop_per_cycle(facts, rated)
-    if flops is None:
+    known = _rated_flop_per_cycle(facts, rated)
+    if known is None:
         what = f"the number of vector units of {facts.cpu_model}"
         return _unknown(facts, what, "flop_per_cycle")
+    flops, source = known
     parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
     value = rpeak_nominal(facts.cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
 
 
-def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int | None, str]:
-    """Return the flop per cycle of a core if it is certain, and its source."""
+def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int, str] | None:
+    """Return the flop per cycle of a core and its source; None if it is not certain."""
     if rated.flop_per_cycle is not None:
         return rated.flop_per_cycle, rated.source
     row = processor(facts.cpu_model)
     if row is not None and row.flop_per_cycle is not None:
         return row.flop_per_cycle, row.source
     if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
-        return None, ""
-    return flop_per_cycle(facts), f"two units of {facts.vector_isa}"
+        return None
+    flops = flop_per_cycle(facts)
+    return None if flops is None else (flops, f"two units of {facts.vector_isa}")
 
 
 def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | str:
