@@ -548,6 +548,12 @@ class TestThreads:
         records = stream(20e3, parameters={"threads": threads})
         assert {result.verdict for result in judged(records, suite="p2").results} == {word}
 
+    def test_other_references_judge_any_number_of_threads(self) -> None:
+        records = stream(100e3, ["triad"], parameters={"threads": 20})
+        verdict = judged(records, limits=[limit(value=90e3)], suite="p2")
+        assert words(verdict) == {"PASS": 132}
+        assert verdict.judgements() == 2 * 132
+
     def test_a_figure_without_threads_is_judged(self) -> None:
         records = [
             replace(each, parameters={"memory": "ddr", "working_set": "memory"})
@@ -606,3 +612,20 @@ def test_a_required_metric_that_does_not_exist_is_refused(
     kit.suites(quick={"title": "Quick", "required_metrics": [right, required]})
     with pytest.raises(BadInput, match=found):
         kit.benchmarks()
+
+
+def test_failures_within_their_noise_are_measured_again() -> None:
+    at, *others = stream(150e3, ["triad"])
+    noisy = [
+        replace(at, value=value, attempt=number) for number, value in enumerate((110e3, 150e3), 1)
+    ]
+    noisy.append(replace(at, value=100e3, attempt=3))
+    slow = replace(others[0], value=20e3)
+    verdict = judged([*noisy, slow, *others[1:]])
+    step = step_of("stream").id
+    assert {result.record.node for result in verdict.of("FAIL")} == {"skl0001", "skl0002"}
+    assert verdict.retest() == (f"{step}/skl0001",)
+    assert verdict.retest_command() == f"proofmark rerun runs/r {step}/skl0001"
+    assert verdict.sound_steps() == {step}
+    clean = judged(stream(150e3, ["triad"]))
+    assert (clean.retest(), clean.retest_command()) == ((), "")
