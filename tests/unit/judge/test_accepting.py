@@ -629,3 +629,21 @@ def test_failures_within_their_noise_are_measured_again() -> None:
     assert verdict.sound_steps() == {step}
     clean = judged(stream(150e3, ["triad"]))
     assert (clean.retest(), clean.retest_command()) == ((), "")
+
+
+def test_repeats_are_paired_also_beside_other_references() -> None:
+    records = [
+        replace(each, repeat=repeat, step=f"{repeat:04d}-stream/{each.node}")
+        for repeat in (1, 2, 3)
+        for each in stream(100e3 * repeat, ["copy", "triad"])
+    ]
+    verdict = judged(records, limits=[limit(against={"metric": "copy"}, at_least=0.9)])
+    (first, *_) = verdict.about(lambda each: each.metric == "triad")
+    kinds = {answer.kind: answer.ratios for answer in first.references}
+    assert kinds == {"derived": (), "contract": (1, 1, 1), "fleet": ()}
+
+
+def test_a_figure_without_a_judgement_has_no_answer() -> None:
+    verdict = judged(stream(20e3, parameters={"threads": 20}), suite="p2")
+    assert verdict.results.answers == {}
+    assert verdict.results.like_peers_only.all()
