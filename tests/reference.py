@@ -60,9 +60,8 @@ EXPECTED = {
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
     r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "ADR 0079: peers do not accept",
-    r"/verdict\.json/results/\d+/(verdict|references/\d+/outcome): 'PASS' before, 'UNJUDGED' after": (
-        "ADR 0079: peers do not accept"
-    ),
+    r"/verdict\.json/results/\d+/(verdict|references/\d+/outcome): "
+    r"'PASS' before, 'UNJUDGED' after": "ADR 0079: peers do not accept",
     r"/verdict\.json/results/\d+/(?:references/\d+/)?reason: '(.*)' before, "
     r"'like its peers: \1' after": "ADR 0079: peers do not accept",
 }

@@ -8,8 +8,8 @@ import pytest
 from tests.folders import PROBES
 
 from proofmark.cases.models import Rule
-from proofmark.judge.references.derived import Derived, derive
-from proofmark.site.limits import links
+from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
+from proofmark.site.limits import ProcessorLimits, links
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.rated import Rated, RatedDimms
 
@@ -61,7 +61,8 @@ def test_a_stated_value_replaces_that_of_the_probe(
     rule: Rule, memory: str, value: float, unit: str, virtual: str | None
 ) -> None:
     found = limit(rule, facts(virtual=virtual), memory=memory, rated=STATED)
-    assert (found.value, found.unit) == (pytest.approx(value), unit)
+    assert found.value == pytest.approx(value)
+    assert found.unit == unit
     assert found.source.endswith("the offer")
 
 
@@ -71,7 +72,8 @@ def test_the_values_of_several_nodes_add_up_but_those_of_links_do_not(
 ) -> None:
     found = limit(rule, facts(), facts(), facts(), memory=memory, rated=STATED)
     times = 1 if rule.startswith("link") else 3
-    assert (found.value, found.unit) == (pytest.approx(times * value), unit)
+    assert found.value == pytest.approx(times * value)
+    assert found.unit == unit
     assert found.source.startswith("3 nodes, each: ")
 
 
@@ -200,3 +202,52 @@ def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> Non
 
 def test_each_link_has_a_latency_with_its_source() -> None:
     assert all(1e-7 < row.latency_s < 1e-5 and row.latency_source for row in links())
+
+
+@pytest.mark.parametrize(
+    ("isa", "bits", "features", "flops"),
+    [
+        ("AVX-512", 512, (), 32),
+        ("VSX", 128, (), 8),
+        ("NEON", 128, (), 8),
+        ("MMA", 128, (), 8),
+        ("AVX2", 256, ("fma",), 16),
+        ("AVX", 256, ("fma4",), 16),
+        ("AVX", 256, (), 8),
+        ("SSE2", 128, (), 4),
+        ("AltiVec", 128, ("fma",), None),
+        ("SVE", None, ("fma",), None),
+    ],
+)
+def test_flop_per_cycle_by_the_vector_instructions(
+    isa: str, bits: int | None, features: tuple[str, ...], flops: int | None
+) -> None:
+    node = facts(vector_isa=isa, vector_bits=bits, features=features, base_hz=2_000_000_000)
+    assert flop_per_cycle(node) == flops
+    assert peak(node) == (None if flops is None else 40 * 2 * flops)
+    assert peak(node.model_copy(update={"base_hz": None})) is None
+
+
+def test_two_nodes_are_several() -> None:
+    assert limit("rpeak_nominal", facts(), facts()).source.startswith("2 nodes, each: 40 cores × ")
+    assert limit("rpeak_nominal", facts()).source.startswith("40 cores × ")
+
+
+def test_a_line_of_the_table_without_a_value_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ProcessorLimits(name="X", avx_hz=2e9, source="a data sheet")
+    monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: row)
+    node = facts(cpu_model="X", vector_isa="AVX2", vector_bits=256)
+    assert limit("rpeak_avx", node).value == 40 * 16 * 2
+    assert "number of vector units of X" in reason(
+        "rpeak_avx", node.model_copy(update={"vector_isa": "AltiVec"})
+    )
+    for given in ({}, {"ddr": 2666}, {"channels": 6}):
+        row = row.model_copy(update={"ddr": None, "channels": None, **given})
+        assert "number of memory channels of X" in reason("memory_bandwidth", node)
+    row = row.model_copy(update={"channels": 6, "ddr": 2666})
+    assert limit("memory_bandwidth", node).value == pytest.approx(12 * 8 * 2.666)
+
+
+def test_the_mcdram_of_each_socket_counts() -> None:
+    two = facts("knl-7250-quadrant-flat", virtual=None, sockets=2)
+    assert limit("memory_bandwidth", two, memory="mcdram").value == 980

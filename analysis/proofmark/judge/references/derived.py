@@ -124,25 +124,27 @@ def _rpeak(rule: Rule, facts: NodeFacts, rated: Rated, hertz: float | None) -> D
     clock, key = ("AVX", "avx_hz") if rule == "rpeak_avx" else ("nominal", "clock_hz")
     if hertz is None:
         return _unknown(facts, f"the {clock} frequency of {facts.cpu_model}", key)
-    flops, source = _rated_flop_per_cycle(facts, rated)
-    if flops is None:
+    known = _rated_flop_per_cycle(facts, rated)
+    if known is None:
         what = f"the number of vector units of {facts.cpu_model}"
         return _unknown(facts, what, "flop_per_cycle")
+    flops, source = known
     parts = f"{facts.cores} cores × {flops} flop/cycle × {hertz / 1e9:g} GHz"
     value = rpeak_nominal(facts.cores, flops, hertz / 1e9)
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
 
 
-def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int | None, str]:
-    """Return the flop per cycle of a core if it is certain, and its source."""
+def _rated_flop_per_cycle(facts: NodeFacts, rated: Rated) -> tuple[int, str] | None:
+    """Return the flop per cycle of a core and its source; None if it is not certain."""
     if rated.flop_per_cycle is not None:
         return rated.flop_per_cycle, rated.source
     row = processor(facts.cpu_model)
     if row is not None and row.flop_per_cycle is not None:
         return row.flop_per_cycle, row.source
     if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
-        return None, ""
-    return flop_per_cycle(facts), f"two units of {facts.vector_isa}"
+        return None
+    flops = flop_per_cycle(facts)
+    return None if flops is None else (flops, f"two units of {facts.vector_isa}")
 
 
 def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | str:
@@ -161,9 +163,9 @@ def _memory(rule: Rule, facts: NodeFacts, kind: str, rated: Rated) -> Derived | 
     if limits is None or limits.channels is None or limits.ddr is None:
         return _unknown(facts, f"the number of memory channels of {facts.cpu_model}", "dimms")
     # The rated speed, not the configured one: a module that runs slower must miss the limit.
-    speeds = [dimm.rated or dimm.configured or 0 for dimm in facts.dimms]
-    if not speeds or not all(speeds):
-        what = f"the speed of {'a' if speeds else 'any'} memory module of {facts.hostname}"
+    speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
+    if not speeds or len(speeds) < len(facts.dimms):
+        what = f"the speed of {'a' if facts.dimms else 'any'} memory module of {facts.hostname}"
         return _unknown(facts, what, "dimms")
     # Several modules can share a channel; an empty channel adds nothing.
     filled = min(limits.channels * facts.sockets, len(speeds))
@@ -180,10 +182,14 @@ def _link(rule: Rule, facts: NodeFacts, rated: Rated) -> Derived | str:
     stated = rated.link_latency_s if latency else rated.link_bytes_per_s
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], rated.source)
-    active = [port for port in facts.ports if (port.state or "").endswith("ACTIVE") and port.rate]
-    limits = [limit for port in active if (limit := link(port.rate or "")) is not None]
+    active = [
+        port.rate
+        for port in facts.ports
+        if port.rate and port.state is not None and port.state.endswith("ACTIVE")
+    ]
+    limits = [limit for rate in active if (limit := link(rate)) is not None]
     if not active or len(limits) < len(active):
-        rates = ", ".join(dict.fromkeys(port.rate or "" for port in active)) or "no active port"
+        rates = ", ".join(dict.fromkeys(active)) or "no active port"
         key = "link_latency_s" if latency else "link_bytes_per_s"
         return _unknown(facts, f"the link of {facts.hostname} ({rates})", key)
     best = max(limits, key=lambda limit: limit.bytes_per_s)

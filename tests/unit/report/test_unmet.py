@@ -1,0 +1,45 @@
+"""What must be judged and was not: in the report, in the printed verdict, and in a written one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fixtures.report_run import made_run, reported
+
+from proofmark.cli.main import main
+from proofmark.judge.written import read_written
+from proofmark.site.partition import Limit
+
+LIMIT = Limit(
+    case="imb-pingpong", metric="t_avg", where={"bytes": 3}, value=1, source="annex 2", at_most=1
+)
+NAMED = (
+    "limit of imb-pingpong t_avg bytes=3 (annex 2) not evaluated: its row is missing in the output"
+)
+
+
+def test_an_unevaluated_limit_is_in_every_form_of_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No message of IMB has three bytes. All other figures are judged as in the control."""
+    run = made_run(tmp_path, limits=[LIMIT])
+    verdict, page = reported(run)
+    assert verdict.exit_code() == 4
+    assert "Required, but not judged" in page
+    assert NAMED in page
+    assert "1 requirement not judged" in page
+    capsys.readouterr()
+    assert main(["verdict", str(run.folder)]) == 4
+    assert f"not judged: {NAMED}" in capsys.readouterr().out
+    written = read_written(run.files.verdict)
+    assert written is not None
+    assert written.line.startswith("UNJUDGED: 4 PASS, 0 FAIL, ")
+    assert [line.startswith(NAMED) for line in written.unmet] == [True]
+
+
+def test_control_an_evaluated_limit(tmp_path: Path) -> None:
+    kept = LIMIT.model_copy(update={"where": {"bytes": 1048576}, "value": 1e9})
+    verdict, page = reported(made_run(tmp_path, limits=[kept]))
+    assert (verdict.exit_code(), verdict.limits[0].judged) == (0, 1)
+    assert "Required, but not judged" not in page
