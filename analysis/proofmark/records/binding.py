@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import short_name
@@ -124,11 +124,19 @@ def binding_error(
         host = report.hosts[entry.cpus.node]
         if not names.accepts(hosts[planned.node], host):
             return f"rank {rank} ran on {host}, planned on {hosts[planned.node]}"
-        policy, _, reported_domains = memory.partition(":")
-        if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
+        if domains and not _is_bound(memory, domains):
             found = memory or "unknown"
             return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
     return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
+
+
+def _is_bound(memory: str, domains: Set[int]) -> bool:
+    """Return whether a reported memory policy takes memory from exactly these NUMA domains."""
+    policy, _, reported = memory.partition(":")
+    try:
+        return policy == "bind" and cpu_list(reported) == domains
+    except ValueError:
+        return False
 
 
 def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
@@ -137,7 +145,7 @@ def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
         return ""
     reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
     for entry in threads:
-        if entry.thread >= len(cpus):
+        if not 0 <= entry.thread < len(cpus):
             return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
         reported[entry.thread].add(entry.cpus)
     if missing := [number for number, texts in reported.items() if not texts]:

@@ -139,6 +139,7 @@ class TestDamage:
         [
             (reading(3), "3"),
             (reading("2"), "2"),
+            (reading(2.0), "2.0"),
             (reading(2, parameters={"size": 10}), "None"),
             (reading(2, None), "2"),
             (reading(2, 0.0), "2"),
