@@ -14,6 +14,7 @@ from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import binding
 from proofmark.records.binding import BindingCheck
 from proofmark.records.hosts import HostNames
+from proofmark.runs.binding_file import read_binding
 
 FIRST = '{"rank": 0, "host": "n1", "cpus": "0"}'
 SECOND = '{"rank": 1, "host": "n2", "cpus": "1"}'
@@ -36,11 +37,10 @@ def written(*entries: str) -> bytes:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return a list that gets each binding that is read, because it is not in the cache."""
     made: list[object] = []
-    read = binding.read_binding
 
     def recorded(entries: Any) -> Any:
         made.append(entries)
-        return read(entries)
+        return read_binding(entries)
 
     monkeypatch.setattr(binding, "read_binding", recorded)
     return made
@@ -82,10 +82,10 @@ class TestCache:
         assert len(reads) == 3
 
     def test_an_alias_of_one_node_is_not_accepted_for_another(self) -> None:
-        check = BindingCheck(step_of(cpus=[]), None, HostNames({"n1": ["n1-ib"]}))
-        text = written(FIRST.replace("n1", "n1-ib"))
+        check = BindingCheck(step_of(cpus=[]), None, HostNames({"n1": ["ib1"]}))
+        text = written(FIRST.replace("n1", "ib1"))
         assert check.invalid_reason(["n1"], text) == ""
-        assert check.invalid_reason(["n2"], text) == "ran on n1-ib, planned on n2"
+        assert check.invalid_reason(["n2"], text) == "ran on ib1, planned on n2"
 
     @pytest.mark.parametrize("hosts", [["n1"], ["n1", "n2"]])
     def test_a_name_within_another_text_is_not_cached(self, hosts: Sequence[str]) -> None:
@@ -94,6 +94,8 @@ class TestCache:
         assert check.invalid_reason(hosts, text) == ""
         others = ["n3", *hosts[1:]]
         assert check.invalid_reason(others, text).startswith("ran on n1.site, planned on n")
+        longer = written(FIRST.replace("n1", "n1x"))
+        assert check.invalid_reason(hosts, longer).startswith("ran on n1x, planned on n")
 
     def test_a_name_that_looks_like_a_place_is_not_accepted(self) -> None:
         """The cache has ``@0`` in the place of the first host."""
@@ -107,6 +109,7 @@ class TestCache:
         [
             ("[\n{", "\n\n]]", False),
             ("{\n[", "}\n]\n", False),
+            ("[\n ", "}\n]\n", False),
             ("[\n{", "}\n\n]\n", True),
             ("[\n\n{", "}\n]\n", True),
         ],
@@ -127,6 +130,12 @@ class TestCache:
         parts = (f'{FIRST[:-1]}, "more": [{{"x": 1}}', '{"x": 2}]}')
         assert check.invalid_reason(["n1"], written(*parts)) == ""
         reason = check.invalid_reason(["n1"], written(*reversed(parts)))
+        assert reason.startswith("binding.json is damaged: ")
+
+    def test_a_missing_name_is_damage(self) -> None:
+        check = BindingCheck(step_of(cpus=[]), None)
+        assert check.invalid_reason(["n1"], written(FIRST)) == ""
+        reason = check.invalid_reason(["n1"], written(FIRST.replace('"n1"', "")))
         assert reason.startswith("binding.json is damaged: ")
 
     def test_without_declared_names_each_node_has_its_own(self) -> None:
