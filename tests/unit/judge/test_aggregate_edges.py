@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,6 +65,16 @@ class TestFigures:
         assert found.values(0) == (100.0, 100.0)
         assert found.valid.tolist() == [False, False]
 
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_the_first_record_of_all_may_be_invalid(self, count: int) -> None:
+        found = aggregates(
+            *(invalid(step=f"{n}", repeat=n, reason=f"reason {n}") for n in range(count)),
+            record(step="9", repeat=9),
+        )
+        assert (found.record(0).valid, found.record(0).reason) == (False, "reason 0")
+        assert found.record(0).value == 100.0
+        assert math.isnan(found.median[0])
+
     def test_the_first_record_of_a_valid_figure_has_the_median(self) -> None:
         found = aggregates(
             record(1, node="n9", step="a", value=5.0),
@@ -85,13 +96,13 @@ class TestFigures:
         ["case", "benchmark", "metric", "origin", "mode", "placement", "environment_hash"],
     )
     def test_these_fields_distinguish_figures(self, field: str) -> None:
-        other = {field: "other"}
+        other: dict[str, Any] = {field: "other"}
         assert len(aggregates(record(), record(step="0002-fake", **other))) == 2
         assert aggregates(record(), record(step="0002-fake", **other)).identities == 2
 
     @pytest.mark.parametrize("field", ["unit", "system", "partition"])
     def test_these_fields_do_not(self, field: str) -> None:
-        other = {field: "other"}
+        other: dict[str, Any] = {field: "other"}
         found = aggregates(record(), record(step="0002-fake", repeat=2, **other))
         assert (len(found), found.identities, found.count.tolist()) == (1, 1, [2])
 
@@ -263,6 +274,10 @@ class TestCounting:
         )
         assert found.values(0) == (100.0, 2.0, 10.0)
 
+    def test_records_of_one_attempt_keep_their_order(self) -> None:
+        found = aggregates(record(repeat=2, value=2.0), record(repeat=1, value=1.0))
+        assert found.values(0) == (2.0, 1.0)
+
 
 class TestMedian:
     @given(
@@ -327,8 +342,9 @@ class TestDisturbed:
         assert found.disturbed.tolist() == [0]
         assert found.count.tolist() == [4]
 
-    def test_another_reason_is_never_left_out(self) -> None:
-        found = disturbed_runs(1.0, 2.0, 3.0, bad=[1], reason="broken")
+    @pytest.mark.parametrize("reason", ["broken", ""])
+    def test_another_reason_is_never_left_out(self, reason: str) -> None:
+        found = disturbed_runs(1.0, 2.0, 3.0, bad=[1], reason=reason)
         assert found.valid.tolist() == [False]
         assert found.disturbed.tolist() == [0]
 
