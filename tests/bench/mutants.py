@@ -10,6 +10,8 @@ new import. The tests that execute the changed line run until the first one fail
 killed other mutants, then the quickest. They are known from one traced run of each test file, which
 is kept beside the results until the file or the module changes. Properties get few examples.
 
+Decorators are not changed: they declare what a class or a cache is.
+
 The results are lines of JSON. A mutant with a result is not run again; ``--again`` repeats those
 that survived. ``tests/mutants.yml`` lists equivalent mutants: those that no test can kill.
 """
@@ -149,8 +151,6 @@ class Mutator:
         decorators = [ast.unparse(each) for each in definition.decorator_list]
         if "overload" in decorators:
             return
-        for decorator in definition.decorator_list:
-            yield from self._of_expression(decorator, definition, function)
         names = (*names, definition.name)
         if not isinstance(definition, ast.ClassDef):
             for default in (*definition.args.defaults, *definition.args.kw_defaults):
@@ -188,9 +188,9 @@ class Mutator:
         self, root: ast.expr, statement: ast.stmt, function: tuple[str, int] | None
     ) -> Iterator[Mutant]:
         conditions = _conditions(root, statement)
-        compared = _compared_by_identity(root)
+        left_out = {*_compared_by_identity(root), *_assertions(root)}
         for node in ast.walk(root):
-            if isinstance(node, ast.expr) and node not in compared:
+            if isinstance(node, ast.expr) and node not in left_out:
                 for new in _expressions(node):
                     yield self._mutant(node, new, statement, function)
                 if node in conditions and not isinstance(node, ast.Compare):
@@ -258,6 +258,12 @@ def _compared_by_identity(root: ast.expr) -> set[ast.expr]:
         for operator, operand in zip(compare.ops, compare.comparators, strict=True)
         if isinstance(operator, (ast.Is, ast.IsNot)) and isinstance(operand, ast.Constant)
     }
+
+
+def _assertions(root: ast.expr) -> set[ast.expr]:
+    """Return the values of `strict`, with which `zip` and others only check their arguments."""
+    keywords = (node for node in ast.walk(root) if isinstance(node, ast.keyword))
+    return {keyword.value for keyword in keywords if keyword.arg == "strict"}
 
 
 def _expressions(node: ast.expr) -> Iterator[ast.expr]:
@@ -369,10 +375,14 @@ class Coverage:
         return self.folder / f"{file.replace('/', '.')}.{digest(Path(file).read_text())}.json"
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute the changed code; those of the module for an import."""
+        """Return the tests that execute the changed code.
+
+        For code that runs at import: all tests of the files with a test that executes the module.
+        """
         executed = {test: set(of.get(mutant.module, ())) for test, of in self.lines.items()}
         if mutant.function is None:
-            return [test for test, lines in executed.items() if lines]
+            files = {_file(test) for test, lines in executed.items() if lines}
+            return [test for test in executed if _file(test) in files]
         for first, last in ((mutant.line, mutant.end), (mutant.statement, mutant.end)):
             wanted = set(range(first, last + 1))
             if found := [test for test, lines in executed.items() if lines & wanted]:
