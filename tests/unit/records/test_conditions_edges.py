@@ -212,7 +212,8 @@ class TestOtherMode:
         domains = case.sound.newest.numa
         more = domains[0].model_copy(update={"cpus": type(domains[0].cpus)()})
         found = case.conditions(case.node(numa=(*domains, more)))
-        assert "93 GiB with cpus, 1 × " in case.reason(found)
+        shown = "n1 reported 2 × 93 GiB with cpus, 1 × 93 GiB without; mode flat has "
+        assert case.reason(found).startswith(shown)
         assert case.reason(case.conditions(case.node(numa=tuple(reversed(domains))))) == ""
 
     @pytest.mark.parametrize(
@@ -359,6 +360,13 @@ class TestReasons:
         other = {"damaged": (DamagedProbe(job="j", attempt=1, steps=job.steps, reason="cut"),)}
         found = case.conditions(node.model_copy(update=other), verified=[("n1", "cache")])
         assert case.reason(found) == "cut; n1 was in mode cache, planned in flat"
+
+    @pytest.mark.parametrize("name", ["n1", "n1.site.org"])
+    def test_a_node_and_its_journal_may_have_the_whole_name(self, case: Case, name: str) -> None:
+        found = case.conditions(case.node(name, numa=()), verified=[(name, "cache")], **FIRMWARE)
+        assert case.reason(found, "cache", hosts=["n1.site.org"]) == ""
+        reason = case.reason(found, hosts=["n1.site.org"])
+        assert reason.startswith(f"{name} was in mode cache, planned in flat; n1.site.org: mode ")
 
 
 class TestMount:
