@@ -272,8 +272,8 @@ def _medians(
 ) -> Floats:
     by_value = np.argsort(values)
     ordered = values[by_value[np.argsort(group[by_value], kind="stable")]]
-    last = len(ordered) - 1 if len(ordered) else 0
     low, high = first + (count - 1) // 2, first + count // 2
-    middle: Floats = (ordered[low] + ordered[np.minimum(high, last)]) / 2
+    with np.errstate(over="ignore"):  # a value may be as large as a float can be
+        middle: Floats = (ordered[low] + ordered[high]) / 2
     middle = np.where(low == high, ordered[low], middle)
     return np.where(invalid < 0, middle, np.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from proofmark.cases.models import MEMORY
 from proofmark.common.json_text import parse_json
@@ -125,11 +125,10 @@ def binding_error(
         host = report.hosts[entry.cpus.node]
         if not names.accepts(hosts[planned.node], host):
             return f"rank {rank} ran on {host}, planned on {hosts[planned.node]}"
-        policy, _, reported_domains = memory.partition(":")
-        if domains and (policy != "bind" or cpu_list(reported_domains) != domains):
+        if domains and not _is_bound(memory, domains):
             found = memory or "unknown"
             return f"rank {rank} had the memory policy {found}, planned bind:{_listed(domains)}"
-        if policy == "bind" and not domains and MEMORY in step.parameters:
+        if memory.startswith("bind:") and not domains and MEMORY in step.parameters:
             return f"rank {rank} had the memory policy {memory}, planned memory of all domains"
         if step.bind_threads and (wrong := _own_cpus_error(rank, planned.cpus, report)):
             return wrong
@@ -147,13 +146,22 @@ def _own_cpus_error(rank: int, cpus: Sequence[int], report: BindingReport) -> st
     return ""
 
 
+def _is_bound(memory: str, domains: Set[int]) -> bool:
+    """Return whether a reported memory policy takes memory from exactly these NUMA domains."""
+    policy, _, reported = memory.partition(":")
+    try:
+        return policy == "bind" and cpu_list(reported) == domains
+    except ValueError:
+        return False
+
+
 def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
     """Compare the CPU of each thread with its report; OpenMP does not report a single thread."""
     if len(cpus) < 2:
         return ""
     reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
     for entry in threads:
-        if entry.thread >= len(cpus):
+        if not 0 <= entry.thread < len(cpus):
             return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
         reported[entry.thread].add(entry.cpus)
     if missing := [number for number, texts in reported.items() if not texts]:

@@ -63,7 +63,7 @@ class StepBounds:
         base, size = measure(reading.unit)
         universal = Bound(
             nodes * LARGEST.get(base, LARGEST_OTHER) / size,
-            f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base or 'in this unit'}",
+            f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base}",
         )
         if base == SECONDS:
             limit = self._step.timeout

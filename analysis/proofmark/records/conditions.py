@@ -113,8 +113,7 @@ class Conditions:
 
         It is None for a virtual node as well: it reports the memory of the machine below it.
         """
-        virtual = self._partition.host_cpus is not None or self._partition.origin != "measured"
-        if virtual or mode not in self._partition.modes:
+        if self._partition.origin != "measured" or mode not in self._partition.modes:
             return None
         try:
             return numa_shape(topology_of_mode(self._site, mode))

@@ -1,0 +1,170 @@
+"""The verdict of a figure from its judgements, and the counts of results, at their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.unit.judge.test_verdict import invalid, record
+
+from proofmark.judge.aggregate import aggregate
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.references.compare import Judgement
+from proofmark.judge.results import WORDS, Result, Results, result_json
+from proofmark.records.columns import Record, Records
+
+
+def judgement(outcome: str, reason: str = "why", ratio: float = 0.85, **changes: Any) -> Judgement:
+    """Return a judgement by a reference of 100 whose ratio must be at least 0.9."""
+    fields: dict[str, Any] = {
+        "kind": "derived",
+        "source": "s",
+        "outcome": outcome,
+        "reason": reason,
+        "value": 100.0,
+        "ratio": ratio,
+        "at_least": 0.9,
+        "at_most": None,
+    }
+    return Judgement(**{**fields, **changes})
+
+
+def results(
+    records: Sequence[Record],
+    answers: Mapping[int, tuple[Judgement, ...]] | None = None,
+    words: Sequence[str] = (),
+    of: Sequence[int] = (),
+) -> Results:
+    """Return the results of one figure per record, with verdicts and places in the fleet."""
+    aggregates = aggregate(Records.of(records))
+    count = len(aggregates)
+    numbers = [WORDS.index(word) for word in words or ["UNJUDGED"] * count]
+    fleet = Fleet(of=np.array(of or [-1] * count, dtype=np.int64))
+    return Results(aggregates, np.array(numbers, dtype=np.int64), answers or {}, fleet)
+
+
+def judged(*answers: Judgement, values: Sequence[float] = (85.0,)) -> Result:
+    """Return the result of one figure with a repeat per value."""
+    repeats = [
+        record(step=f"{repeat}", repeat=repeat, value=value)
+        for repeat, value in enumerate(values, start=1)
+    ]
+    return results(repeats, {0: answers})[0]
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("outcomes", "verdict", "reason"),
+        [
+            ((), "UNJUDGED", "no reference applies"),
+            (("UNJUDGED",), "UNJUDGED", "0"),
+            (("UNJUDGED", "UNJUDGED"), "UNJUDGED", "0"),
+            (("UNJUDGED", "PASS"), "PASS", "1"),
+            (("PASS", "PASS"), "PASS", "0; 1"),
+            (("PASS", "FAIL"), "FAIL", "1"),
+            (("FAIL", "PASS", "FAIL", "UNJUDGED"), "FAIL", "0; 2"),
+        ],
+    )
+    def test_the_worst_outcome_counts_with_its_reasons(
+        self, outcomes: Sequence[str], verdict: str, reason: str
+    ) -> None:
+        answers = [judgement(outcome, f"{n}") for n, outcome in enumerate(outcomes)]
+        found = judged(*answers)
+        assert (found.verdict, found.reason) == (verdict, reason)
+        assert found.references == tuple(answers)
+
+    @pytest.mark.parametrize(
+        ("values", "outcomes", "retest"),
+        [
+            ((85.0, 88.0, 91.0), ("FAIL",), True),
+            ((85.0, 86.0, 89.0), ("FAIL",), False),
+            ((85.0, 88.0, 91.0), ("FAIL", "PASS"), True),
+            ((85.0, 88.0, 91.0), ("PASS",), False),
+            ((85.0, 88.0, 91.0), ("UNJUDGED",), False),
+            ((85.0, 88.0, 91.0), (), False),
+        ],
+    )
+    def test_only_a_failure_within_its_noise_is_measured_again(
+        self, values: Sequence[float], outcomes: Sequence[str], retest: bool
+    ) -> None:
+        found = judged(*map(judgement, outcomes), values=values)
+        assert found.retest is retest
+
+    def test_each_missed_limit_must_be_within_the_noise(self) -> None:
+        near, far = judgement("FAIL"), judgement("FAIL", at_least=0.99)
+        assert judged(near, values=(85.0, 88.0, 91.0)).retest is True
+        assert judged(near, far, values=(85.0, 88.0, 91.0)).retest is False
+        assert judged(far, near, values=(85.0, 88.0, 91.0)).retest is False
+
+    def test_an_invalid_figure_is_not_judged(self) -> None:
+        records = [record(step="1", value=1.0), invalid(step="2", repeat=2, value=2.0)]
+        (found,) = results(records, {0: (judgement("PASS"),)})
+        assert (found.verdict, found.reason, found.values) == ("INVALID", "broken", (1.0,))
+        assert (found.references, found.interval, found.retest) == ((), None, False)
+        assert found.steps == ("1", "2")
+
+    def test_the_interval_and_the_steps_are_those_of_the_repeats(self) -> None:
+        found = judged(values=(3.0, 1.0))
+        assert found.interval is not None
+        assert (found.interval.low, found.interval.high) == (1.0, 3.0)
+        assert (found.values, found.steps) == ((3.0, 1.0), ("1", "2"))
+        assert judged(values=(3.0,)).interval is None
+
+    @pytest.mark.parametrize("disturbed", [0, 1, 2])
+    def test_disturbed_repeats_are_mentioned(self, disturbed: int) -> None:
+        records = [record(step=f"{n}", repeat=n, value=100.0) for n in (1, 2, 3)]
+        made = results(records)
+        counts = np.array([disturbed], dtype=np.int64)
+        found = replace(made, aggregates=replace(made.aggregates, disturbed=counts))[0]
+        left_out = f"; {disturbed} of {disturbed + 3} repeats were disturbed and left out"
+        assert found.reason == "no reference applies" + (left_out if disturbed else "")
+        assert found.verdict == "UNJUDGED"
+
+
+class TestResults:
+    def test_a_slice_has_the_results_of_its_figures(self) -> None:
+        made = results([record(size) for size in (1, 2, 3, 4)])
+        assert [each.record.parameters["size"] for each in made[1:3]] == [2, 3]
+        assert [each.record.parameters["size"] for each in made[::-2]] == [4, 2]
+        assert made[-1].record.parameters["size"] == 4
+        with pytest.raises(IndexError):
+            made[4]
+
+    def test_peers_alone_pass_a_figure_without_a_reference(self) -> None:
+        made = results(
+            [record(size) for size in (1, 2, 3, 4, 5)],
+            answers={1: (judgement("PASS"),)},
+            words=["PASS", "PASS", "FAIL", "PASS", "UNJUDGED"],
+            of=[0, 0, 0, -1, 1],
+        )
+        assert made.passed_by_peers_only.tolist() == [True, False, False, False, False]
+
+    def test_judgements_of_references_and_of_peers_are_counted(self) -> None:
+        answers = {0: (judgement("PASS"), judgement("FAIL")), 2: (judgement("PASS"),)}
+        made = results([record(size) for size in (1, 2, 3)], answers, of=[0, -1, 1])
+        assert made.judgements() == 5
+
+    def test_results_are_found_by_their_records_and_verdicts(self) -> None:
+        made = results([record(size) for size in (1, 2, 3)], words=["PASS", "FAIL", "PASS"])
+        found = made.about(lambda each: each.parameters["size"] != 2)
+        assert [each.record.parameters["size"] for each in found] == [1, 3]
+        assert [each.record.parameters["size"] for each in made.of(["FAIL"])] == [2]
+        assert [each.record.parameters["size"] for each in made.of(["PASS"])] == [1, 3]
+        assert len(list(made.of(["PASS", "FAIL"]))) == 3
+        assert list(made.of([])) == []
+
+    def test_the_written_form_has_the_interval_and_the_judgements(self) -> None:
+        found = result_json(judged(judgement("FAIL"), values=(85.0, 88.0, 91.0)))
+        assert (found["interval"], found["values"]) == ([85.0, 91.0], [85.0, 88.0, 91.0])
+        assert (found["confidence"], found["retest"]) == (0.75, True)
+        assert (found["verdict"], found["reason"], found["value"]) == ("FAIL", "why", 88.0)
+        assert [each["outcome"] for each in found["references"]] == ["FAIL"]
+        single = result_json(judged())
+        assert (single["interval"], single["confidence"], single["retest"]) == (None, None, False)
+
+    def test_a_result_has_no_interval_and_is_not_measured_again_by_default(self) -> None:
+        made = Result(record(), (100.0,), "PASS", "", ())
+        assert (made.interval, made.retest, made.steps) == (None, False, ())

@@ -1,0 +1,167 @@
+"""Each reason why an execution is INVALID by its own files, at the edges of its condition."""
+
+from __future__ import annotations
+
+import signal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.records.test_binding import make_plan_of
+
+from proofmark.plan.plan import Step
+from proofmark.records.binding import BindingCheck
+from proofmark.records.hosts import HostNames
+from proofmark.records.validity import invalid_reason
+from proofmark.runs.attempts import Attempt
+
+FILES = {
+    "stdout": b"out",
+    "stderr": b"",
+    "rc": b"0\n",
+    "when.json": b"{}",
+    "binding.json": b"[]",
+}
+
+
+@pytest.fixture(scope="module")
+def step() -> Step:
+    """Return a step of two nodes whose ranks have no planned CPUs."""
+    (planned,) = make_plan_of("mpi").steps()
+    return planned.model_copy(update={"nodes": ["n1", "n2"], "cpus": []})
+
+
+def attempt(folder: Path, **changes: Any) -> Attempt:
+    """Return a sound execution on n1, with `changes`; its files are written with their digests."""
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items()]
+    (folder / "outputs.sha256").write_text("".join(lines))
+    usual: dict[str, Any] = {
+        "number": 1,
+        "path": str(folder),
+        "rc": 0,
+        "host": "n1",
+        "start": "2026-11-21T10:18:00Z",
+        "end": "2026-11-21T10:19:00Z",
+        "timed_out": False,
+        "seconds": 60.0,
+        "binding": b"[]",
+    }
+    return Attempt(**{**usual, **changes})
+
+
+def reason(step: Step, execution: Attempt, **how: Any) -> str:
+    return invalid_reason(step, execution, BindingCheck(step, None), **how)
+
+
+def test_a_sound_execution_has_an_empty_reason(step: Step, tmp_path: Path) -> None:
+    assert reason(step, attempt(tmp_path)) == ""
+    assert reason(step, attempt(tmp_path), hosts=["n1"], known={"stdout": b"out"}) == ""
+
+
+@pytest.mark.parametrize("by", ["the file", "the content that was read", "another content"])
+def test_a_changed_output_is_named(step: Step, tmp_path: Path, by: str) -> None:
+    execution = attempt(tmp_path)
+    how: dict[str, Any] = {}
+    if by == "the file":
+        (tmp_path / "stdout").write_bytes(b"changed")
+    elif by == "the content that was read":
+        how = {"known": {"stdout": b"changed"}}
+    else:
+        execution = attempt(tmp_path, contents={"stdout": b"changed"})
+    assert reason(step, execution, **how) == "stdout changed after the step ended"
+
+
+@pytest.mark.parametrize(("host", "wrong"), [("n1", False), ("n2", False), ("n3", True)])
+def test_any_node_of_a_step_may_run_its_launcher(
+    step: Step, tmp_path: Path, host: str, wrong: bool
+) -> None:
+    found = reason(step, attempt(tmp_path, host=host))
+    assert found == ("ran on n3, planned on n[1-2]" if wrong else "")
+
+
+@pytest.mark.parametrize(("host", "wrong"), [("n2", False), ("n1", True), ("n3", True)])
+def test_the_first_node_of_an_instance_runs_it(
+    step: Step, tmp_path: Path, host: str, wrong: bool
+) -> None:
+    """The nodes of the instance count, not those of the step."""
+    found = reason(step, attempt(tmp_path, host=host), hosts=["n2", "n3"])
+    assert found == (f"ran on {host}, planned on n2" if wrong else "")
+
+
+@pytest.mark.parametrize(("hosts", "planned"), [((), "n[1-2]"), (("n1", "n3"), "n[1,3]")])
+def test_ranks_run_on_the_nodes_of_the_instance(
+    step: Step, tmp_path: Path, hosts: tuple[str, ...], planned: str
+) -> None:
+    report = b'[{"rank": 0, "host": "n1", "cpus": "0"}, {"rank": 1, "host": "%s", "cpus": "0"}]'
+    right = attempt(tmp_path, binding=report % b"n3" if hosts else report % b"n2")
+    wrong = attempt(tmp_path, binding=report % b"n2" if hosts else report % b"n3")
+    assert reason(step, right, hosts=hosts) == ""
+    assert reason(step, wrong, hosts=hosts) == f"ran on {'n2' if hosts else 'n3'}, planned on " + (
+        planned
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, max(signal.Signals)])
+def test_an_exit_code_above_128_is_a_signal(step: Step, tmp_path: Path, number: int) -> None:
+    found = reason(step, attempt(tmp_path, rc=128 + number))
+    assert found == f"killed by {signal.Signals(number).name}"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (1, "exit code 1"),
+        (125, "exit code 125"),
+        (126, "exit code 126 (fake cannot be executed)"),
+        (127, "exit code 127 (fake not found)"),
+        (128, "exit code 128"),
+        (-1, "exit code -1"),
+    ],
+)
+@pytest.mark.parametrize("message", ["", "no room"])
+def test_an_exit_code_has_its_meaning_and_the_last_message(
+    step: Step, tmp_path: Path, code: int, expected: str, message: str
+) -> None:
+    execution = attempt(tmp_path, rc=code)
+    (tmp_path / "outputs.sha256").unlink()
+    (tmp_path / "stderr").write_text(message)
+    assert reason(step, execution) == expected + (f": {message}" if message else "")
+
+
+def test_processes_that_survive_are_named(step: Step, tmp_path: Path) -> None:
+    execution = attempt(tmp_path, survivors=("spin (pid 7)", "spin (pid 8)"))
+    assert reason(step, execution) == "left processes behind: spin (pid 7), spin (pid 8)"
+
+
+def test_the_time_limit_precedes_the_exit_code(step: Step, tmp_path: Path) -> None:
+    execution = attempt(tmp_path, timed_out=True, rc=137, seconds=61.4)
+    limited = step.model_copy(update={"timeout": 61})
+    assert reason(limited, execution) == "timed out after 61 s (limit 61 s)"
+
+
+def test_the_damage_of_the_files_precedes_all(step: Step, tmp_path: Path) -> None:
+    execution = attempt(tmp_path, damage="rc is damaged", rc=-1, host="n9")
+    assert reason(step, execution) == "rc is damaged"
+
+
+class TestHostNames:
+    """Few names are compared one by one, more names by sets; both have the same rule."""
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 10])
+    def test_each_name_of_a_node_is_accepted(self, count: int) -> None:
+        nodes = [f"n{number}" for number in range(count)]
+        names = HostNames({f"{node}.site": [f"{node}-ib.site"] for node in nodes})
+        assert names.wrong_host(nodes, nodes) == ""
+        assert names.wrong_host(nodes, [f"{node}-ib" for node in nodes]) == ""
+        assert names.wrong_host(nodes, [f"{node}.site" for node in nodes]) == ""
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 10])
+    def test_the_first_other_name_is_reported(self, count: int) -> None:
+        nodes = [f"n{number}" for number in range(count)]
+        names = HostNames({"n0": ["n0-ib"], "x": ["y"]})
+        reason = names.wrong_host(nodes, [*nodes[1:], "n0-ib", "y", "z"])
+        assert reason.startswith("ran on y, planned on n")
+        assert HostNames().wrong_host(nodes, ["n0-ib"]).startswith("ran on n0-ib, planned on n")
