@@ -69,8 +69,10 @@ def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBu
     largest = max(min(largest, memory // (request.ranks or 1)), smallest)
     if sizes[0] > max(smallest, _ELEMENT):
         return f"the first row has {sizes[0]} bytes: rows from {smallest} on are missing"
+    intact = all(builder.value is not None for builder in builders)
     for size, following in pairwise(sizes):
-        if following != (2 * size or 1):
+        # A row that cannot be read has its own INVALID reading.
+        if intact and following != (2 * size or 1):
             return f"no row between {size} and {following} bytes"
     if 2 * sizes[-1] <= largest:
         asked = f"{rule.option} {requested}" if requested else "by default"
