@@ -25,7 +25,13 @@ SAMPLES = [
 
 @pytest.mark.parametrize(
     "line",
-    ["=====", " Completed : Wed Apr  1 18:18:11 UTC 2026", "+ rm -rf x", "2026-04-01 done", "12:00:01 end"],
+    [
+        "=====",
+        " Completed : Wed Apr  1 18:18:11 UTC 2026",
+        "+ rm -rf x",
+        "2026-04-01 done",
+        "12:00:01 end",
+    ],
 )
 def test_lines_around_a_table_are_not_rows(line: str) -> None:
     text = text_of(ALLTOALL)
@@ -89,7 +95,7 @@ def test_the_beginning_of_a_name_may_be_a_row(cut: str) -> None:
     "line",
     [
         "[n1:12] *** Process received signal ***",
-        "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***",
         "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.0",
         "mpirun noticed that process rank 1 exited on signal 9 (Killed).",
         "Fatal error in PMPI_Alltoall: Other MPI error",

@@ -28,7 +28,9 @@ def test_an_output_without_a_complaint_is_valid() -> None:
 
 
 @pytest.mark.fault("program-complains")
-@pytest.mark.parametrize("before", ["Began", "access  ", "write  ", "read  ", "Max Write", "Finished"])
+@pytest.mark.parametrize(
+    "before", ["Began", "access  ", "write  ", "read  ", "Max Write", "Finished"]
+)
 @pytest.mark.parametrize("line", [FSYNC, "WARNING: fsync(11) failed, (aiori-POSIX.c:650)"])
 def test_a_failed_fsync_concerns_the_writing_wherever_it_is_printed(before: str, line: str) -> None:
     text = with_line(line, before)

@@ -123,6 +123,7 @@ class _TextRun:
                 problem = f"a row outside of any table: {shorten(line)}"
                 if self._rules.once == "rows":
                     self.mixed = "a row is outside of any table"
+                    self._strays.end()  # each row has its own reading
                 closed = self._closed_table
                 if closed and closed.rule is table and closed.take_stray(line, problem):
                     self._strays.end()
@@ -211,9 +212,11 @@ class _TextRun:
 
     def _command(self, rule: CommandLine, match: Match) -> None:
         words = match["command"].split()
-        self._next_request = self._started or Request(words)
-        if not self._notes.run.builders:
-            self._request = self._next_request
+        request = self._started or Request(words)
+        if self._notes.run.builders:
+            self._next_request = request
+        else:
+            self._request = request
             self._notes.exact |= exact_sizes(rule, Request(words))
 
     def _complaint(self, rule: Complaint, match: Match) -> None:
