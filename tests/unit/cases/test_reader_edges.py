@@ -139,7 +139,7 @@ def test_a_rounded_size(word: str, exact: int, same: bool) -> None:
         ("0.1", 3, 100.0),
         ("1.1", 0, 1.1),
         ("2.3", -3, 0.0023),
-        ("x", 3, None),
+        ("x", 3, 0),
     ],
 )
 def test_a_scaled_number_is_rounded_once(word: str, power: int, value: float) -> None:
