@@ -37,7 +37,7 @@ class Column(StrictModel):
         role = {key for key in self.model_fields_set if getattr(self, key) is not None}
         if self.unit:
             role.discard("power")
-        if (len(role) > 1 and role != {"metric", "unit"}) or role == {"metric"}:
+        if (len(role) > 1 and role != {"metric", "unit"}) or role in ({"metric"}, {"power"}):
             raise ValueError(
                 f"a column with {', '.join(sorted(role))}; accepted: one of parameter, metric with "
                 "unit, unit (value of the metric that the row names), names, accept, or no key"
