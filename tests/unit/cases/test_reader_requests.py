@@ -47,6 +47,7 @@ ACCEPTED = [
     ("", doubled(1, 1 << 20), {"title": "Allgather Latency Test", "header": "Avg Latency(us)"}),
     ("", doubled(4, 1 << 20), {"title": "Allreduce Latency Test", "header": "Avg Latency(us)"}),
     ("", doubled(1, 4 << 20), {"title": "Multi Latency Test", "header": "Avg Latency(us)"}),
+    ("", [8], {"title": "Fetch_and_op latency Test", "header": "Latency (us)"}),
     ("-M 4k", doubled(1, 2048), {"title": "Gather Latency Test", "header": "Avg Latency(us)"}),
     ("-M 4k -m 64:64", [64], {}),
 ]
