@@ -104,17 +104,16 @@ class OpenTable:
         parameters = self._parameters(words)
         if parameters is None or not (layout.plain or (named and layout.values)):
             return False
+        every = problems
         if layout.accepted:
-            problems = [
-                *problems,
-                *(
-                    f"{shorten(words[place], 40)} instead of {word!r}"
-                    for place, word in layout.accepted
-                    if words[place] != word
-                ),
+            refused = [
+                f"{shorten(words[place], 40)} instead of {word!r}"
+                for place, word in layout.accepted
+                if words[place] != word
             ]
+            every = [*problems, *refused]
         for place, metric, power in layout.values:
-            measure(metric or named, words[place], parameters, problems, power)
+            measure(metric or named, words[place], parameters, every, power)
         return True
 
     def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:
