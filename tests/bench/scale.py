@@ -209,6 +209,7 @@ def _ior(step: Step) -> Write:
 def _osu(step: Step) -> Write:
     lines = _sample("osu-7.4_bw_n2.txt").splitlines()
     rows = [line.split() for line in lines if re.match(r"\d", line)]
+    rows += [[str(1 << power), rows[-1][1]] for power in (21, 22)]  # up to the default
     head = [line for line in lines[: lines.index("# Size      Bandwidth (MB/s)") + 1]]
 
     def write(host: str, factor: float) -> str:

@@ -1,7 +1,9 @@
-# Row: T/V N NB P Q Time Gflops; the PASSED line after it makes it good.
-/^W[RC][0-9]/ {
-    q = sprintf("\"n\": %s, \"nb\": %s, \"p\": %s, \"q\": %s", $2, $3, $4, $5)
-    put("HPL", "rmax", $7, "Gflops", q, 0); put("HPL", "time", $6, "s", q, 0)
+# Row: T/V [SWP] N NB P Q Time Gflops, as its header says; the PASSED line after it makes it good.
+/^T\/V +(SWP +)?N / { shift = ($2 == "SWP") }
+/^W[RC]C?[0-9]/ {
+    q = "\"variant\": \"" $1 "\", " (shift ? "\"swap\": \"" $2 "\", " : "")
+    q = q sprintf("\"n\": %s, \"nb\": %s, \"p\": %s, \"q\": %s", $(2 + shift), $(3 + shift), $(4 + shift), $(5 + shift))
+    put("HPL", "rmax", $(7 + shift), "Gflops", q, 0); put("HPL", "time", $(6 + shift), "s", q, 0)
 }
 /Ax-b.*PASSED$/ { good[n] = good[n - 1] = 1 }
 END { flush(1) }

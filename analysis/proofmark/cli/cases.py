@@ -8,9 +8,11 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from proofmark.cases.loading import schema
-from proofmark.cases.reader.engine import read_output
+from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.engine import program_runs, readings_of
 from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
@@ -60,19 +62,34 @@ def _read_arguments(parser: ArgumentParser) -> None:
     complete(parser.add_argument("case", metavar="CASE"), _case_names)
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path)
     parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument(
+        "--arguments",
+        metavar="WORDS",
+        help="the arguments that the program was started with, as '-m 1:4096'",
+    )
 
 
 def read(options: Namespace) -> int:
     """Print the readings of a case in output files."""
     case = kit_benchmarks().case(options.case)
-    readings = []
+    spec = case.reader()
+    request = None if options.arguments is None else Request(options.arguments.split())
+    several = len(options.files) > 1
+    rows: list[dict[str, Any]] = []
     for path in options.files:
         try:
             text = read_text(path.resolve())
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-        readings += read_output(case.reader(), options.case, text)
-    rows = [reading._asdict() for reading in readings]
+        runs = program_runs(spec, text, request)
+        if any(run.unproven for run in runs):
+            print(
+                f"{path}: the command line is not known, so missing last rows are not found; "
+                "--arguments states it",
+                file=sys.stderr,
+            )
+        file = {"file": str(path)} if several else {}
+        rows += [{**file, **reading._asdict()} for reading in readings_of(spec, options.case, runs)]
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
     elif options.format == "csv":
@@ -93,9 +110,12 @@ def read(options: Namespace) -> int:
             parameters = " ".join(f"{key}={value}" for key, value in row["parameters"].items())
             value = "–" if row["value"] is None else f"{row['value']:g}"
             word = "" if row["valid"] else f"INVALID: {row['reason']}"
-            lines.append((row["benchmark"], row["metric"], value, row["unit"], parameters, word))
-        print_table(("benchmark", "metric", "value", "unit", "parameters", "validity"), lines)
-    return 0 if readings and all(reading.valid for reading in readings) else INVALID
+            names = (row["file"],) if several else ()
+            figure = (row["benchmark"], row["metric"], value, row["unit"], parameters, word)
+            lines.append((*names, *figure))
+        titles = ("benchmark", "metric", "value", "unit", "parameters", "validity")
+        print_table(("file", *titles) if several else titles, lines)
+    return 0 if rows and all(row["valid"] for row in rows) else INVALID
 
 
 COMMANDS = {

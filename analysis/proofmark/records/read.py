@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from proofmark.cases.models import Benchmarks
+from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.common.files import read_bytes
 from proofmark.common.nodesets import folded, is_name, short_name
@@ -129,6 +130,7 @@ class _StepReader:
         self.builder = RecordBuilder()
         self._about, self._mode, self._step = about, mode, step
         self._case = about.benchmarks.case(step.case)
+        self._request = Request(step.arguments, step.ranks)
         self._planned = step.planned
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
@@ -154,7 +156,8 @@ class _StepReader:
             pass  # the reader reports an empty output
         except OSError as error:
             unread = damage(step.output, error)
-        readings = read_output(case.reader(), step.case, content.decode("utf-8", "replace"))
+        text = content.decode("utf-8", "replace")
+        readings = read_output(case.reader(), step.case, text, self._request)
         nodes = hosts or sorted(attempt.binding_report.hosts)
         invalid = unread or self._invalid_reason(hosts, nodes, attempt, content)
         if case.concurrent and step.copies > 1:

@@ -108,6 +108,7 @@ def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
         copies=2,
         concurrent={**case["concurrent"], "seconds": "{0.5 * bandwidth / bandwidth}"},
         sweep={"size": 1, "ranks": 2},
+        arguments=["-m", "{size}:{size}"],
         read=reader,
         metrics=case["metrics"],
     )

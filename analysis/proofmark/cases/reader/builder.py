@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from proofmark.cases.reader.values import Parameter, measured, parameter
+from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
 
 
 @dataclass(slots=True)
@@ -24,12 +24,17 @@ class ReadingBuilder:
 
 @dataclass
 class ProgramRun:
-    """The readings of one run of a program, and the facts and problems of the whole run."""
+    """The readings of one run of a program, and the facts and problems of the whole run.
+
+    Attributes:
+        unproven: rows may be missing, because the requested ones are not known.
+    """
 
     builders: list[ReadingBuilder] = field(default_factory=list)
     facts: dict[str, Parameter] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     node: str | None = None
+    unproven: bool = False
 
 
 @dataclass
@@ -41,12 +46,18 @@ class Notes:
         run: the readings so far.
         sticky: the parameters that are valid for the following lines.
         benchmark: the benchmark whose results follow, if the program printed its name.
+        exact: sizes in the command line. They replace sizes that the program printed rounded.
+        doubts: problems of the next row.
+        last_row: the place of the first reading of the last row.
     """
 
     types: Mapping[str, str]
     run: ProgramRun = field(default_factory=ProgramRun)
     sticky: dict[str, Parameter] = field(default_factory=dict)
     benchmark: str | None = None
+    exact: dict[str, int] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+    last_row: int = 0
 
     def typed(self, groups: Mapping[str, str | None], problems: list[str]) -> dict[str, Parameter]:
         """Return the groups that are parameters, as typed values; append errors to `problems`."""
@@ -56,14 +67,37 @@ class Notes:
                 try:
                     parameters[name] = parameter(self.types[name], word)
                 except ValueError as error:
+                    exact = self.exact.get(name)
+                    if exact is not None and rounds_to(word.strip(), exact):
+                        parameters[name] = exact
+                        continue
                     problems.append(f"{name}: {error}")
         return parameters
 
+    def row_read(self, start: int) -> None:
+        """Record that the readings from `start` on are a row: the doubts concern it."""
+        self.last_row = start
+        if self.doubts:
+            self.doubt_last_row()
+
+    def doubt_last_row(self) -> None:
+        """Add the doubts to the last row, or to the whole run if there is no row."""
+        for builder in self.run.builders[self.last_row :]:
+            builder.problems += self.doubts
+        if not self.run.builders:
+            self.run.problems += self.doubts
+        self.doubts.clear()
+
     def measure(
-        self, metric: str, word: str, parameters: Mapping[str, Parameter], problems: Iterable[str]
+        self,
+        metric: str,
+        word: str,
+        parameters: Mapping[str, Parameter],
+        problems: Iterable[str],
+        power: int = 0,
     ) -> ReadingBuilder:
-        """Add the reading of a printed value."""
-        value, problem = measured(word)
+        """Add the reading of a printed value, times ten to the power of `power`."""
+        value, problem = scaled(word, power)
         every = [*problems, problem] if problem else [*problems]
         builder = ReadingBuilder(
             metric, value, self._with_sticky(parameters), every, self.benchmark
@@ -86,16 +120,18 @@ class Notes:
 
 @dataclass
 class UnreadLines:
-    """Lines that could not be read. Consecutive lines become one INVALID reading."""
+    """Lines that could not be read. Consecutive lines of a metric become one INVALID reading."""
 
     builder: ReadingBuilder | None = None
+    metric: str = ""
     first: str = ""
     more: int = 0
 
-    def line(self, problem: str, note: Callable[[str], ReadingBuilder]) -> None:
+    def line(self, problem: str, note: Callable[[str], ReadingBuilder], metric: str) -> None:
         """Add a line. The first line of a block makes the reading, by `note`."""
-        if self.builder is None:
+        if self.builder is None or metric != self.metric:
             self.builder, self.first, self.more = note(problem), problem, 0
+            self.metric = metric
         else:
             self.more += 1
             self.builder.problems[0] = f"{self.first} (and {self.more} more lines)"

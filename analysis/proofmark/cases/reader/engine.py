@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
+from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.tags import without_tags
 from proofmark.cases.reader.text import read_text
 from proofmark.cases.reader.values import Parameter
 
@@ -45,30 +47,44 @@ class Reading(NamedTuple):
     node: str | None
 
 
-def read_output(spec: ReadSpec, case: str, text: str) -> list[Reading]:
+def read_output(
+    spec: ReadSpec, case: str, text: str, request: Request | None = None
+) -> list[Reading]:
     """Return the readings in `text`, an output of `case`.
 
     Args:
         spec: the rules.
         case: id of the case, for the readings.
         text: the output as it was captured; any text is accepted.
+        request: what was started, if it is known. Otherwise the command line in the output counts.
 
     Returns:
         The readings in the order of the output, at least one: a run without a result gives one
         invalid reading with the reason.
     """
+    return readings_of(spec, case, program_runs(spec, text, request))
+
+
+def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
+    """Return the readings of `runs`."""
+    return [reading for run in runs for reading in _readings(spec, case, run)]
+
+
+def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> list[ProgramRun]:
+    """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
+    text = without_tags(text)
     start = find_document(text) if spec.document else None
     if spec.document and start is not None:
         runs = read_documents(spec, spec.document, text, start)
     elif spec.text:
-        runs = read_text(spec, spec.text, text)
+        runs = read_text(spec, spec.text, text, request)
     else:
         runs = [ProgramRun(problems=["no JSON document"])]
     if not text.strip():
         runs = [ProgramRun(problems=["the output is empty"])]
-    return [reading for run in runs for reading in _readings(spec, case, run)]
+    return runs
 
 
 def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:

@@ -46,20 +46,27 @@ def read_documents(
     """Return one run for each JSON document of `text` from `start` on."""
     runs, end = [], 0
     while start is not None:
-        before = [line.rstrip() for line in text[end:start].split("\n")]
+        before = text[end:start]
         try:
             document, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
             # The end of the document is unknown, so the rest of the text is not read.
             runs.append(ProgramRun(problems=[f"the JSON document is cut or broken: {error}"]))
-            break
+            return runs
         run = _read_document(spec, rules, document)
-        for pattern in rules.refuse:
-            matches = [line for line in before if pattern.fullmatch(line)]
-            run.problems += [f"the output contains {shorten(line)}" for line in matches[:1]]
+        run.problems += _refused(rules, before)
         runs.append(run)
         start = find_document(text, end)
+    if runs:
+        runs[-1].problems += _refused(rules, text[end:])
     return runs
+
+
+def _refused(rules: JsonSpec, text: str) -> list[str]:
+    """Return a problem for each pattern of `refuse` that a line of `text` matches."""
+    lines = [line.rstrip() for line in text.split("\n")]
+    first = (next(filter(pattern.fullmatch, lines), None) for pattern in rules.refuse)
+    return [f"the output contains {shorten(line)}" for line in first if line is not None]
 
 
 def _read_document(spec: ReadSpec, rules: JsonSpec, document: object) -> ProgramRun:
@@ -99,6 +106,8 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
     ]
     parameters: dict[str, Parameter] = {}
     for name, expression in rules.parameters.items():
+        if name in rules.optional and _search(expression, scope) in (None, False):
+            continue
         try:
             parameters[name] = parameter(spec.parameters[name], _printed(expression, scope))
         except ValueError as error:

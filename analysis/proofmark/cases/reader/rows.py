@@ -77,4 +77,4 @@ class Rows:
     def count(self, match: Match) -> None:
         """Read a line with the number of rows."""
         # A longer number is cut to nine digits; no number of rows is equal to it.
-        self.counted = (self.counted or 0) + int(match["count"][:9])
+        self.counted = int(match["count"][:9])

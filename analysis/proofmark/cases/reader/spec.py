@@ -44,16 +44,18 @@ class JsonSpec(StrictModel):
         each: name → the items that are read under this name, later ones inside earlier ones.
         values: metric → the place of its value, for each innermost item.
         parameters: parameter → its place.
+        optional: parameters that an item may lack: its place has null or false.
         numbered: the parameter that numbers the readings of one metric, from 0, if the document
             has no numbers.
         require: reason → a condition that must be true for each document.
         reject: reason → a condition that must not be true for an item.
-        refuse: lines before a document that make all its readings INVALID.
+        refuse: lines before a document, or after the last one, that make all its readings INVALID.
     """
 
     each: Mapping[str, Expression]
     values: Mapping[str, Value]
     parameters: Mapping[str, Expression] = {}
+    optional: tuple[str, ...] = ()
     numbered: str | None = None
     require: Mapping[str, Expression] = {}
     reject: Mapping[str, Expression] = {}
@@ -87,10 +89,14 @@ class ReadSpec(StrictModel):
         if self.text:
             for where, names in self.text.groups():
                 check_known(names, words, f"text.{where}", "parameter of this block")
-            check_known(self.text.expected, self.metrics, "text.expects", "metric of this block")
+            for where, names in self.text.metric_names():
+                check_known(names, self.metrics, where, "metric of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
             check_known(names, self.parameters, "json.parameters", "parameter of this block")
+            check_known(
+                self.document.optional, self.parameters, "json.optional", "parameter of this block"
+            )
         return self
 
     @cached_property

@@ -22,6 +22,7 @@ class Column(StrictModel):
         unit: without `metric`: the column holds the value of the metric that `names` defines.
         names: the column holds the name of the row's metric: printed word → metric.
         accept: the required word of the column; with another word the row is INVALID.
+        power: the printed number times ten to this power is in `unit`, as 3 for GB/s in MB/s.
     """
 
     parameter: str | None = None
@@ -29,11 +30,14 @@ class Column(StrictModel):
     unit: str | None = None
     names: Mapping[str, str] | None = None
     accept: str | None = None
+    power: int = 0
 
     @model_validator(mode="after")
     def _one_role(self) -> Column:
         role = {key for key in self.model_fields_set if getattr(self, key) is not None}
-        if (len(role) > 1 and role != {"metric", "unit"}) or role == {"metric"}:
+        if self.unit:
+            role.discard("power")
+        if (len(role) > 1 and role != {"metric", "unit"}) or role in ({"metric"}, {"power"}):
             raise ValueError(
                 f"a column with {', '.join(sorted(role))}; accepted: one of parameter, metric with "
                 "unit, unit (value of the metric that the row names), names, accept, or no key"
@@ -110,6 +114,12 @@ class Table(StrictModel):
         """The metric of a reading whose line cannot be read."""
         return next(self.yields())[0]
 
+    def metric_of(self, words: Sequence[str]) -> str:
+        """Return the metric that a row names, or else the first one."""
+        names = (column.names for column in self.columns.values() if column.names)
+        named = (known[word] for known in names for word in words if word in known)
+        return next(named, self.first_metric)
+
     def parameters(self) -> Iterator[str]:
         """Yield each parameter that a row, or a row of `gives_up`, can have."""
         yield from (c.parameter for c in self.columns.values() if c.parameter)
@@ -126,7 +136,7 @@ class Layout:
         problems: one text for each unknown title.
         parameters: place and parameter.
         names: place and metrics by printed word.
-        values: place and metric; None for the metric that the row names.
+        values: place, metric and power of ten; None for the metric that the row names.
         accepted: place and required word.
         plain: whether no value depends on a name in the row.
         known: a cache of the parameters of rows, by their words.
@@ -139,7 +149,7 @@ class Layout:
         places = list(enumerate(columns))
         self.parameters = [(place, col.parameter) for place, col in places if col.parameter]
         self.names = [(place, col.names) for place, col in places if col.names]
-        self.values = [(place, col.metric) for place, col in places if col.unit]
-        self.plain = bool(self.values) and all(metric for _, metric in self.values)
+        self.values = [(place, col.metric, col.power) for place, col in places if col.unit]
+        self.plain = bool(self.values) and all(metric for _, metric, _ in self.values)
         self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
         self.accepted = [(place, col.accept) for place, col in places if col.accept]

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import model_validator
 
+from proofmark.cases.reader.spec_command import CommandLine, Complaint, Once
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_types import CACHED, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
@@ -93,6 +94,9 @@ Role = Literal[
     "required",
     "rejected",
     "failed",
+    "command",
+    "complaint",
+    "closes",
 ]
 
 
@@ -126,6 +130,13 @@ class TextSpec(StrictModel):
     Attributes:
         starts: the line that begins a run of the program. An output may contain several runs. Each
             is checked on its own.
+        closes: the last line of a run. A fact, a header or a row after it begins the next run.
+        once: `ends`: a line of `require` occurs once in a run. `rows`: so does a header, and a
+            metric with equal parameters, and there is no row outside of a table. Otherwise, or if
+            a run has no result before the next one begins, several outputs are mixed. All
+            readings are INVALID.
+        command: the command line of a run, and what it proves.
+        complaints: lines by which the program itself doubts a figure.
         facts: lines anywhere in a run whose groups are valid for the whole run.
         context: lines whose groups are valid for the following lines.
         tables, rows, keys: the places of the values.
@@ -138,6 +149,10 @@ class TextSpec(StrictModel):
     """
 
     starts: Pattern | None = None
+    closes: Pattern | None = None
+    once: Once | None = None
+    command: CommandLine | None = None
+    complaints: tuple[Complaint, ...] = ()
     facts: tuple[Pattern, ...] = ()
     context: tuple[Context, ...] = ()
     tables: tuple[Table, ...] = ()
@@ -153,6 +168,10 @@ class TextSpec(StrictModel):
     def _readable(self) -> TextSpec:
         if not (self.tables or self.rows or self.keys):
             raise ValueError("at least one of tables, rows and keys is required")
+        if self.command and self.command.operations:
+            check_known(
+                [self.command.operations.proves], self.require, "command.operations", "require line"
+            )
         try:
             self.gate.fullmatch("")
         except re.error as error:
@@ -178,6 +197,14 @@ class TextSpec(StrictModel):
         """The tables that recognise their rows outside a table."""
         return tuple(table for table in self.tables if table.stray)
 
+    def metric_names(self) -> Iterator[tuple[str, Iterable[str]]]:
+        """Yield each key of the block that names metrics, with the names."""
+        yield "text.expects", self.expected
+        for complaint in self.complaints:
+            yield "text.complaints.metrics", complaint.metrics
+        if self.command and (operations := self.command.operations):
+            yield "text.command.operations", [*operations.options.values(), *operations.otherwise]
+
     @cached_property
     def expected(self) -> Iterable[str]:
         """The metrics that every run must have."""
@@ -194,6 +221,11 @@ class TextSpec(StrictModel):
         yield from (("tables", table.parameters()) for table in self.tables)
         yield from (("rows.match", row.match.groupindex.keys() - row.metrics) for row in self.rows)
         yield "needs", self.needs
+        yield "complaints.unless", filter(None, (item.unless for item in self.complaints))
+        if command := self.command:
+            yield "command.exact", command.exact
+            yield "command.doubling", [command.doubling.parameter] if command.doubling else []
+            yield "command.operations", [command.operations.numbered] if command.operations else []
 
     @cached_property
     def classify(self) -> Callable[[str], Line]:
@@ -234,11 +266,16 @@ class TextSpec(StrictModel):
         yield from ((pattern, "required", name) for name, pattern in self.require.items())
         yield from ((pattern, "rejected", None) for pattern in self.reject)
         yield from ((pattern, "failed", None) for pattern in self.fails)
+        yield (self.command.match if self.command else None), "command", self.command
+        yield from ((item.match, "complaint", item) for item in self.complaints)
+        yield self.closes, "closes", None
 
     @cached_property
     def gate(self) -> re.Pattern[str]:
         """One pattern for all lines that a rule matches: most lines are excluded by one match."""
-        patterns = [self.starts, *self.facts, *self.require.values()]
+        patterns = [self.starts, self.closes, *self.facts, *self.require.values()]
+        patterns += [self.command.match if self.command else None]
+        patterns += [complaint.match for complaint in self.complaints]
         patterns += [*self.reject, *self.fails]
         patterns += [context.match for context in self.context]
         patterns += [pattern for table in self.tables for pattern in (table.header, table.ends)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from proofmark.cases.reader.builder import Notes, UnreadLines
+from proofmark.cases.reader.rowlike import is_rowlike
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_types import CACHED
 from proofmark.cases.reader.values import Parameter, shorten
@@ -14,6 +15,9 @@ from proofmark.cases.reader.values import Parameter, shorten
 class OpenTable:
     """A table whose rows are being read.
 
+    Lines that are not rows make an INVALID reading if they may be rows (`rowlike`), or if a row
+    follows them. Others after the last row are lines around the table and are ignored.
+
     Args:
         rule: the rule of the table.
         titles: the titles of the header.
@@ -21,41 +25,66 @@ class OpenTable:
     """
 
     def __init__(self, rule: Table, titles: str, notes: Notes) -> None:
-        self._rule = rule
+        self.rule = rule
         self._titles = titles
         self._notes = notes
         self._empty = True
         self._unread = UnreadLines()
+        self._waiting: list[str] = []  # lines that are no rows, unless a row follows
         self._layout = rule.layout(titles)
         for problem in self._layout.problems:
             notes.unread(rule.first_metric, problem)
 
     def take(self, line: str) -> None:
         """Read a line inside the table."""
-        rule = self._rule
         words = line.split()
-        if not words or (rule.skip and rule.skip.fullmatch(line)):
+        if not words or (self.rule.skip and self.rule.skip.fullmatch(line)):
             return
-        if self._given_up(line) or (len(words) == self._layout.width and self._row(words)):
+        start = len(self._notes.run.builders)
+        if self._given_up(line) or self._row(words):
+            added = len(self._notes.run.builders) - start
+            self._foreign(start)
+            self._notes.row_read(len(self._notes.run.builders) - added)
             self._unread.end()
             self._empty = False
         else:
             self.broken(line, f"not a row of its table: {shorten(line)}")
 
+    def take_stray(self, line: str, problem: str) -> bool:
+        """Read a row after the end of the table as INVALID; return whether it is one."""
+        return self._row(line.split(), [problem])
+
     def broken(self, line: str, problem: str) -> None:
-        """Add an INVALID reading for a line that is not a row of the table."""
-        if not (self._rule.skip and self._rule.skip.fullmatch(line)):
-            self._unread.line(problem, partial(self._notes.unread, self._layout.metrics[0]))
-            self._empty = False
+        """Record a line that is not a row of the table, and why."""
+        if self.rule.skip and self.rule.skip.fullmatch(line):
+            return
+        if not is_rowlike(words := line.split(), self._layout):
+            self._waiting.append(problem)
+            return
+        self._foreign(len(self._notes.run.builders))
+        named = self._layout.names
+        metric = self.rule.metric_of(words) if named else self._layout.metrics[0]
+        self._unread.line(problem, partial(self._notes.unread, metric), metric)
+        self._empty = False
 
     def close(self) -> None:
         """End the table. A table without rows gives an INVALID reading."""
         if self._empty:
             self._notes.unread(self._layout.metrics[0], f"no row under {shorten(self._titles)}")
 
+    def _foreign(self, place: int) -> None:
+        """Add an INVALID reading at `place` for the lines that wait: a row follows them."""
+        metric = self._layout.metrics[0]
+        builders = self._notes.run.builders
+        rows, builders[place:] = builders[place:], []
+        for problem in self._waiting:
+            self._unread.line(problem, partial(self._notes.unread, metric), metric)
+        builders += rows
+        self._waiting.clear()
+
     def _given_up(self, line: str) -> bool:
         """Read a row of `gives_up`; return False if the line is not one."""
-        match = self._rule.gives_up and self._rule.gives_up.fullmatch(line)
+        match = self.rule.gives_up and self.rule.gives_up.fullmatch(line)
         if not match:
             return False
         names = {name for _, name in self._layout.parameters}
@@ -65,23 +94,26 @@ class OpenTable:
             self._notes.unread(metric, f"the program gave up: {match['reason']}", parameters)
         return True
 
-    def _row(self, words: list[str]) -> bool:
+    def _row(self, words: list[str], problems: Sequence[str] = ()) -> bool:
         """Add the readings of a row; return False if the words are not a row."""
         layout, measure, named = self._layout, self._notes.measure, ""
+        if len(words) != layout.width:
+            return False
         for place, names in layout.names:
             named = names.get(words[place], "")
         parameters = self._parameters(words)
         if parameters is None or not (layout.plain or (named and layout.values)):
             return False
-        problems: Sequence[str] = ()
+        every = problems
         if layout.accepted:
-            problems = [
+            refused = [
                 f"{shorten(words[place], 40)} instead of {word!r}"
                 for place, word in layout.accepted
                 if words[place] != word
             ]
-        for place, metric in layout.values:
-            measure(metric or named, words[place], parameters, problems)
+            every = [*problems, *refused]
+        for place, metric, power in layout.values:
+            measure(metric or named, words[place], parameters, every, power)
         return True
 
     def _parameters(self, words: list[str]) -> dict[str, Parameter] | None:

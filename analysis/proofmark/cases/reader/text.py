@@ -7,29 +7,51 @@ from functools import partial
 from typing import Any
 
 from proofmark.cases.reader.builder import Notes, ProgramRun, UnreadLines
+from proofmark.cases.reader.command import (
+    Request,
+    exact_sizes,
+    has_requested_rows,
+    missing_sizes,
+)
 from proofmark.cases.reader.rows import Match, Rows
 from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import Table
 from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import shorten
 
-# Messages of launchers and resource managers that ended a run. No benchmark prints them.
+# Messages of launchers, resource managers and kernels about a run that did not end by itself. No
+# benchmark prints them.
 _ABORTED = (
     "MPI_ABORT was invoked",
+    "MPI_Abort(",
     "noticed that process rank",
     "exited with non-zero status",
+    "exited on signal",
+    "killed by signal",
     "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "*** Process received signal ***",
+    "*** An error occurred in MPI_",
+    "Fatal error in PMPI_",
+    "Fatal error in MPI_",
     "slurmstepd: error: ***",
     "srun: error:",
+    "DUE TO TIME LIMIT",
+    "oom-kill event",
     "Segmentation fault",
+    "Bus error",
 )
 
+_MIXED = "several outputs are mixed: "
 
-def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
+
+def read_text(
+    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None = None
+) -> list[ProgramRun]:
     """Return the program runs in `text`, one `ProgramRun` each."""
     *lines, cut = text.split("\n")
-    current = _TextRun(spec, rules)
+    current = _TextRun(spec, rules, request)
     runs = [current]
     started = False
     classify, ruled = rules.classify, rules.gate.fullmatch
@@ -42,21 +64,32 @@ def read_text(spec: ReadSpec, rules: TextSpec, text: str) -> list[ProgramRun]:
             if rules.stray_tables and line.text:
                 current.stray(line.text)
             continue
-        if line.starts:
-            if started:
-                current = _TextRun(spec, rules)
+        if line.starts or (current.closed and any(hit.role in _OPENERS for hit in line.hits)):
+            if started or current.closed:
+                current = current.following()
                 runs.append(current)
             started = True
         current.ruled(line)
     current.cut(cut.rstrip())
     aborted = [f"the output contains {words!r}" for words in _ABORTED if words in text]
-    return [run.finish(aborted) for run in runs]
+    finished = [run.finish(aborted) for run in runs]
+    for problem in dict.fromkeys(run.mixed for run in runs if run.mixed):
+        for each in finished:
+            each.problems.append(f"{_MIXED}{problem}")
+    return finished
 
 
 class _TextRun:
     """The state of one run of a program while it is read."""
 
-    def __init__(self, spec: ReadSpec, rules: TextSpec) -> None:
+    def __init__(self, spec: ReadSpec, rules: TextSpec, request: Request | None) -> None:
+        self._spec = spec
+        self._started = self._request = request
+        self._next_request = request
+        self.mixed = ""  # why the output is a mixture
+        self.closed = False
+        self._doubts: dict[str, Iterable[str]] = {}  # problem → metrics of the figures
+        self._closed_table: OpenTable | None = None
         self._benchmark_known = spec.benchmark is not None
         self._rules = rules
         self._notes = Notes(spec.parameters)
@@ -65,18 +98,38 @@ class _TextRun:
         self._strays = UnreadLines()
         self._rows = [Rows(rule, self._notes) for rule in rules.rows]
 
+    def following(self) -> _TextRun:
+        """Return the next run in the same output."""
+        run = _TextRun(self._spec, self._rules, self._started)
+        run._request = self._next_request
+        known = self._notes.run
+        if self._rules.once and not (known.builders or known.problems or self._seen):
+            run.mixed = "a run has no result before the next one begins"
+        return run
+
     def ruled(self, line: Line) -> None:
         """Read a line that a rule matches."""
         self._strays.end()
+        start = len(self._notes.run.builders)
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
+        if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
+            self._notes.row_read(start)
 
     def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
         for table in self._rules.stray_tables:
             if table.stray and table.stray.fullmatch(line):
                 problem = f"a row outside of any table: {shorten(line)}"
-                self._strays.line(problem, partial(self._notes.unread, table.first_metric))
+                if self._rules.once == "rows":
+                    self.mixed = "a row is outside of any table"
+                    self._strays.end()  # each row has its own reading
+                closed = self._closed_table
+                if closed and closed.rule is table and closed.take_stray(line, problem):
+                    self._strays.end()
+                else:
+                    metric = table.metric_of(line.split())
+                    self._strays.line(problem, partial(self._notes.unread, metric), metric)
 
     def cut(self, line: str) -> None:
         """Add INVALID readings for a last line without a line end: it may be incomplete."""
@@ -98,14 +151,19 @@ class _TextRun:
         self._end_table()
         run.problems += problems
         missing = [name for name in rules.require if name not in self._seen]
+        missing = [name for name in missing if not self._replaced(name)]
         run.problems += [f"no line {name!r}: truncated, or a check failed" for name in missing]
         for rows in self._rows:
             rows.finish()
+        self._check_doubts()
         if run.builders:
             metrics = {builder.metric for builder in run.builders}
             for metric in rules.expected:
                 if metric not in metrics:
                     self._notes.unread(metric, f"no value of {metric} found")
+        self._check_sizes()
+        if rules.once == "rows":
+            self._check_distinct()
         for builder in run.builders if rules.needs else ():
             known = {*run.facts, *builder.parameters}
             if builder.benchmark or self._benchmark_known:
@@ -113,6 +171,66 @@ class _TextRun:
             if not builder.problems:
                 builder.problems += [f"no line has its {n}" for n in rules.needs if n not in known]
         return run
+
+    def _replaced(self, name: str) -> bool:
+        """Return whether all requested rows prove the end instead of the line `name`."""
+        command = self._rules.command
+        operations = command.operations if command else None
+        if not operations or operations.proves != name or not self._request:
+            return False
+        return has_requested_rows(operations, self._request, self._notes.run.builders)
+
+    def _check_sizes(self) -> None:
+        run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling
+        if not doubling:
+            return
+        if self._request:
+            if problem := missing_sizes(doubling, self._request, run.builders):
+                run.problems.append(problem)
+        else:
+            run.unproven = any(doubling.parameter in each.parameters for each in run.builders)
+
+    def _check_distinct(self) -> None:
+        known = set()
+        for builder in self._notes.run.builders:
+            key = (builder.metric, builder.benchmark, *builder.parameters.items())
+            if builder.value is not None and key in known:
+                self.mixed = self.mixed or f"a run has two values of {builder.metric}"
+            known.add(key)
+
+    def _check_doubts(self) -> None:
+        """Apply the complaints whose figures are known only at the end of the run."""
+        run = self._notes.run
+        if self._notes.doubts:
+            self._notes.doubt_last_row()
+        for problem, metrics in self._doubts.items():
+            concerned = [builder for builder in run.builders if builder.metric in metrics]
+            for builder in concerned:
+                builder.problems.append(problem)
+            if not concerned:
+                run.problems.append(problem)
+
+    def _command(self, rule: CommandLine, match: Match) -> None:
+        words = match["command"].split()
+        request = self._started or Request(words)
+        if self._notes.run.builders:
+            self._next_request = request
+        else:
+            self._request = request
+            self._notes.exact |= exact_sizes(rule, Request(words))
+
+    def _complaint(self, rule: Complaint, match: Match) -> None:
+        notes = self._notes
+        if rule.unless in notes.sticky or rule.unless in notes.run.facts:
+            return
+        problem = f"the output contains {shorten(match.string)}"
+        if rule.metrics:
+            self._doubts[problem] = rule.metrics
+        elif problem not in notes.doubts:
+            notes.doubts.append(problem)
+
+    def _close(self, _: None, match: Match) -> None:
+        self.closed = True
 
     def _fact(self, _: None, match: Match) -> None:
         run, groups = self._notes.run, match.groupdict()
@@ -123,6 +241,7 @@ class _TextRun:
 
     def _context(self, rule: Context, match: Match) -> None:
         self._end_table()
+        self._closed_table = None
         notes, groups = self._notes, match.groupdict()
         for name in rule.resets:
             notes.sticky.pop(name, None)
@@ -131,6 +250,8 @@ class _TextRun:
 
     def _header(self, table: Table, match: Match) -> None:
         self._end_table()
+        if self._closed_table and self._rules.once == "rows":
+            self.mixed = "a run has two headers"
         titles = match.groupdict().get("titles") or match.string
         self.table = OpenTable(table, titles, self._notes)
 
@@ -140,6 +261,7 @@ class _TextRun:
     def _end_table(self) -> None:
         if self.table:
             self.table.close()
+            self._closed_table = self.table
         self.table = None
 
     def _key(self, keys: Keys, match: Match) -> None:
@@ -149,6 +271,8 @@ class _TextRun:
             self._notes.measure(quantity.metric, match["value"].strip(), parameters, problems)
 
     def _required(self, name: str, _: Match) -> None:
+        if name in self._seen and self._rules.once:
+            self.mixed = f"a run has two lines {name!r}"
         self._seen.add(name)
 
     def _row(self, number: int, match: Match) -> None:
@@ -192,4 +316,9 @@ _ACTIONS: Mapping[Role, Callable[[_TextRun, Any, Match], None]] = {
     "required": _TextRun._required,
     "rejected": _TextRun._rejected,
     "failed": _TextRun._failed,
+    "command": _TextRun._command,
+    "complaint": _TextRun._complaint,
+    "closes": _TextRun._close,
 }
+_RESULTS: frozenset[Role] = frozenset({"row", "key"})
+_OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from functools import lru_cache
 
 Parameter = str | int | float
@@ -86,6 +87,24 @@ def _size(word: str) -> int:
         # A program that prints two decimals has rounded the size: the exact one is unknown.
         raise ValueError(f"{shorten(word, 40)} is not a whole number of bytes")
     return int(size)
+
+
+def rounds_to(word: str, exact: int) -> bool:
+    """Return whether `word`, a size like `9.46 TiB`, is `exact` bytes in its number of decimals."""
+    match = _SIZE.fullmatch(word)
+    if not match:
+        return False
+    number, unit = Decimal(match[1]), _BYTES[match[2] or "bytes"]
+    last = Decimal(1).scaleb(min(int(number.as_tuple().exponent), 0))
+    return abs(number * unit - exact) <= last * unit / 2
+
+
+def scaled(word: str, power: int) -> tuple[float | None, str]:
+    """Return `measured(word)` times ten to the power of `power`, rounded once."""
+    value, problem = measured(word)
+    if value is None or not power:
+        return value, problem
+    return float(Decimal(word).scaleb(power)), ""
 
 
 def _suffixed(word: str) -> int:

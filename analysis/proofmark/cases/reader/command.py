@@ -1,0 +1,111 @@
+"""The command line of a run: exact sizes, the requested rows, the requested message sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from proofmark.cases.reader.builder import ReadingBuilder
+from proofmark.cases.reader.spec_command import CommandLine, Doubling, Operations
+from proofmark.cases.reader.values import parameter
+
+_ELEMENT = 8
+"""Bytes of the largest element. Collectives that compute begin with one element, not one byte."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was started.
+
+    Attributes:
+        arguments: of the program, without its name.
+        ranks: the number of ranks; None if it is not known.
+    """
+
+    arguments: Sequence[str]
+    ranks: int | None = None
+
+
+def exact_sizes(rule: CommandLine, request: Request) -> dict[str, int]:
+    """Return the sizes in the command line, by parameter; without those that cannot be read."""
+    sizes = {}
+    for name, option in rule.exact.items():
+        if (size := _size(_value(request, option))) is not None:
+            sizes[name] = size
+    return sizes
+
+
+def has_requested_rows(
+    rule: Operations, request: Request, builders: Iterable[ReadingBuilder]
+) -> bool:
+    """Return whether the readings have an intact row for each requested operation."""
+    words = request.arguments
+    repeats = _value(request, rule.repeats) or "1"
+    if not repeats.isdecimal() or any(option in words for option in rule.unless):
+        return False
+    metrics = [metric for option, metric in rule.options.items() if option in words]
+    rows = {
+        (builder.metric, builder.parameters.get(rule.numbered))
+        for builder in builders
+        if not builder.problems
+    }
+    needed = {(metric, row) for metric in metrics or rule.otherwise for row in range(int(repeats))}
+    return needed <= rows
+
+
+def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBuilder]) -> str:
+    """Return which requested sizes have no row; an empty string if all have one."""
+    sizes = sorted(_sizes_of(rule, builders))
+    if not sizes:
+        return ""
+    requested = _value(request, rule.option)
+    least, _, most = (requested or "").rpartition(":")
+    largest = _size(most) if most else _default(rule, builders)
+    smallest = _size(least) if least else 0
+    if largest is None or smallest is None:
+        return f"{rule.option} {requested}: not a size"
+    memory = _size(_value(request, rule.memory_option)) or rule.memory
+    largest = max(min(largest, memory // (request.ranks or 1)), smallest)
+    if sizes[0] > max(smallest, _ELEMENT):
+        return f"the first row has {sizes[0]} bytes: rows from {smallest} on are missing"
+    intact = all(builder.value is not None for builder in builders)
+    for size, following in pairwise(sizes):
+        # A row that cannot be read has its own INVALID reading.
+        if intact and following != (2 * size or 1):
+            return f"no row between {size} and {following} bytes"
+    if 2 * sizes[-1] <= largest:
+        asked = f"{rule.option} {requested}" if requested else "by default"
+        return f"the last row has {sizes[-1]} of {largest} bytes ({asked}): truncated"
+    return ""
+
+
+def _sizes_of(rule: Doubling, builders: Iterable[ReadingBuilder]) -> set[int]:
+    found = (builder.parameters.get(rule.parameter) for builder in builders)
+    return {size for size in found if isinstance(size, int)}
+
+
+def _default(rule: Doubling, builders: Sequence[ReadingBuilder]) -> int | None:
+    name = next((builder.benchmark for builder in builders if builder.benchmark), "")
+    fitting = (each.size for each in rule.largest if each.benchmark.fullmatch(name))
+    return next(fitting, None)
+
+
+def _value(request: Request, option: str) -> str | None:
+    """Return the word after the last `option`, or the end of a word `option=`; None without it."""
+    found = None
+    words: Mapping[int, str] = dict(enumerate(request.arguments))
+    for place, word in words.items():
+        if word == option:
+            found = words.get(place + 1, "")
+        elif word.startswith(f"{option}="):
+            found = word[len(option) + 1 :]
+    return found
+
+
+def _size(word: str | None) -> int | None:
+    try:
+        size = parameter("suffixed", word or "")
+    except ValueError:
+        return None
+    return size if isinstance(size, int) else None

@@ -1,0 +1,294 @@
+"""Rules of lines, rows and tables, with small blocks of rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from proofmark.cases.reader.command import Request
+from proofmark.cases.reader.engine import Reading, program_runs, read_output
+from proofmark.cases.reader.spec import ReadSpec
+
+ROW = {"begins": "T.*", "match": r"T (?P<n>\S+) (?P<rate>\S+)", "metrics": {"rate": "B/s"}}
+SIZE = {"parameter": "n"}
+RATE = {"metric": "rate", "unit": "B/s"}
+TABLE = {"header": "size .*", "columns": {"size": SIZE, "rate": RATE, "more": {}}}
+COMMAND = {"match": "run (?P<command>.*)"}
+
+
+def spec_of(*, parameters: Any = None, **text: Any) -> ReadSpec:
+    given = text if {"rows", "tables", "keys"} & text.keys() else {"rows": [ROW], **text}
+    block = {"finds": "row", "parameters": parameters or {"n": "int", "m": "int"}, "text": given}
+    return ReadSpec.model_validate(block)
+
+
+def read(output: str, request: Request | None = None, **text: Any) -> list[Reading]:
+    return read_output(spec_of(**text), "mine", output, request)
+
+
+def refusal(**text: Any) -> str:
+    with pytest.raises(ValidationError) as caught:
+        spec_of(**text)
+    return str(caught.value)
+
+
+def test_a_row_needs_its_own_confirmation() -> None:
+    row = {**ROW, "confirm": "ok", "refuse": "bad"}
+    for lines, expected in (
+        ("T 1 2\nT 2 3\nok\n", [False, True]),
+        ("T 1 2\nok\nT 2 3\n", [True, False]),
+        ("T 1 2\nbad\nT 2 3\nok\n", [False, True]),
+        ("T 1 2\nok\nok\nT 2 3\nok\n", [True, True]),
+        ("T 1 2\nok\nbad\nT 2 3\nok\n", [False, True]),
+        ("ok\nT 1 2\n", [False]),
+    ):
+        assert [each.valid for each in read(lines, rows=[row])] == expected
+    refused = read("T 1 2\nbad\n", rows=[row])
+    assert refused[0].reason == "the output contains 'bad'"
+    plain = {**ROW, "refuse": "bad"}
+    assert [each.valid for each in read("T 1 2\nT 2 3\nbad\n", rows=[plain])] == [True, False]
+
+
+def test_a_row_with_a_wrong_parameter_is_broken() -> None:
+    [reading] = read("T x 2\n")
+    assert (reading.value, reading.reason) == (None, "broken line 'T x 2'")
+
+
+@pytest.mark.parametrize(("count", "valid"), [("2", True), ("1", False), ("2000000000", False)])
+def test_the_number_of_rows(count: str, valid: bool) -> None:
+    row = {**ROW, "count": r"(?P<count>\d+) rows"}
+    readings = read(f"T 1 2\nT 2 3\n{count} rows\n", rows=[row])
+    assert [reading.valid for reading in readings] == [valid] * 2
+
+
+def test_one_of_two_numbers_of_rows_counts() -> None:
+    row = {**ROW, "count": r"(?P<count>\d+) rows"}
+    assert all(each.valid for each in read("T 1 2\nT 2 3\n1 rows\n2 rows\n", rows=[row]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ({"command": {"match": "x"}}, "no group (?P<command>"),
+        ({"command": {**COMMAND, "exact": {"q": "-q"}}}, "'q' is not a parameter"),
+        ({"complaints": [{"match": "x", "metrics": ["speed"]}]}, "'speed' is not a metric"),
+        ({"complaints": [{"match": "x", "unless": "q"}]}, "'q' is not a parameter"),
+        ({"needs": ["q"]}, "'q' is not a parameter"),
+        ({"facts": ["(?P<q>x)"]}, "'q' is not a parameter"),
+        ({"fails": ["(?P<q>x)"]}, "'q' is not a parameter"),
+        ({"context": [{"match": "(?P<q>x)"}]}, "'q' is not a parameter"),
+        ({"context": [{"match": "x", "resets": ["q"]}]}, "'q' is not a parameter"),
+        ({"rows": [{**ROW, "match": "(?P<rate>x)(?P<q>x)"}]}, "'q' is not a parameter"),
+        ({"tables": [{**TABLE, "columns": {"q": {"parameter": "q"}, "r": RATE}}]}, "'q' is not a"),
+        ({"tables": [{**TABLE, "gives_up": "(?P<q>x)(?P<reason>x)"}]}, "'q' is not a parameter"),
+        (
+            {
+                "keys": [
+                    {
+                        "match": "(?P<q>x)(?P<key>x)(?P<value>x)",
+                        "metrics": {"x": {"metric": "rate", "unit": "s"}},
+                    }
+                ]
+            },
+            "'q' is not a parameter",
+        ),
+        ({"keys": [{"match": "x", "metrics": {}}]}, "no group 'key'"),
+        ({"tables": [{**TABLE, "columns": {"a": {"power": 3}, "r": RATE}}]}, "a column with power"),
+        ({"once": "sometimes"}, "'ends' or 'rows'"),
+    ],
+)
+def test_a_wrong_rule_is_refused(text: dict[str, Any], message: str) -> None:
+    assert message in refusal(**text)
+
+
+def operations(**changes: Any) -> dict[str, Any]:
+    rule = {"proves": "end", "options": {"-w": "rate"}, "otherwise": ["rate"], "repeats": "-i"}
+    return {**COMMAND, "operations": {**rule, "numbered": "n", **changes}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"proves": "ends"}, "'ends' is not a require line, did you mean 'end'?"),
+        ({"options": {"-w": "speed"}}, "'speed' is not a metric"),
+        ({"otherwise": ["speed"]}, "'speed' is not a metric"),
+        ({"numbered": "q"}, "'q' is not a parameter"),
+    ],
+)
+def test_wrong_operations_are_refused(changes: dict[str, Any], message: str) -> None:
+    assert message in refusal(require={"end": "END"}, command=operations(**changes))
+
+
+def test_a_wrong_size_parameter_is_refused() -> None:
+    doubling = {"parameter": "q", "option": "-m", "largest": [], "memory_option": "-M", "memory": 1}
+    assert "'q' is not a parameter" in refusal(command={**COMMAND, "doubling": doubling})
+
+
+def test_requested_rows_replace_only_the_named_line() -> None:
+    rules: dict[str, Any] = {"require": {"end": "END", "check": "CHECK"}, "command": operations()}
+    output = "run -w\nT 0 2\n"
+    [reading] = read(output, **rules)
+    assert reading.reason == "no line 'check': truncated, or a check failed"
+    assert read(output + "CHECK\n", **rules)[0].valid
+    [reading] = read("T 0 2\nCHECK\n", **rules)
+    assert reading.reason == "no line 'end': truncated, or a check failed"
+    assert read("T 0 2\nCHECK\n", Request(["-w"]), **rules)[0].valid
+
+
+def test_a_known_request_precedes_a_printed_one() -> None:
+    rules: dict[str, Any] = {"require": {"end": "END"}, "command": operations()}
+    assert not read("run -w -i 2\nT 0 2\n", **rules)[0].valid
+    assert read("run -w -i 2\nT 0 2\n", Request(["-w"]), **rules)[0].valid
+
+
+def test_the_command_line_before_a_title_is_of_the_next_run() -> None:
+    rules: dict[str, Any] = {"starts": "BEGIN", "require": {"end": "END"}, "command": operations()}
+    output = "run -w\nBEGIN\nT 0 2\nrun -w -i 2\nBEGIN\nT 0 3\nBEGIN\nT 0 4\n"
+    assert [reading.valid for reading in read(output, **rules)] == [True, False, False]
+
+
+def test_titles_may_be_beginnings_of_others() -> None:
+    columns = {"size": SIZE, "rate": RATE, "rate max": {"metric": "most", "unit": "B/s"}}
+    table = {**TABLE, "columns": columns}
+    readings = read("size rate max rate\n1 2 3\n", tables=[table])
+    assert [(each.metric, each.value) for each in readings] == [("most", 2), ("rate", 3)]
+
+
+def test_an_unknown_title_is_shortened() -> None:
+    title = "x" * 100
+    readings = read(f"size {title}  rate\n1 2 3\n", tables=[TABLE])
+    assert [each.valid for each in readings] == [False, True]
+    assert readings[0].reason == f"unknown column title {'x' * 20}…{'x' * 19}".replace(
+        f"title {'x' * 20}…{'x' * 19}", f"title '{'x' * 20}…{'x' * 19}'"
+    )
+
+
+def test_a_table_without_values_has_no_row() -> None:
+    readings = read("size more\n1 2\n", tables=[TABLE])
+    assert [each.value for each in readings] == [None]
+    assert "not a row of its table" in readings[0].reason
+
+
+def test_named_and_unnamed_values_of_one_table() -> None:
+    columns = {
+        "name": {"names": {"a:": "a", "b:": "b"}},
+        "rate": {"unit": "B/s"},
+        "time": {"metric": "time", "unit": "s"},
+    }
+    table = {"header": "name .*", "columns": columns}
+    readings = read("name rate time\na: 1 2\nb: 3 4\nc: 5 6\n", tables=[table])
+    found = [(each.metric, each.value) for each in readings if each.valid]
+    assert found == [("a", 1), ("time", 2), ("b", 3), ("time", 4)]
+    assert [each.value for each in readings if not each.valid] == [None]
+
+
+def test_a_table_without_stray_rows_beside_one_with() -> None:
+    with_stray = {**TABLE, "header": "other .*", "stray": r"\d+ \d+"}
+    readings = read("1 2\nsize rate\n3 4\n", tables=[TABLE, with_stray])
+    assert [(each.value, each.valid) for each in readings] == [(None, False), (4, True)]
+    assert "a row outside of any table: '1 2'" in readings[0].reason
+
+
+def test_stray_rows_without_once_are_one_reading_and_not_mixed() -> None:
+    table = {**TABLE, "stray": r"\d+ \d+", "ends": "end"}
+    readings = read("1 2\n3 4\nsize rate\n5 6\nend\n7 8\n", tables=[table])
+    assert [(each.value, each.valid) for each in readings] == [
+        (None, False),
+        (6, True),
+        (8, False),
+    ]
+    assert "(and 1 more lines)" in readings[0].reason
+    assert readings[2].parameters == {"n": 7}
+
+
+def test_a_context_line_forgets_the_table() -> None:
+    table = {**TABLE, "stray": r"\d+ \d+", "ends": "end"}
+    rules: dict[str, Any] = {"tables": [table], "context": [{"match": r"m=(?P<m>\d+)"}]}
+    readings = read("size rate\n5 6\nend\nm=3\n7 8\n", **rules)
+    assert [each.value for each in readings] == [6, None]
+
+
+def test_columns_of_a_table_may_be_ignored() -> None:
+    assert [each.value for each in read("size more rate\n1 x 3\n", tables=[TABLE])] == [3]
+
+
+def test_a_repeated_end_is_mixed_only_if_the_block_says_so() -> None:
+    rules: dict[str, Any] = {"require": {"end": "END"}}
+    assert read("T 1 2\nEND\nEND\n", **rules)[0].valid
+    [reading] = read("T 1 2\nEND\nEND\n", once="ends", **rules)
+    assert reading.reason == "several outputs are mixed: a run has two lines 'end'"
+
+
+def test_equal_rows_are_mixed_only_if_the_block_says_so() -> None:
+    assert all(each.valid for each in read("T 1 2\nT 1 2\n", once="ends"))
+    assert not any(each.valid for each in read("T 1 2\nT 1 2\n", once="rows"))
+    assert all(each.valid for each in read("T 1 2\nT 2 2\n", once="rows"))
+
+
+def test_rows_that_cannot_be_read_are_not_equal() -> None:
+    readings = read("T 1 nan\nT 1 nan\nT 2 1\n", once="rows")
+    assert [each.valid for each in readings] == [False, False, True]
+
+
+@pytest.mark.parametrize("opener", ["m=3", "c=3", "size rate", "T 3 4", "k: 3"])
+def test_what_begins_a_run_after_the_last_line_of_one(opener: str) -> None:
+    rules: dict[str, Any] = {
+        "closes": "END",
+        "facts": [r"m=(?P<m>\d+)"],
+        "context": [{"match": r"c=(?P<m>\d+)"}],
+        "tables": [TABLE],
+        "rows": [ROW],
+        "keys": [
+            {
+                "match": "(?P<key>k): (?P<value>.*)",
+                "metrics": {"k": {"metric": "k", "unit": "s"}},
+            }
+        ],
+        "require": {"note": "NOTE"},
+    }
+    spec = spec_of(**rules)
+    assert len(program_runs(spec, f"T 1 2\nEND\nNOTE\nwords\n{opener}\n")) == 2
+    assert len(program_runs(spec, f"T 1 2\n{opener}\nEND\nNOTE\nwords\n")) == 1
+
+
+def test_a_title_after_the_last_line_begins_one_run() -> None:
+    spec = spec_of(starts="BEGIN", closes="END", facts=[r"m=(?P<m>\d+)"])
+    assert len(program_runs(spec, "BEGIN\nm=1\nT 1 2\nEND\nBEGIN\nm=2\nT 1 2\nEND\n")) == 2
+    assert len(program_runs(spec, "words\nBEGIN\nm=1\nT 1 2\nEND\n")) == 1
+
+
+@pytest.mark.parametrize("kind", ["fact", "sticky"])
+def test_a_complaint_that_is_normal_with_a_parameter(kind: str) -> None:
+    rules: dict[str, Any] = {"complaints": [{"match": "WARN", "unless": "m"}]}
+    pattern = r"m=(?P<m>\d+)"
+    rules |= {"facts": [pattern]} if kind == "fact" else {"context": [{"match": pattern}]}
+    assert read("m=1\nWARN\nT 1 2\n", **rules)[0].valid
+    [reading] = read("WARN\nT 1 2\n", **rules)
+    assert reading.reason == "the output contains 'WARN'"
+
+
+def test_a_complaint_about_a_key() -> None:
+    keys = {
+        "match": "(?P<key>k|l): (?P<value>.*)",
+        "metrics": {name: {"metric": name, "unit": "s"} for name in "kl"},
+    }
+    rules: dict[str, Any] = {"keys": [keys], "complaints": [{"match": "WARN"}]}
+    for output, expected in (
+        ("WARN\nk: 1\nl: 2\n", [False, True]),
+        ("k: 1\nWARN\nl: 2\n", [True, False]),
+        ("k: 1\nl: 2\nWARN\n", [True, False]),
+    ):
+        assert [each.valid for each in read(output, **rules)] == expected
+
+
+def test_a_doubted_row_is_the_whole_row() -> None:
+    columns = {"size": SIZE, "rate": RATE, "time": {"metric": "time", "unit": "s"}}
+    rules: dict[str, Any] = {"tables": [{**TABLE, "columns": columns}]}
+    rules["complaints"] = [{"match": "WARN"}]
+    for output, expected in (
+        ("size rate time\n1 2 3\nWARN\n4 5 6\n7 8 9\n", [True, True, False, False, True, True]),
+        ("size rate time\n1 2 3\n4 5 6\nWARN\n", [True, True, False, False]),
+    ):
+        assert [each.valid for each in read(output, **rules)] == expected
