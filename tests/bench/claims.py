@@ -122,14 +122,14 @@ def _networks() -> Sheet:
 
 
 SUBJECTS: Mapping[str, Subject] = {
-    "C1.1": Subject(0.01, lambda: data.hpl_knl(KNL), None, 0.10),
-    "C1.2": Subject(0.01, lambda: data.hpl_knl(KNL), lambda: data.hpl_knl(KNL, snc2=1, snc4=1)),
+    "C1.1": Subject(0.02, lambda: data.hpl_knl(KNL), None, 0.10),
+    "C1.2": Subject(0.02, lambda: data.hpl_knl(KNL), lambda: data.hpl_knl(KNL, snc2=1, snc4=1)),
     "C1.3": Subject(
-        0.01, lambda: data.hpl_skl(KNL), lambda: data.hpl_skl(KNL, _flat_hpl), 0.15, 40
+        0.02, lambda: data.hpl_skl(KNL), lambda: data.hpl_skl(KNL, _flat_hpl), 0.15, 40
     ),
-    "C1.4": Subject(0.01, lambda: data.stream_knl(KNL), None, 0.10),
+    "C1.4": Subject(0.02, lambda: data.stream_knl(KNL), None, 0.10),
     "C1.5": Subject(
-        0.01,
+        0.02,
         lambda: data.stream_skl(SKL),
         lambda: data.stream_skl(SKL, shape=_flat_stream),
         0.10,
@@ -137,33 +137,33 @@ SUBJECTS: Mapping[str, Subject] = {
     ),
     "C1.6": Subject(0.10, lambda: data.ior_knl(KNL), lambda: _no_cliff("knl")),
     "C1.7": Subject(0.10, lambda: data.ior_skl(KNL), lambda: _no_cliff("skl"), None, 40),
-    "C1.8": Subject(0.01, lambda: data.both_nodes(KNL), _equal_nodes),
-    "C2.1": Subject(0.01, lambda: data.placements(KNL), _no_placing),
-    "C2.2": Subject(0.01, lambda: data.placements(KNL), _no_placing, 0.10),
-    "C2.3": Subject(0.01, lambda: data.placements(KNL), _no_placing, 0.10),
+    "C1.8": Subject(0.02, lambda: data.both_nodes(KNL), _equal_nodes),
+    "C2.1": Subject(0.02, lambda: data.placements(KNL), _no_placing),
+    "C2.2": Subject(0.02, lambda: data.placements(KNL), _no_placing, 0.10),
+    "C2.3": Subject(0.02, lambda: data.placements(KNL), _no_placing, 0.10),
     "C2.4": Subject(
-        0.01,
+        0.02,
         lambda: data.two_threads_a_core(KNL),
         lambda: data.two_threads_a_core(KNL, to=1.0, end=1.0, flat=True),
     ),
-    "C3.1": Subject(0.02, _networks, _equal_networks, 0.20, 16),
-    "C3.2": Subject(0.02, _networks, _equal_networks, 0.15, 16),
+    "C3.1": Subject(0.03, _networks, _equal_networks, 0.20, 16),
+    "C3.2": Subject(0.03, _networks, _equal_networks, 0.15, 16),
     "C3.3": Subject(
-        0.02,
+        0.03,
         lambda: data.contention(SMALL, "tachyon1"),
         lambda: data.contention(SMALL, "tachyon1", share=_each_as_alone),
         0.25,
         16,
     ),
-    "C3.4": Subject(0.02, _networks, _equal_networks, None, 16),
-    "C4.1": Subject(0.05, _bt_io, None, 0.10, 64),
-    "C4.2": Subject(0.05, _bt_io, _no_files, 0.10, 64),
-    "C4.3": Subject(0.05, _bt_io, _no_files, None, 64),
-    "C4.4": Subject(0.05, _bt_io, _no_files, None, 64),
-    "C5.1": Subject(0.05, _collectives, _no_times, None, 64),
-    "C5.2": Subject(0.05, _collectives, _no_times, None, 64),
-    "C5.3": Subject(0.05, _collectives, _no_times, None, 64),
-    "C5.4": Subject(0.05, _collectives, _no_times, None, 64),
+    "C3.4": Subject(0.03, _networks, _equal_networks, None, 16),
+    "C4.1": Subject(0.08, _bt_io, None, 0.10, 64),
+    "C4.2": Subject(0.08, _bt_io, _no_files, 0.10, 64),
+    "C4.3": Subject(0.08, _bt_io, _no_files, None, 64),
+    "C4.4": Subject(0.08, _bt_io, _no_files, None, 64),
+    "C5.1": Subject(0.10, _collectives, _no_times, None, 64),
+    "C5.2": Subject(0.10, _collectives, _no_times, None, 64),
+    "C5.3": Subject(0.10, _collectives, _no_times, None, 64),
+    "C5.4": Subject(0.10, _collectives, _no_times, None, 64),
 }
 """The trials of each claim, with the noise that is usual for its benchmark."""
 

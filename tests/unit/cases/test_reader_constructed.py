@@ -337,7 +337,11 @@ End of Tests.
 
 def test_hpl_1_has_three_residuals() -> None:
     readings = read("hpl", HPL)
-    assert values(readings) == [("rmax", 91.68, True), ("time", 4139.72, True)]
+    assert values(readings) == [
+        ("rmax", 91.68, True),
+        ("time", 4139.72, True),
+        ("residual", 0.0026116, True),
+    ]
     assert readings[0].parameters == {"n": 82880, "nb": 160, "p": 8, "q": 8}
 
 

@@ -19,6 +19,8 @@ CONFIDENCE = 0.99
 """The confidence of the interval of an estimate."""
 MEDIAN_VARIANCE = math.pi / 2
 """n times the variance of the median of n standard normal values, at most."""
+BEST = 3
+"""Number of figures of which the mean is the best value: a single one would be chosen by noise."""
 NORMAL_FROM = 200
 """Degrees of freedom from which on the t distribution is computed from the normal one."""
 
@@ -129,13 +131,12 @@ class Estimate:
     def near(self, ratio: float, tolerance: float, *noises: Noise) -> Found:
         """Return whether the ratio equals `ratio` within a relative `tolerance`.
 
-        A claim of equality is not made if the repeats of one figure (`noises`) differ by more than
-        the tolerance.
+        Equality is not claimed if the noise of one figure (`noises`) is larger than the tolerance.
         """
         inside = every(
             self.at_least(ratio * (1 - tolerance)), self.at_most(ratio * (1 + tolerance))
         )
-        too_noisy = any(noise.deviation > tolerance for noise in noises)
+        too_noisy = any(noise.of_point > tolerance for noise in noises)
         return None if inside and too_noisy else inside
 
 
@@ -171,9 +172,18 @@ def mean_of(logarithms: Sequence[float], *noises: Noise) -> Estimate:
 
 
 def greatest(figures: Iterable[float], noise: Noise) -> Estimate:
-    """Return the logarithm of the greatest of several figures, each of which may be chosen."""
-    logarithms = [math.log(figure) for figure in figures]
-    return Estimate(max(logarithms), noise.margin(1.0, tests=len(logarithms)))
+    """Return the logarithm of the best of several figures: the mean of the `BEST` greatest.
+
+    The interval allows for the choice among all figures.
+    """
+    logarithms = sorted(map(math.log, figures), reverse=True)
+    best = logarithms[:BEST]
+    return Estimate(fmean(best), noise.margin(1 / math.sqrt(len(best)), tests=len(logarithms)))
+
+
+def over(one: Estimate, other: Estimate) -> Estimate:
+    """Return the ratio of two independent estimates."""
+    return Estimate(one.value - other.value, math.hypot(one.margin, other.margin))
 
 
 @dataclass(frozen=True)
@@ -189,9 +199,12 @@ class Size:
     greatest: float
 
 
-def effect_size(logs: Sequence[float], noise: Noise) -> Size:
-    """Return the size of the effect in ratios of two points each."""
-    by_noise = 2 * noise.of_point**2
+def effect_size(logs: Sequence[float], noise: Noise, averaged: int = 1) -> Size:
+    """Return the size of the effect in logarithms of ratios of two points.
+
+    Each may be the mean of `averaged` ratios.
+    """
+    by_noise = 2 * noise.of_point**2 / averaged
     square = fmean(log**2 for log in logs)
     likely = max(0.0, square - by_noise)
     # The variance of the mean of squares of normal values with this mean square.

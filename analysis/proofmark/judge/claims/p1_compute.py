@@ -17,7 +17,7 @@ from proofmark.judge.claims.model import (
     Need,
     Values,
 )
-from proofmark.judge.claims.noise import Estimate, Noise, every, greatest, margin, mean_of
+from proofmark.judge.claims.noise import Estimate, Noise, every, greatest, mean_of, over
 from proofmark.judge.claims.series import curve, ratio_curve
 
 ABOUT = 0.10
@@ -110,15 +110,19 @@ def _decide_c13(figures: Sequence[Measured], machines: Machines) -> Decision:
     noise = figures[0].noise
     line = _efficiency(figures[0].values, _peak(machines, "skl"))
     parts = [part for _, part in line]
+    low, high = 0.51 * (1 - EDGE), 0.66 * (1 + EDGE)
     point = noise.margin(1, tests=len(parts))
-    best = Estimate(math.log(max(parts)), point)
-    least = Estimate(math.log(min(parts)), point)
+    inside = every(
+        Estimate(math.log(min(parts)), point).at_least(low),
+        Estimate(math.log(max(parts)), point).at_most(high),
+    )
+    # The accepted edge covers the noise of a figure, unless the noise is larger.
+    known = low <= min(parts) and max(parts) <= high and noise.margin(1) <= EDGE
     steps = [1 - after / before for before, after in pairwise(parts)]
     apart = noise.margin(math.sqrt(2), tests=len(steps))
     return Decision(
         every(
-            least.at_least(0.51 * (1 - EDGE)),
-            best.at_most(0.66 * (1 + EDGE)),
+            known or (False if inside is False else None),
             log_slope(line, noise).at_most(1),
             Estimate(math.log(1 - max(steps)), apart).at_least(1 - SLOWLY),
         ),
@@ -222,15 +226,12 @@ def _decide_c18(figures: Sequence[Measured], machines: Machines) -> Decision:
     ddr, mcdram, other = (_best(each) for each in figures[2:])
     peaks = _peak(machines, "skl") / _peak(machines, "knl")
     hpl = mean_of([math.log(skl / knl)], *(each.noise for each in figures[:2]))
-    of_ddr, of_mcdram, of_other = (each.noise for each in figures[2:])
-    points = max(len(each.values) for each in figures[2:])
-    over_ddr = Estimate(other.value - ddr.value, margin((of_other, 1), (of_ddr, 1), tests=points))
-    below_mcdram = Estimate(
-        mcdram.value - other.value, margin((of_other, 1), (of_mcdram, 1), tests=points)
-    )
     return Decision(
         every(
-            abs(peaks - 1) <= ABOUT, hpl.at_least(1), over_ddr.at_least(1), below_mcdram.at_least(1)
+            abs(peaks - 1) <= ABOUT,
+            hpl.at_least(1),
+            over(other, ddr).at_least(1),
+            over(mcdram, other).at_least(1),
         ),
         f"Rpeak of SKL is {peaks:.3f} × that of KNL; HPL on one node {skl:.0f} against {knl:.0f} "
         f"GFlop/s; STREAM {other.ratio:.1f} GB/s against {ddr.ratio:.1f} of DDR4 and "

@@ -29,6 +29,8 @@ than half of the cores, so that its rate cannot rise up to all of them (C2.4).""
 MEMORIES = ("ddr", DECIDING)
 """Both memories are measured. The other one is information."""
 
+WORSE = 0.05
+"""Relative difference by which a mean rate may at most be worse without being clearly worse."""
 EFFECT = 0.01
 """Relative difference of mean rates from which on one placement is better or worse."""
 HIGHER = 0.05
@@ -122,6 +124,13 @@ def _mean_ratio(line: Line, noise: Noise) -> Estimate:
     return mean_of([math.log(ratio) for _, ratio in line], noise, noise)
 
 
+def _not_worse(mean: Estimate) -> Found:
+    """Return whether a mean ratio is about 1 or more: no if it is clearly less."""
+    if mean.at_least(1 - EFFECT) is False:
+        return False
+    return mean.at_least(1 - WORSE) or None
+
+
 def _decide_c21(stream: Measured, machine: Machine) -> Decision:
     """No kernel is worse with spread; Copy, Add and Triad, which drop later (C2.2), are better."""
     noise = stream.noise
@@ -136,7 +145,7 @@ def _decide_c21(stream: Measured, machine: Machine) -> Decision:
         for line in ratios.values()
     ]
     holds = every(
-        *(mean.at_least(1 - EFFECT) for mean in means.values()),
+        *(_not_worse(mean) for mean in means.values()),
         *(means[kernel].at_least(1 + EFFECT) for kernel in FALLING),
         *counts,
     )

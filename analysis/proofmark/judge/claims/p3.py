@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need
-from proofmark.judge.claims.noise import Estimate, Found, Noise, every, margin, mean_of, mostly
+from proofmark.judge.claims.noise import (
+    Estimate,
+    Found,
+    Noise,
+    every,
+    greatest,
+    margin,
+    mean_of,
+    mostly,
+    over,
+)
 from proofmark.judge.claims.series import curve, ratio_curve
 
 ABOUT = 0.20
@@ -44,20 +54,10 @@ def _between(system: str) -> Need:
     return Need(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
 
 
-Place = tuple[Measured, Sequence[str]]
-
-
-def _best(measured: Measured, places: Sequence[str]) -> tuple[float, int]:
-    """Return the best bandwidth over all sizes and `places`, and of how many figures it is."""
-    rates = [rate for point, rate in measured.values.items() if point[0] in places]
-    return max(rates), len(rates)
-
-
-def _over(place: Place, other: Place) -> Estimate:
-    """Return the ratio of the best bandwidths of two places."""
-    (best, count), (least, other_count) = _best(*place), _best(*other)
-    noises = (place[0].noise, 1.0), (other[0].noise, 1.0)
-    return Estimate(math.log(best / least), margin(*noises, tests=max(count, other_count)))
+def _best(measured: Measured, *places: str) -> Estimate:
+    """Return the best bandwidth over all sizes and `places`."""
+    rates = (rate for point, rate in measured.values.items() if point[0] in places)
+    return greatest(rates, measured.noise)
 
 
 def _needs_inside(machines: Machines) -> list[Need]:
@@ -67,8 +67,8 @@ def _needs_inside(machines: Machines) -> list[Need]:
 def _decide_c31(figures: Sequence[Measured], machines: Machines) -> Decision:
     old, new = figures
     noises = old.noise, new.noise
-    same = _over((new, ("same-socket",)), (old, ("same-socket",)))
-    between = _over((new, ("other-socket",)), (old, INSIDE[OLD][1:]))
+    same = over(_best(new, "same-socket"), _best(old, "same-socket"))
+    between = over(_best(new, "other-socket"), _best(old, *INSIDE[OLD][1:]))
     return Decision(
         every(same.near(SAME_FACTOR, ABOUT, *noises), between.near(BETWEEN_FACTOR, ABOUT, *noises)),
         f"Best bandwidth of Tachyon 2 ÷ Tachyon 1: {same.ratio:.2f} on the same socket (the paper: "
@@ -79,8 +79,8 @@ def _decide_c31(figures: Sequence[Measured], machines: Machines) -> Decision:
 
 def _decide_c32(figures: Sequence[Measured], machines: Machines) -> Decision:
     old, new = figures
-    others = [_over((old, (place,)), (old, ("same-socket",))) for place in INSIDE[OLD][1:]]
-    clear = _over((new, ("same-socket",)), (new, ("other-socket",)))
+    others = [over(_best(old, place), _best(old, "same-socket")) for place in INSIDE[OLD][1:]]
+    clear = over(_best(new, "same-socket"), _best(new, "other-socket"))
     little = [other.near(1, LITTLE, old.noise) for other in others]
     listed = " and ".join(f"{other.ratio:.2f}" for other in others)
     return Decision(

@@ -144,8 +144,8 @@ def measure_fleet(
         nodes: hardware by host name.
         level: probability that any node is flagged on a healthy machine.
     """
-    kinds = _Kinds(nodes)
-    groups = list(_groups(figures, benchmarks, kinds))
+    kinds = Kinds(nodes)
+    groups = list(like_nodes(figures, benchmarks, kinds, same_digits=False))
     level_of_figure = level_of_one(level, len(groups))
     fleet_figures: list[FleetFigure] = []
     passed: list[Numbers] = [_NONE]
@@ -175,8 +175,13 @@ def measure_fleet(
     )
 
 
-def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Iterator[Numbers]:
-    """Yield the numbers of the figures of each group of two or more like nodes."""
+def like_nodes(
+    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds, *, same_digits: bool
+) -> Iterator[Numbers]:
+    """Yield the numbers of the figures of each group of two or more like nodes.
+
+    `same_digits` chooses the metrics that have it, or the others, which are speeds.
+    """
     places: dict[tuple[str, int], int] = {}
     kind = np.array(
         [places.setdefault(kinds.of(node), len(places)) for node in figures.records.nodes],
@@ -189,11 +194,12 @@ def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: _Kinds) -> Itera
     groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
     for members in sorted(groups, key=lambda group: int(group[0])):
         measurand = figures.records.measurands[figures.measurand[members[0]]]
-        if measurand.metric in benchmarks.case(measurand.case).metrics:
+        metric = benchmarks.case(measurand.case).metrics.get(measurand.metric)
+        if metric and metric.same_digits == same_digits:
             yield members  # without a metric it is unknown whether higher or lower is better
 
 
-class _Kinds:
+class Kinds:
     """The hardware of each node or pair. A pair is compared with pairs."""
 
     def __init__(self, nodes: Mapping[str, NodeFacts]) -> None:
@@ -201,6 +207,7 @@ class _Kinds:
         self._known: dict[str, tuple[str, int]] = {}
 
     def of(self, node: str) -> tuple[str, int]:
+        """Return the hardware of a node or a set of nodes, and the number of its nodes."""
         if node not in self._known:
             hosts = hosts_of(node)
             kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
