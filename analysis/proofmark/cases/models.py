@@ -78,12 +78,15 @@ class Metric(StrictModel):
     ``bound`` is the largest value that is physically possible if higher is better, else the
     smallest. It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
     expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
+    ``same_digits`` is true for a result of computation: it is not a speed, and each run of the same
+    program prints the same digits. Other digits show wrong computation, if repeats agree.
     """
 
     unit: str
     better: Literal["higher", "lower"]
     bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
     what: Text
+    same_digits: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -122,20 +122,16 @@ class Aggregates:
             yield self.records[int(self.order[place])]
 
     def table(self) -> pl.DataFrame:
-        """Return the valid figures as a table with the columns of records.parquet.
-
-        Each row has the median of a figure.
-        """
-        valid = np.flatnonzero(self.valid)
-        first = self.order[self.first[valid]]
+        """Return the records of the valid figures, with the columns of records.parquet."""
+        members = self.order[np.repeat(self.valid, self.count)]
         return table(
             replace(
                 self.records,
-                execution=self.records.execution[first],
-                measurand=self.records.measurand[first],
-                node=self.records.node[first],
-                value=self.median[valid],
-                reason=self.records.reason[first],
+                execution=self.records.execution[members],
+                measurand=self.records.measurand[members],
+                node=self.records.node[members],
+                value=self.records.value[members],
+                reason=self.records.reason[members],
             )
         )
 

@@ -18,6 +18,7 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.limit_checks import LimitCheck, check_limits
@@ -212,6 +213,8 @@ def judge(
     judgements = _judge_figures(figures, _references(benchmarks, limits), hardware, rated)
     answers, of_limit = judgements.of_figure, judgements.of_limit
     fleet = measure_fleet(figures, benchmarks, hardware, family_level)
+    for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
+        answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}

@@ -66,12 +66,13 @@ def _percent(fraction: float) -> str:
 
 
 def _figures(run_data: RunData, node: BadNode) -> Cell:
-    shown = [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
+    shown = [f"{each.record.case}: {each.reason}" for each in node.digits[:MOST_FIGURES]]
+    shown += [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
         shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
     links = []
-    for slow in node.slow[:1]:
-        files, record = run_data.run.files, slow.result.record
+    for result in (*node.digits, *(slow.result for slow in node.slow))[:1]:
+        files, record = run_data.run.files, result.record
         output = numbered_execution(files.step(record.step), record.attempt).stdout
         links.append(Link(files.link(output), "stdout"))
         if is_regular(output):

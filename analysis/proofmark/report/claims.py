@@ -20,7 +20,8 @@ def section(answers: Sequence[Answer]) -> Section:
     counts = ", ".join(f"{word}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
         "Statements of the papers, checked on the valid figures of this run. They are facts about "
-        "the papers' systems: a claim that does not hold is not a fault of this machine.",
+        "the papers' systems: a claim that does not hold is not a fault of this machine. A claim "
+        "cannot be told if its sweep is incomplete, or if the noise of the repeats hides it.",
         f"{count(len(checked), 'claim')} on this system: {counts}."
         if checked
         else "No paper has a claim on this system.",

@@ -21,7 +21,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending
-from proofmark.judge.limits import can_select
+from proofmark.judge.limit_checks import can_select
 from proofmark.judge.verdict import Verdict, exit_code, judge
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step

@@ -140,7 +140,7 @@ class TestResults:
             words=["PASS", "PASS", "FAIL", "PASS", "UNJUDGED"],
             of=[0, 0, 0, -1, 1],
         )
-        assert made.passed_by_peers_only.tolist() == [True, False, False, False, False]
+        assert made.like_peers_only.tolist() == [True, False, False, False, False]
 
     def test_judgements_of_references_and_of_peers_are_counted(self) -> None:
         answers = {0: (judgement("PASS"), judgement("FAIL")), 2: (judgement("PASS"),)}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proofmark.cases.reader.builder import Notes, ReadingBuilder
 from proofmark.cases.reader.spec_text import Row
-from proofmark.cases.reader.values import shorten
+from proofmark.cases.reader.values import Parameter, shorten
 
 Match = re.Match[str]
 
@@ -18,6 +19,7 @@ class Rows:
 
     Attributes:
         waiting: the readings of the last row, until its check is read.
+        parameters: of the last row.
         confirmed: whether the check of the last row was read.
         seen: number of rows.
         counted: number of rows that the program reports.
@@ -26,6 +28,7 @@ class Rows:
     rule: Row
     notes: Notes
     waiting: list[ReadingBuilder] = field(default_factory=list)
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
     confirmed: bool = False
     seen: int = 0
     counted: int | None = None
@@ -61,11 +64,14 @@ class Rows:
         if not match or problems:
             self.broken(f"broken line {shorten(begins.string)}")
             return
+        self.parameters = parameters
         for metric in self.rule.metrics:
             self.waiting.append(self.notes.measure(metric, match[metric], parameters, ()))
 
-    def confirm(self) -> None:
-        """Record that the last row is confirmed."""
+    def confirm(self, match: Match) -> None:
+        """Record that the last row is confirmed; read the metrics of its first such line."""
+        for metric in self.rule.confirmed if self.waiting and not self.confirmed else ():
+            self.waiting.append(self.notes.measure(metric, match[metric], self.parameters, ()))
         self.confirmed = True
 
     def refuse(self, match: Match) -> None:

@@ -26,6 +26,7 @@ class Row(StrictModel):
         match: the row; its groups are metrics and parameters.
         metrics: group → unit as printed.
         confirm: a later line; without it the row is INVALID.
+        confirmed: group of `confirm` → unit: metrics that the first such line has for its row.
         refuse: a later line; with it the row is INVALID.
         count: a line whose group `count` is the number of rows that the run must have.
     """
@@ -34,12 +35,15 @@ class Row(StrictModel):
     match: Pattern
     metrics: Mapping[str, str]
     confirm: Pattern | None = None
+    confirmed: Mapping[str, str] = {}
     refuse: Pattern | None = None
     count: Pattern | None = None
 
     @model_validator(mode="after")
     def _groups(self) -> Row:
         check_known(self.metrics, self.match.groupindex, "metrics", "group of match")
+        groups = self.confirm.groupindex if self.confirm else ()
+        check_known(self.confirmed, groups, "confirmed", "group of confirm")
         if self.count and r"(?P<count>\d+)" not in self.count.pattern:
             raise ValueError(f"count: {self.count.pattern!r} has no group (?P<count>\\d+)")
         return self
@@ -184,6 +188,7 @@ class TextSpec(StrictModel):
             yield from table.yields()
         for row in self.rows:
             yield from row.metrics.items()
+            yield from row.confirmed.items()
         for keys in self.keys:
             yield from ((quantity.metric, quantity.unit) for quantity in keys.metrics.values())
 

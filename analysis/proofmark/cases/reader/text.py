@@ -279,7 +279,7 @@ class _TextRun:
         self._rows[number].row(match)
 
     def _confirm(self, number: int, match: Match) -> None:
-        self._rows[number].confirm()
+        self._rows[number].confirm(match)
 
     def _refuse(self, number: int, match: Match) -> None:
         self._rows[number].refuse(match)

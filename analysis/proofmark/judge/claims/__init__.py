@@ -1,17 +1,19 @@
 """The claims of papers P1 … P5, checked on records; each paper has a module of its claims.
 
-The answer to a claim is ``holds``, ``does not hold`` or ``cannot be told``. The last is given only
-if a part of its minimum sweep is missing. A new claim is an entry in the module of its paper.
+The answer to a claim is ``holds``, ``does not hold`` or ``cannot be told``. The last is given if a
+part of its minimum sweep is missing, or if the noise of the repeats can explain what was measured.
+A new claim is an entry in the module of its paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from proofmark.judge.claims import p1_compute, p1_io, p2, p3, p4, p5
-from proofmark.judge.claims.model import PAPERS, Answer, Claim, Machines, Word
+from proofmark.judge.claims.model import PAPERS, Answer, Claim, Decision, Machines, Word
+from proofmark.judge.claims.noise import Noise
 from proofmark.judge.claims.series import Figures, missing_points, origins
 
 CLAIMS: tuple[Claim, ...] = tuple(
@@ -61,11 +63,30 @@ def _answer(
         gaps = tuple(f"figures of {system}" for system in absent)
         return Answer(claim, origin, "cannot be told", sentence, missing=gaps)
     needs = claim.needs(machines)
-    values = [figures.of(need) for need in needs]
-    missing = [missing_points(need, of_need) for need, of_need in zip(needs, values, strict=True)]
+    measured_points = [figures.of(need) for need in needs]
+    missing = [
+        missing_points(need, of_need.values)
+        for need, of_need in zip(needs, measured_points, strict=True)
+    ]
     if any(missing):
         gaps = tuple(filter(None, missing))
         return Answer(claim, origin, "cannot be told", f"missing: {gaps[0]}", missing=gaps)
-    decision = claim.decide(values, machines)
-    word: Word = "holds" if decision.holds else "does not hold"
-    return Answer(claim, origin, word, decision.sentence, decision.numbers)
+    decision = claim.decide(measured_points, machines)
+    noises = [each.noise for each in measured_points]
+    word, note = _word(decision, noises)
+    numbers = {**decision.numbers, "noise": max(noise.deviation for noise in noises)}
+    return Answer(claim, origin, word, f"{decision.sentence}. {note}", numbers)
+
+
+def _word(decision: Decision, noises: Sequence[Noise]) -> tuple[Word, str]:
+    """Return the answer, and a sentence about the noise."""
+    if not all(noise.freedom for noise in noises):
+        note = "Figures were measured once, so their noise is not known: repeat the suite"
+        return "cannot be told", note
+    worst = max(noises, key=lambda noise: noise.deviation)
+    note = (
+        f"Repeats vary by {100 * worst.deviation:.2g} % (at least {worst.repeats} of each figure)"
+    )
+    if decision.holds is None:
+        return "cannot be told", f"{note}, which hides the answer"
+    return "holds" if decision.holds else "does not hold", note

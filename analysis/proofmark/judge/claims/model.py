@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from proofmark.judge.claims.noise import Found, Noise
+
 Scalar = str | int | float
 Point = tuple[Scalar, ...]
 Word = Literal["holds", "does not hold", "cannot be told"]
@@ -76,10 +78,21 @@ Values = Mapping[Point, float]
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Whether a claim holds, with a sentence and the numbers of the decision."""
+class Measured:
+    """The figures of a need, and the noise of their repeats."""
 
-    holds: bool
+    values: Values
+    noise: Noise = field(default_factory=Noise)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a claim holds, with a sentence and the numbers of the decision.
+
+    `holds` is None if the noise of the repeats hides the answer.
+    """
+
+    holds: Found
     sentence: str
     numbers: Mapping[str, float] = field(default_factory=dict)
 
@@ -100,7 +113,7 @@ class Claim:
     statement: str
     systems: tuple[str, ...]
     needs: Callable[[Machines], Sequence[Need]]
-    decide: Callable[[Sequence[Values], Machines], Decision]
+    decide: Callable[[Sequence[Measured], Machines], Decision]
 
     @property
     def paper(self) -> str:

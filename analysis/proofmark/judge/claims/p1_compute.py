@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 
-from proofmark.judge.claims.change_point import slope
-from proofmark.judge.claims.model import PAPERS, Claim, Decision, Machine, Machines, Need, Values
-from proofmark.judge.claims.series import curve
+from proofmark.judge.claims.change_point import Line, log_slope, slope, slope_weights
+from proofmark.judge.claims.model import (
+    PAPERS,
+    Claim,
+    Decision,
+    Machine,
+    Machines,
+    Measured,
+    Need,
+    Values,
+)
+from proofmark.judge.claims.noise import Estimate, Noise, every, greatest, mean_of, over
+from proofmark.judge.claims.series import curve, ratio_curve
 
 ABOUT = 0.10
 """Accepted relative deviation from a figure that the paper calls "about"."""
@@ -54,14 +64,15 @@ def _needs_c11(machines: Machines) -> list[Need]:
     return [_hpl("knl", mode="a2a-flat", placement="fitted")]
 
 
-def _decide_c11(figures: Sequence[Values], machines: Machines) -> Decision:
-    parts = [part for _, part in _efficiency(figures[0], _peak(machines, "knl"))]
-    middle = median(parts)
+def _decide_c11(figures: Sequence[Measured], machines: Machines) -> Decision:
+    hpl = figures[0]
+    parts = [part for _, part in _efficiency(hpl.values, _peak(machines, "knl"))]
+    middle = mean_of([math.log(part) for part in parts], hpl.noise)
     return Decision(
-        abs(middle / 0.60 - 1) <= ABOUT,
-        f"HPL reaches {100 * middle:.1f} % of Rpeak in the median over 1 to 16 nodes "
+        middle.near(0.60, ABOUT, hpl.noise),
+        f"HPL reaches {100 * middle.ratio:.1f} % of Rpeak in the mean over 1 to 16 nodes "
         f"({_percent(parts)}); the paper has about 60 %",
-        {"efficiency": middle, "least": min(parts), "greatest": max(parts)},
+        {"efficiency": middle.ratio, "least": min(parts), "greatest": max(parts)},
     )
 
 
@@ -74,17 +85,20 @@ def _needs_c12(machines: Machines) -> list[Need]:
     return [*whole, *(_hpl("knl", mode=mode, placement="unfitted") for mode in SPLIT)]
 
 
-def _decide_c12(figures: Sequence[Values], machines: Machines) -> Decision:
-    a2a, quadrant, snc2, snc4 = figures
-    common = [nodes for nodes in a2a if all(nodes in each for each in figures)]
+def _decide_c12(figures: Sequence[Measured], machines: Machines) -> Decision:
+    a2a, quadrant, snc2, snc4 = (each.values for each in figures)
+    noise_a2a, _, noise_2, noise_4 = (each.noise for each in figures)
+    common = [nodes for nodes in a2a if all(nodes in each.values for each in figures)]
     least = {nodes: min(a2a[nodes], quadrant[nodes]) for nodes in common}
-    two = median(snc2[nodes] / least[nodes] for nodes in common)
-    four = median(snc4[nodes] / least[nodes] for nodes in common)
+    two = mean_of([math.log(snc2[nodes] / least[nodes]) for nodes in common], noise_2, noise_a2a)
+    four = mean_of([math.log(snc4[nodes] / least[nodes]) for nodes in common], noise_4, noise_a2a)
+    worst = mean_of([math.log(snc2[nodes] / snc4[nodes]) for nodes in common], noise_2, noise_4)
     return Decision(
-        two <= FAR and four <= FAR and four < two,
-        f"Not fitted to its domains, HPL in SNC-2 is {two:.2f} ×, in SNC-4 {four:.2f} × the "
-        f"lesser of All2All and Quadrant; far below is at most {FAR:g}, SNC-4 below SNC-2",
-        {"snc2": two, "snc4": four},
+        every(two.at_most(FAR), four.at_most(FAR), worst.at_least(1)),
+        f"Not fitted to its domains, HPL in SNC-2 is {two.ratio:.2f} ×, in SNC-4 "
+        f"{four.ratio:.2f} × the lesser of All2All and Quadrant; far below is at most {FAR:g}, "
+        "SNC-4 below SNC-2",
+        {"snc2": two.ratio, "snc4": four.ratio},
     )
 
 
@@ -92,14 +106,26 @@ def _needs_c13(machines: Machines) -> list[Need]:
     return [_hpl("skl", placement="fitted")]
 
 
-def _decide_c13(figures: Sequence[Values], machines: Machines) -> Decision:
-    line = _efficiency(figures[0], _peak(machines, "skl"))
+def _decide_c13(figures: Sequence[Measured], machines: Machines) -> Decision:
+    noise = figures[0].noise
+    line = _efficiency(figures[0].values, _peak(machines, "skl"))
     parts = [part for _, part in line]
-    inside = min(parts) >= 0.51 * (1 - EDGE) and max(parts) <= 0.66 * (1 + EDGE)
-    falls = slope(line) < 0 and parts[-1] < parts[0]
+    low, high = 0.51 * (1 - EDGE), 0.66 * (1 + EDGE)
+    point = noise.margin(1, tests=len(parts))
+    inside = every(
+        Estimate(math.log(min(parts)), point).at_least(low),
+        Estimate(math.log(max(parts)), point).at_most(high),
+    )
+    # The accepted edge covers the noise of a figure, unless the noise is larger.
+    known = low <= min(parts) and max(parts) <= high and noise.margin(1) <= EDGE
     steps = [1 - after / before for before, after in pairwise(parts)]
+    apart = noise.margin(math.sqrt(2), tests=len(steps))
     return Decision(
-        inside and falls and max(steps) <= SLOWLY,
+        every(
+            known or (False if inside is False else None),
+            log_slope(line, noise).at_most(1),
+            Estimate(math.log(1 - max(steps)), apart).at_least(1 - SLOWLY),
+        ),
         f"HPL reaches {_percent(parts)} of Rpeak over 1 to 16 nodes, {100 * parts[0]:.1f} % on the "
         f"fewest and {100 * parts[-1]:.1f} % on the most; at most {100 * max(steps):.1f} % of it "
         "is lost from one number of nodes to the next; the paper has 51 to 66 %, falling slowly",
@@ -113,53 +139,77 @@ def _stream(system: str, mode: str | None, memory: str, machine: Machine) -> Nee
     return Need(system, "stream", "MB/s", fixed, {"threads": range(1, machine.cores + 1)})
 
 
-def _best(values: Values) -> float:
-    return max(values.values()) * TO_GBS
+def _best(stream: Measured) -> Estimate:
+    """Return the best rate in GB/s over all numbers of threads."""
+    return greatest((rate * TO_GBS for rate in stream.values.values()), stream.noise)
 
 
 def _needs_c14(machines: Machines) -> list[Need]:
     return [_stream("knl", mode, memory, machines["knl"]) for memory in MEMORIES for mode in WHOLE]
 
 
-def _decide_c14(figures: Sequence[Values], machines: Machines) -> Decision:
-    best = [_best(each) for each in figures]
-    bests = {"ddr": best[:2], "mcdram": best[2:]}
-    about = all(
-        abs(rate / STREAM_GBS[memory] - 1) <= ABOUT
-        for memory, rates in bests.items()
-        for rate in rates
-    )
-    differences = {memory: max(rates) / min(rates) - 1 for memory, rates in bests.items()}
+def _decide_c14(figures: Sequence[Measured], machines: Machines) -> Decision:
+    bests = {"ddr": figures[:2], "mcdram": figures[2:]}
+    rates = {memory: [_best(each) for each in of] for memory, of in bests.items()}
+    about = [
+        rate.near(STREAM_GBS[memory], ABOUT, stream.noise)
+        for memory, of in bests.items()
+        for rate, stream in zip(rates[memory], of, strict=True)
+    ]
+    modes = {memory: _quadrant_over_a2a(*of) for memory, of in bests.items()}
+    alike = [modes[memory].near(1, LITTLE, of[0].noise) for memory, of in bests.items()]
+    apart = max(abs(mode.ratio - 1) for mode in modes.values())
     listed = "; ".join(
-        f"{memory} {rates[0]:.1f} GB/s in All2All and {rates[1]:.1f} in Quadrant "
+        f"{memory} {of[0].ratio:.1f} GB/s in All2All and {of[1].ratio:.1f} in Quadrant "
         f"(the paper: about {STREAM_GBS[memory]:g})"
-        for memory, rates in bests.items()
+        for memory, of in rates.items()
     )
     return Decision(
-        about and max(differences.values()) <= LITTLE,
-        f"Best Triad: {listed}; the modes differ by {100 * max(differences.values()):.1f} %",
+        every(*about, *alike),
+        f"Best Triad: {listed}; the modes differ by {100 * apart:.1f} % in the mean over the "
+        "numbers of threads",
         {
-            **{f"{memory}_a2a": rates[0] for memory, rates in bests.items()},
-            **{f"{memory}_quadrant": rates[1] for memory, rates in bests.items()},
+            **{f"{memory}_a2a": of[0].ratio for memory, of in rates.items()},
+            **{f"{memory}_quadrant": of[1].ratio for memory, of in rates.items()},
+            **{f"{memory}_quadrant_over_a2a": mode.ratio for memory, mode in modes.items()},
         },
     )
+
+
+def _quadrant_over_a2a(a2a: Measured, quadrant: Measured) -> Estimate:
+    ratios = ratio_curve(curve(quadrant.values, 0), curve(a2a.values, 0))
+    return mean_of([math.log(ratio) for _, ratio in ratios], quadrant.noise, a2a.noise)
 
 
 def _needs_c15(machines: Machines) -> list[Need]:
     return [_stream("skl", None, "ddr", machines["skl"])]
 
 
-def _decide_c15(figures: Sequence[Values], machines: Machines) -> Decision:
-    line = [(threads, rate * TO_GBS) for threads, rate in curve(figures[0], 0)]
+def _decide_c15(figures: Sequence[Measured], machines: Machines) -> Decision:
+    noise = figures[0].noise
+    line = [(threads, rate * TO_GBS) for threads, rate in curve(figures[0].values, 0)]
     quarter = max(2, len(line) // 4)
     first, last = slope(line[:quarter]), slope(line[-quarter:])
-    best = max(rate for _, rate in line)
-    return Decision(
-        abs(best / SKL_STREAM_GBS - 1) <= ABOUT and first > 0 and last <= SATURATED * first,
-        f"Best Triad {best:.1f} GB/s (the paper: {SKL_STREAM_GBS:g}); a thread adds {first:.2f} "
-        f"GB/s in the first quarter of the counts and {last:.2f} in the last",
-        {"best": best, "first_slope": first, "last_slope": last},
+    sure_first, sure_last = (
+        _slope_margin(line[:quarter], noise),
+        _slope_margin(line[-quarter:], noise),
     )
+    rises = first > sure_first or (None if first >= -sure_first else False)
+    beyond, sure = last - SATURATED * first, math.hypot(sure_last, SATURATED * sure_first)
+    saturates = beyond <= -sure or (None if beyond <= sure else False)
+    best = _best(figures[0])
+    return Decision(
+        every(best.near(SKL_STREAM_GBS, ABOUT, noise), rises, saturates),
+        f"Best Triad {best.ratio:.1f} GB/s (the paper: {SKL_STREAM_GBS:g}); a thread adds "
+        f"{first:.2f} GB/s in the first quarter of the counts and {last:.2f} in the last",
+        {"best": best.ratio, "first_slope": first, "last_slope": last},
+    )
+
+
+def _slope_margin(line: Line, noise: Noise) -> float:
+    """Return half the width of the interval of the slope: the noise is relative to each rate."""
+    weights = slope_weights(line)
+    return noise.margin(math.hypot(*(w * y for w, (_, y) in zip(weights, line, strict=True))))
 
 
 def _needs_c18(machines: Machines) -> list[Need]:
@@ -171,17 +221,24 @@ def _needs_c18(machines: Machines) -> list[Need]:
     ]
 
 
-def _decide_c18(figures: Sequence[Values], machines: Machines) -> Decision:
-    knl, skl = (values[(1,)] for values in figures[:2])
-    ddr, mcdram, other = (_best(values) for values in figures[2:])
+def _decide_c18(figures: Sequence[Measured], machines: Machines) -> Decision:
+    knl, skl = (each.values[(1,)] for each in figures[:2])
+    ddr, mcdram, other = (_best(each) for each in figures[2:])
     peaks = _peak(machines, "skl") / _peak(machines, "knl")
-    equal = abs(peaks - 1) <= ABOUT
+    hpl = mean_of([math.log(skl / knl)], *(each.noise for each in figures[:2]))
     return Decision(
-        equal and skl > knl and other > ddr and mcdram > other,
+        every(
+            abs(peaks - 1) <= ABOUT,
+            hpl.at_least(1),
+            over(other, ddr).at_least(1),
+            over(mcdram, other).at_least(1),
+        ),
         f"Rpeak of SKL is {peaks:.3f} × that of KNL; HPL on one node {skl:.0f} against {knl:.0f} "
-        f"GFlop/s; STREAM {other:.1f} GB/s against {ddr:.1f} of DDR4 and {mcdram:.1f} of MCDRAM",
+        f"GFlop/s; STREAM {other.ratio:.1f} GB/s against {ddr.ratio:.1f} of DDR4 and "
+        f"{mcdram.ratio:.1f} of MCDRAM",
         {"rpeak_ratio": peaks, "hpl_skl": skl, "hpl_knl": knl}
-        | {"stream_skl": other, "stream_knl_ddr": ddr, "stream_knl_mcdram": mcdram},
+        | {"stream_skl": other.ratio, "stream_knl_ddr": ddr.ratio}
+        | {"stream_knl_mcdram": mcdram.ratio},
     )
 
 

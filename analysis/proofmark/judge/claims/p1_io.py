@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofmark.judge.claims.change_point import Fall, steepest_fall
-from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Scalar, Values
+from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need, Scalar
+from proofmark.judge.claims.noise import Found, either, every
 from proofmark.judge.claims.series import curve
 
 LAYOUTS = ("single-shared-file", "file-per-process")
@@ -37,15 +38,17 @@ def _need(system: str, tasks: int, memory: str) -> Need:
     return Need(system, "ior", "MiB/s", fixed, axes)
 
 
-def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) -> Decision:
+def _decide(io: Measured, tasks: int, span: tuple[float, float], name: str) -> Decision:
     """Decide whether each layout falls sharply within `span` bytes, in writing or in reading."""
     falls = {
-        (operation, layout): _fall(values, operation, layout, tasks)
+        (operation, layout): _fall(io, operation, layout, tasks)
         for layout in LAYOUTS
         for operation in OPERATIONS
     }
-    fits = {key: _sharp(fall) and _meets(fall, span) for key, fall in falls.items()}
-    holds = all(any(fits[operation, layout] for operation in OPERATIONS) for layout in LAYOUTS)
+    fits = {key: every(_sharp(fall), _meets(fall, span)) for key, fall in falls.items()}
+    holds = every(
+        *(either(*(fits[operation, layout] for operation in OPERATIONS)) for layout in LAYOUTS)
+    )
     listed = "; ".join(
         f"{operation} {layout} falls to {fall.ratio:.2f} between {fall.before / GB:.1f} and "
         f"{fall.after / GB:.1f} GB"
@@ -62,38 +65,40 @@ def _decide(values: Values, tasks: int, span: tuple[float, float], name: str) ->
     return Decision(holds, f"{name}: {listed} ({expected})", numbers)
 
 
-def _fall(values: Values, operation: str, layout: str, tasks: int) -> Fall:
-    line = [(blocks * tasks, rate) for blocks, rate in curve(values, 2, operation, layout)]
-    return steepest_fall(line, WINDOW)
+def _fall(io: Measured, operation: str, layout: str, tasks: int) -> Fall:
+    line = [(blocks * tasks, rate) for blocks, rate in curve(io.values, 2, operation, layout)]
+    return steepest_fall(line, WINDOW, io.noise)
 
 
-def _sharp(fall: Fall) -> bool:
-    return fall.ratio <= SHARP
+def _sharp(fall: Fall) -> Found:
+    return fall.size.at_most(SHARP)
 
 
-def _meets(fall: Fall, span: tuple[float, float]) -> bool:
-    return fall.before <= span[1] and fall.after >= span[0]
+def _meets(fall: Fall, span: tuple[float, float]) -> Found:
+    """Return whether the fall is within `span`: None if it may be there or elsewhere."""
+    inside = {before <= span[1] and after >= span[0] for before, after in fall.places}
+    return inside.pop() if len(inside) == 1 else None
 
 
 def _needs_c16(machines: Machines) -> list[Need]:
     return [_need("knl", KNL_TASKS, memory) for memory in KNL_CLIFFS]
 
 
-def _decide_c16(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c16(figures: Sequence[Measured], machines: Machines) -> Decision:
     parts = [
-        _decide(values, KNL_TASKS, span, memory)
-        for values, (memory, span) in zip(figures, KNL_CLIFFS.items(), strict=True)
+        _decide(io, KNL_TASKS, span, memory)
+        for io, (memory, span) in zip(figures, KNL_CLIFFS.items(), strict=True)
     ]
     numbers = {key: value for part in parts for key, value in part.numbers.items()}
     sentence = ". ".join(part.sentence for part in parts)
-    return Decision(all(part.holds for part in parts), sentence, numbers)
+    return Decision(every(*(part.holds for part in parts)), sentence, numbers)
 
 
 def _needs_c17(machines: Machines) -> list[Need]:
     return [_need("skl", SKL_TASKS, "ddr")]
 
 
-def _decide_c17(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c17(figures: Sequence[Measured], machines: Machines) -> Decision:
     return _decide(figures[0], SKL_TASKS, SKL_CLIFF, "ddr")
 
 

@@ -6,7 +6,18 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Values
+from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need
+from proofmark.judge.claims.noise import (
+    Estimate,
+    Found,
+    Noise,
+    every,
+    greatest,
+    margin,
+    mean_of,
+    mostly,
+    over,
+)
 from proofmark.judge.claims.series import curve, ratio_curve
 
 ABOUT = 0.20
@@ -43,40 +54,44 @@ def _between(system: str) -> Need:
     return Need(system, "osu-bw", "MB/s", fixed, {"distance": LEVELS[system], "bytes": SIZES})
 
 
-def _best(values: Values, *places: str) -> float:
+def _best(measured: Measured, *places: str) -> Estimate:
     """Return the best bandwidth over all sizes and `places`."""
-    return max(rate for point, rate in values.items() if point[0] in places)
+    rates = (rate for point, rate in measured.values.items() if point[0] in places)
+    return greatest(rates, measured.noise)
 
 
 def _needs_inside(machines: Machines) -> list[Need]:
     return [_inside(OLD), _inside(NEW)]
 
 
-def _decide_c31(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c31(figures: Sequence[Measured], machines: Machines) -> Decision:
     old, new = figures
-    same = _best(new, "same-socket") / _best(old, "same-socket")
-    between = _best(new, "other-socket") / _best(old, *INSIDE[OLD][1:])
-    near = abs(same / SAME_FACTOR - 1) <= ABOUT
-    far = abs(between / BETWEEN_FACTOR - 1) <= ABOUT
+    noises = old.noise, new.noise
+    same = over(_best(new, "same-socket"), _best(old, "same-socket"))
+    between = over(_best(new, "other-socket"), _best(old, *INSIDE[OLD][1:]))
     return Decision(
-        near and far,
-        f"Best bandwidth of Tachyon 2 ÷ Tachyon 1: {same:.2f} on the same socket (the paper: "
-        f"about {SAME_FACTOR:g}), {between:.2f} between sockets (about {BETWEEN_FACTOR:g})",
-        {"same_socket": same, "other_socket": between},
+        every(same.near(SAME_FACTOR, ABOUT, *noises), between.near(BETWEEN_FACTOR, ABOUT, *noises)),
+        f"Best bandwidth of Tachyon 2 ÷ Tachyon 1: {same.ratio:.2f} on the same socket (the paper: "
+        f"about {SAME_FACTOR:g}), {between.ratio:.2f} between sockets (about {BETWEEN_FACTOR:g})",
+        {"same_socket": same.ratio, "other_socket": between.ratio},
     )
 
 
-def _decide_c32(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c32(figures: Sequence[Measured], machines: Machines) -> Decision:
     old, new = figures
-    others = [_best(old, place) / _best(old, "same-socket") for place in INSIDE[OLD][1:]]
-    clear = _best(new, "same-socket") / _best(new, "other-socket")
-    little = all(abs(other - 1) <= LITTLE for other in others)
-    listed = " and ".join(f"{other:.2f}" for other in others)
+    others = [over(_best(old, place), _best(old, "same-socket")) for place in INSIDE[OLD][1:]]
+    clear = over(_best(new, "same-socket"), _best(new, "other-socket"))
+    little = [other.near(1, LITTLE, old.noise) for other in others]
+    listed = " and ".join(f"{other.ratio:.2f}" for other in others)
     return Decision(
-        little and clear >= 1 + CLEAR,
+        every(*little, clear.at_least(1 + CLEAR)),
         f"On Tachyon 1 another socket (1 hop, 2 hops) gives {listed} × the best of the same "
-        f"socket; on Tachyon 2 the same socket gives {clear:.2f} × another one",
-        {"tachyon1_1_hop": others[0], "tachyon1_2_hops": others[1], "tachyon2": clear},
+        f"socket; on Tachyon 2 the same socket gives {clear.ratio:.2f} × another one",
+        {
+            "tachyon1_1_hop": others[0].ratio,
+            "tachyon1_2_hops": others[1].ratio,
+            "tachyon2": clear.ratio,
+        },
     )
 
 
@@ -97,15 +112,21 @@ def _needs_c33(system: str) -> Callable[[Machines], list[Need]]:
     return needs
 
 
-def _decide_c33(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c33(figures: Sequence[Measured], machines: Machines) -> Decision:
     """Compare each pair with its share; `figures` are those of 1, 2, … pairs."""
-    rates = [list(values.values()) for values in figures]
+    rates = [list(each.values.values()) for each in figures]
     whole = max(sum(of_pairs) for of_pairs in rates)
     missed = [max(abs(rate * len(of_pairs) / whole - 1) for rate in of_pairs) for of_pairs in rates]
-    fair = fmean(miss <= FAIR for miss in missed)
+    shares = [
+        every(
+            *(_share(rate * len(of_pairs) / whole, each.noise, len(of_pairs)) for rate in of_pairs)
+        )
+        for of_pairs, each in zip(rates, figures, strict=True)
+    ]
+    fair = fmean(share is True for share in shares)
     totals = [sum(of_pairs) / whole for of_pairs in rates]
     return Decision(
-        fair >= MOST,
+        mostly(shares, MOST),
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
         f"pairs every pair is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
         f"of the numbers of pairs; all pairs together reach {min(totals):.2f} of it or more",
@@ -118,27 +139,37 @@ def _decide_c33(figures: Sequence[Values], machines: Machines) -> Decision:
     )
 
 
+def _share(part: float, noise: Noise, pairs: int) -> Found:
+    """Return whether a pair gets its share; any of the `pairs` may be the worst."""
+    return Estimate(math.log(part), noise.margin(1.0, tests=pairs)).near(1, FAIR, noise)
+
+
 def _needs_c34(machines: Machines) -> list[Need]:
     return [_inside(OLD), _inside(NEW), _between(OLD), _between(NEW)]
 
 
-def _decide_c34(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c34(figures: Sequence[Measured], machines: Machines) -> Decision:
     old_in, new_in, old_out, new_out = figures
     ratios: list[float] = []
     for place in INSIDE[NEW]:
-        ratios += [y for _, y in ratio_curve(curve(new_in, 1, place), curve(old_in, 1, place))]
+        old = curve(old_in.values, 1, place)
+        ratios += [y for _, y in ratio_curve(curve(new_in.values, 1, place), old)]
     # Tachyon 2 has a single level, with which each level of Tachyon 1 is compared.
     for level in LEVELS[OLD]:
-        ratios += [
-            y for _, y in ratio_curve(curve(new_out, 1, *LEVELS[NEW]), curve(old_out, 1, level))
-        ]
-    better = fmean(ratio > 1 for ratio in ratios)
-    middle = math.exp(fmean(math.log(ratio) for ratio in ratios))
+        old = curve(old_out.values, 1, level)
+        ratios += [y for _, y in ratio_curve(curve(new_out.values, 1, *LEVELS[NEW]), old)]
+    noises = old_in.noise, new_in.noise
+    points = [mean_of([math.log(ratio)], *noises).at_least(1) for ratio in ratios]
+    # Each figure of Tachyon 2 between nodes is in the ratios of all levels of Tachyon 1.
+    middle = fmean(math.log(ratio) for ratio in ratios)
+    weight = math.sqrt(len(LEVELS[OLD]) / len(ratios))
+    mean = Estimate(middle, margin(*((noise, weight) for noise in noises)))
+    better = fmean(point is True for point in points)
     return Decision(
-        better >= MOST and middle > 1,
+        every(mostly(points, MOST), mean.at_least(1)),
         f"Tachyon 2 is better at {100 * better:.0f} % of {len(ratios)} points, in the geometric "
-        f"mean {middle:.2f} ×",
-        {"better": better, "mean_ratio": middle},
+        f"mean {mean.ratio:.2f} ×",
+        {"better": better, "mean_ratio": mean.ratio},
     )
 
 

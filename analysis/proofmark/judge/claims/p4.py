@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
-from statistics import fmean, median
+from itertools import combinations, pairwise
+from statistics import fmean
 
-from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Values
+from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need, Values
+from proofmark.judge.claims.noise import (
+    Estimate,
+    Found,
+    Noise,
+    Size,
+    effect_size,
+    every,
+    mean_of,
+    mostly,
+)
 
 SYSTEM = "p595"
 NODES = ("BAL", "UNBAL")
@@ -26,6 +36,8 @@ SAME = (1, 1024)
 
 LITTLE = 0.10
 """Relative difference up to which there is little difference."""
+BETTER = 0.01
+"""Relative difference of mean times from which on one is better."""
 GAIN = 0.10
 """Part of the time from which on a saving is a gain."""
 MATTERS = 0.02
@@ -49,101 +61,137 @@ def _needs(machines: Machines) -> list[Need]:
     ]
 
 
+COMBINED = 4
+"""Ratios at a number of processes: two placements of the other kind × two block sizes."""
+
+
 def _inside_logs(values: Values) -> list[float]:
-    """Return log(DIST ÷ ACC) at every point."""
-    logs = []
-    for node in NODES:
-        for (placement, block, ranks), time in values.items():
-            other = values.get((f"{node}-ACC", block, ranks))
-            if placement == f"{node}-DIST" and other:
-                logs.append(math.log(time / other))
-    return logs
+    """Return the mean log(DIST ÷ ACC) at each number of processes."""
+    return _logs(values, [(f"{node}-DIST", f"{node}-ACC") for node in NODES], except_for=())
 
 
 def _node_logs(values: Values) -> list[float]:
-    """Return log(BAL ÷ UNBAL) at every point where the two differ."""
-    logs = []
-    for inside in INSIDE:
+    """Return the mean log(BAL ÷ UNBAL) at each number of processes where the two differ."""
+    return _logs(values, [(f"BAL-{inside}", f"UNBAL-{inside}") for inside in INSIDE], SAME)
+
+
+def _logs(
+    values: Values, pairs: Sequence[tuple[str, str]], except_for: Sequence[int]
+) -> list[float]:
+    """Return the mean logarithm of the ratio of placements at each complete number of processes."""
+    by_ranks: dict[object, list[float]] = {}
+    for one, other in pairs:
         for (placement, block, ranks), time in values.items():
-            other = values.get((f"UNBAL-{inside}", block, ranks))
-            if placement == f"BAL-{inside}" and other and ranks not in SAME:
-                logs.append(math.log(time / other))
-    return logs
+            against = values.get((other, block, ranks))
+            if placement == one and against and ranks not in except_for:
+                by_ranks.setdefault(ranks, []).append(math.log(time / against))
+    return [fmean(logs) for logs in by_ranks.values() if len(logs) >= COMBINED]
 
 
-def _decide_c41(figures: Sequence[Values], machines: Machines) -> Decision:
-    logs = {name: _inside_logs(values) for name, values in zip(RANKS, figures, strict=True)}
-    differences = {name: math.expm1(median(map(abs, of))) for name, of in logs.items()}
-    ratios = {name: math.exp(median(of)) for name, of in logs.items()}
-    listed = ", ".join(f"{name} {100 * part:.1f} %" for name, part in differences.items())
+def _little(size: Size, noise: Noise) -> Found:
+    """Return whether an effect is little: not if the repeats of one figure differ by more."""
+    if size.least > LITTLE:
+        return False
+    return True if size.greatest <= LITTLE and noise.of_point <= LITTLE else None
+
+
+def _mean(logs: Sequence[float], noise: Noise) -> Estimate:
+    """Return the mean of logarithms that are means of `COMBINED` ratios."""
+    return Estimate(fmean(logs), noise.margin(math.sqrt(2 / COMBINED / len(logs))))
+
+
+def _decide_c41(figures: Sequence[Measured], machines: Machines) -> Decision:
+    logs = {name: _inside_logs(of.values) for name, of in zip(RANKS, figures, strict=True)}
+    noises = {name: of.noise for name, of in zip(RANKS, figures, strict=True)}
+    sizes = {name: effect_size(of, noises[name], COMBINED) for name, of in logs.items()}
+    ratios = {name: _mean(of, noises[name]) for name, of in logs.items()}
+    listed = ", ".join(f"{name} {100 * size.likely:.1f} %" for name, size in sizes.items())
     return Decision(
-        max(differences.values()) <= LITTLE,
-        f"DIST and ACC differ in the median by, class by class: {listed}; little is at most "
+        every(*(_little(size, noises[name]) for name, size in sizes.items())),
+        f"DIST and ACC differ by, class by class, without the noise: {listed}; little is at most "
         f"{100 * LITTLE:.0f} %",
-        {f"apart_{name}": part for name, part in differences.items()}
-        | {f"dist_over_acc_{name}": ratio for name, ratio in ratios.items()},
+        {f"apart_{name}": size.likely for name, size in sizes.items()}
+        | {f"dist_over_acc_{name}": ratio.ratio for name, ratio in ratios.items()},
     )
 
 
-def _by_ranks(values: Values) -> list[tuple[float, float]]:
-    """Return the median time over all placements and block sizes, by number of processes.
+def _by_ranks(values: Values) -> tuple[list[tuple[float, float]], int]:
+    """Return the mean logarithm of the time by number of processes, and of how many figures.
 
-    Numbers with which all placements over nodes are the same (`SAME`) are left out.
+    It is over the placements and block sizes that all numbers of processes have. Numbers with which
+    all placements over nodes are the same (`SAME`) are left out.
     """
-    times: dict[float, list[float]] = {}
-    for (_, _, ranks), time in values.items():
+    times: dict[float, dict[tuple[object, object], float]] = {}
+    for (placement, block, ranks), time in values.items():
         if not isinstance(ranks, str) and ranks not in SAME:
-            times.setdefault(ranks, []).append(time)
-    return [(ranks, median(of_ranks)) for ranks, of_ranks in sorted(times.items())]
+            times.setdefault(ranks, {})[placement, block] = math.log(time)
+    common = set.intersection(*({*of_ranks} for of_ranks in times.values()))
+    line = [(ranks, fmean(of[key] for key in common)) for ranks, of in sorted(times.items())]
+    return line, len(common)
 
 
-def _decide_c42(figures: Sequence[Values], machines: Machines) -> Decision:
-    small, large = _by_ranks(figures[0]), _by_ranks(figures[-1])
-    fewest, start = small[0]
-    best_ranks, best = min(small[1:], key=lambda point: point[1])
-    gain_a = 1 - best / start
-    gain_c, from_ranks, to_ranks = max(
-        (1 - later / time, ranks, more)
-        for place, (ranks, time) in enumerate(large)
-        for more, later in large[place + 1 :]
-    )
+def _decide_c42(figures: Sequence[Measured], machines: Machines) -> Decision:
+    (small, of_small), (large, of_large) = (_by_ranks(figures[at].values) for at in (0, -1))
+    noise_a, noise_c = figures[0].noise, figures[-1].noise
+    (fewest, start), *later_a = small
+    best_ranks, best = min(later_a, key=lambda point: point[1])
+    a = Estimate(best - start, noise_a.margin(math.sqrt(2 / of_small), tests=len(later_a)))
+    pairs = list(combinations(large, 2))
+    (from_ranks, before), (to_ranks, after) = min(pairs, key=lambda pair: pair[1][1] - pair[0][1])
+    c = Estimate(after - before, noise_c.margin(math.sqrt(2 / of_large), tests=len(pairs)))
+    no_gain = a.at_least(1 - GAIN)
+    if no_gain and noise_a.of_point > GAIN:
+        no_gain = None
     return Decision(
-        gain_a < GAIN <= gain_c,
-        f"Class A: the best later count, {best_ranks:.0f} processes, takes {1 - gain_a:.2f} × the "
+        every(no_gain, c.at_most(1 - GAIN)),
+        f"Class A: the best later count, {best_ranks:.0f} processes, takes {a.ratio:.2f} × the "
         f"time of {fewest:.0f}; class C: from {from_ranks:.0f} to {to_ranks:.0f} processes the "
-        f"time goes to {1 - gain_c:.2f} ×; a gain saves {100 * GAIN:.0f} % or more",
-        {"gain_a": gain_a, "gain_c": gain_c, "from_ranks": from_ranks, "to_ranks": to_ranks},
+        f"time goes to {c.ratio:.2f} ×; a gain saves {100 * GAIN:.0f} % or more",
+        {"gain_a": 1 - a.ratio, "gain_c": 1 - c.ratio}
+        | {"from_ranks": from_ranks, "to_ranks": to_ranks},
     )
 
 
-def _decide_c43(figures: Sequence[Values], machines: Machines) -> Decision:
-    logs = {name: _node_logs(values) for name, values in zip(RANKS, figures, strict=True)}
-    matters = {name: math.expm1(median(map(abs, of))) for name, of in logs.items()}
-    balanced = math.exp(median(logs["C"]))
-    grows = all(more >= less - MATTERS for less, more in pairwise(matters.values()))
-    grows = grows and matters["C"] >= matters["A"] + CLASS_C
-    listed = ", ".join(f"{name} {100 * part:.1f} %" for name, part in matters.items())
+def _decide_c43(figures: Sequence[Measured], machines: Machines) -> Decision:
+    logs = {name: _node_logs(of.values) for name, of in zip(RANKS, figures, strict=True)}
+    noises = {name: of.noise for name, of in zip(RANKS, figures, strict=True)}
+    sizes = {name: effect_size(of, noises[name], COMBINED) for name, of in logs.items()}
+    balanced = _mean(logs["C"], noises["C"])
+    grows = [_above(more, less, -MATTERS) for less, more in pairwise(sizes.values())]
+    listed = ", ".join(f"{name} {100 * size.likely:.1f} %" for name, size in sizes.items())
     return Decision(
-        grows and balanced < 1,
-        f"BAL and UNBAL differ in the median by, class by class: {listed}; in class C BAL takes "
-        f"{balanced:.2f} × the time of UNBAL",
-        {f"apart_{name}": part for name, part in matters.items()} | {"bal_over_unbal_C": balanced},
+        every(*grows, _above(sizes["C"], sizes["A"], CLASS_C), balanced.at_most(1 - BETTER)),
+        f"BAL and UNBAL differ by, class by class, without the noise: {listed}; in class C BAL "
+        f"takes {balanced.ratio:.2f} × the time of UNBAL",
+        {f"apart_{name}": size.likely for name, size in sizes.items()}
+        | {"bal_over_unbal_C": balanced.ratio},
     )
 
 
-def _decide_c44(figures: Sequence[Values], machines: Machines) -> Decision:
-    ratios = [
-        time / values[placement, SMALL, ranks]
-        for values in figures
-        for (placement, block, ranks), time in values.items()
-        if block == LARGE and (placement, SMALL, ranks) in values
+def _above(size: Size, other: Size, least: float) -> Found:
+    """Return whether `size` is larger than `other` by at least `least`."""
+    if size.least - other.greatest >= least:
+        return True
+    return False if size.greatest - other.least < least else None
+
+
+def _decide_c44(figures: Sequence[Measured], machines: Machines) -> Decision:
+    noise = max((of.noise for of in figures), key=lambda each: each.of_point)
+    logs = [
+        math.log(time / of.values[placement, SMALL, ranks])
+        for of in figures
+        for (placement, block, ranks), time in of.values.items()
+        if block == LARGE and (placement, SMALL, ranks) in of.values
     ]
-    faster = fmean(ratio < 1 for ratio in ratios)
+    mean = mean_of(logs, noise, noise)
+    not_slower = mostly((mean_of([log], noise, noise).at_most(1) for log in logs), MOST)
+    faster = fmean(log < 0 for log in logs)
     return Decision(
-        faster >= MOST and median(ratios) < 1,
+        # Without an effect half of the points are faster by chance: nine tenths of them are not.
+        every(mean.at_most(1 - BETTER), not_slower is not False, faster >= MOST or not_slower),
         f"Blocks of 1 MB take less time than those of 512 KB at {100 * faster:.0f} % of "
-        f"{len(ratios)} points, {median(ratios):.2f} × in the median",
-        {"faster": faster, "median_ratio": median(ratios)},
+        f"{len(logs)} points, {mean.ratio:.2f} × in the mean",
+        {"faster": faster, "mean_ratio": mean.ratio},
     )
 
 

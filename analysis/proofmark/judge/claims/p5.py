@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from proofmark.judge.claims.change_point import log_slope
-from proofmark.judge.claims.model import Claim, Decision, Machines, Need, Values
+from proofmark.judge.claims.model import Claim, Decision, Machines, Measured, Need, Values
+from proofmark.judge.claims.noise import Estimate, Found, effect_size, every
 
 SYSTEM = "p595"
 COLLECTIVES = ("Bcast", "Allreduce", "Allgather", "Alltoall", "Alltoallv")
@@ -31,7 +33,8 @@ PLOTTED = "Alltoall"
 """The collective of figure 1 of the paper."""
 
 Means = Mapping[str, Mapping[tuple[str, str], float]]
-"""Mean relative difference by collective and pair of placements: the means of table 2."""
+"""Mean relative difference by collective and pair of placements: the means of table 2. Also half
+the width of their intervals."""
 
 
 def relative_differences(times: Values, first: str, second: str) -> dict[tuple[int, int], float]:
@@ -52,6 +55,30 @@ def means_of(times: Mapping[str, Values]) -> Means:
         name: {pair: fmean(relative_differences(values, *pair).values()) for pair in RATIOS}
         for name, values in times.items()
     }
+
+
+def margins_of(figures: Mapping[str, Measured]) -> Means:
+    """Return half the width of the interval of each mean of table 2.
+
+    The noise of a quotient is relative to it.
+    """
+    return {
+        name: {
+            pair: of.noise.margin(_weight(list(relative_differences(of.values, *pair).values())))
+            for pair in RATIOS
+        }
+        for name, of in figures.items()
+    }
+
+
+def _weight(differences: Sequence[float]) -> float:
+    """Return the weight of the noise of one figure in a mean of quotients of two figures."""
+    return math.sqrt(2) * math.hypot(*(1 + each for each in differences)) / len(differences)
+
+
+def _above(value: float, margin: float) -> Found:
+    """Return whether a difference is above zero."""
+    return value > margin or (None if value > -margin else False)
 
 
 def _needs(machines: Machines) -> list[Need]:
@@ -79,8 +106,12 @@ def _numbers(means: Means) -> dict[str, float]:
     }
 
 
-def adjacent_is_better(means: Means) -> Decision:
-    """Return the decision on C5.1 from the means of table 2."""
+def adjacent_is_better(means: Means, margins: Means) -> Decision:
+    """Return the decision on C5.1 from the means of table 2 and half their intervals.
+
+    Adjacent processes must be better in the mean over all collectives too: means that are all
+    about 0 are no effect.
+    """
     negative = {
         pair: [name for name, by_pair in means.items() if by_pair[pair] < 0] for pair in INSIDE
     }
@@ -90,55 +121,94 @@ def adjacent_is_better(means: Means) -> Decision:
         + (f", negative for {', '.join(negative[pair])}" if negative[pair] else "")
         for pair in INSIDE
     )
-    exceptions = {name for names in negative.values() for name in names}
-    return Decision(len(exceptions) <= NEARLY, listed, _numbers(means))
+    return Decision(
+        every(_nearly(means, margins), *_overall(means, margins)), listed, _numbers(means)
+    )
 
 
-def nodes_matter_more(means: Means) -> Decision:
-    """Return the decision on C5.2 from the means of table 2."""
+def _nearly(means: Means, margins: Means) -> Found:
+    """Return whether nearly every collective has no negative mean."""
+    surely = {n for n, by in means.items() for p in INSIDE if by[p] < -margins[n][p]}
+    maybe = {n for n, by in means.items() for p in INSIDE if by[p] < margins[n][p]}
+    if len(surely) > NEARLY:
+        return False
+    return True if len(maybe) <= NEARLY else None
+
+
+def _overall(means: Means, margins: Means) -> list[Found]:
+    """Return for each pair whether the mean over all collectives is above zero."""
+    return [
+        _above(
+            fmean(by_pair[pair] for by_pair in means.values()),
+            math.hypot(*(of[pair] for of in margins.values())) / len(means),
+        )
+        for pair in INSIDE
+    ]
+
+
+def nodes_matter_more(means: Means, margins: Means) -> Decision:
+    """Return the decision on C5.2 from the means of table 2 and half their intervals."""
     orders = ((("BA", "UA"), ("UD", "UA")), (("BD", "UD"), ("BD", "BA")))
-    wrong = [
-        f"{name}: mean {_named(nodes)} {by_pair[nodes]:.4f}, {_named(inside)} {by_pair[inside]:.4f}"
+    findings = {
+        (name, nodes, inside): every(
+            _above(
+                by_pair[nodes] - by_pair[inside],
+                math.hypot(margins[name][nodes], margins[name][inside]),
+            ),
+            _above(by_pair[nodes], margins[name][nodes]),
+        )
         for name, by_pair in means.items()
         for nodes, inside in orders
-        if by_pair[nodes] <= by_pair[inside] or by_pair[nodes] <= 0
+    }
+    wrong = [
+        f"{name}: mean {_named(nodes)} {means[name][nodes]:.4f}, {_named(inside)} "
+        f"{means[name][inside]:.4f}"
+        for (name, nodes, inside), finding in findings.items()
+        if not finding
     ]
     least = min(by_pair[pair] for by_pair in means.values() for pair in AMONG)
     sentence = (
-        f"Not so for {'; '.join(wrong)}"
+        f"Not clearly so for {'; '.join(wrong)}"
         if wrong
         else "For every collective the choice of nodes makes the larger mean difference, and "
         f"filling nodes wins: balanced takes {100 * least:.1f} % more time or worse"
     )
-    return Decision(not wrong, sentence, _numbers(means))
+    return Decision(every(*findings.values()), sentence, _numbers(means))
 
 
-def _of_means(figures: Sequence[Values]) -> Means:
-    return means_of(dict(zip(COLLECTIVES, figures, strict=True)))
+def _tables(figures: Sequence[Measured]) -> tuple[Means, Means]:
+    """Return the means of table 2, and half their intervals."""
+    by_name = dict(zip(COLLECTIVES, figures, strict=True))
+    return means_of({name: of.values for name, of in by_name.items()}), margins_of(by_name)
 
 
-def _decide_c51(figures: Sequence[Values], machines: Machines) -> Decision:
-    return adjacent_is_better(_of_means(figures))
+def _decide_c51(figures: Sequence[Measured], machines: Machines) -> Decision:
+    return adjacent_is_better(*_tables(figures))
 
 
-def _decide_c52(figures: Sequence[Values], machines: Machines) -> Decision:
-    return nodes_matter_more(_of_means(figures))
+def _decide_c52(figures: Sequence[Measured], machines: Machines) -> Decision:
+    return nodes_matter_more(*_tables(figures))
 
 
-def _decide_c53(figures: Sequence[Values], machines: Machines) -> Decision:
+def _decide_c53(figures: Sequence[Measured], machines: Machines) -> Decision:
     node = machines[SYSTEM].cores
     inside: list[float] = []
     above: list[float] = []
-    for times in figures:
+    for of in figures:
         for pair in AMONG:
-            for (ranks, _), difference in relative_differences(times, *pair).items():
-                (inside if ranks <= node else above).append(abs(difference))
-    low, high = fmean(inside), fmean(above)
+            for (ranks, _), difference in relative_differences(of.values, *pair).items():
+                (inside if ranks <= node else above).append(math.log1p(difference))
+    noise = max((of.noise for of in figures), key=lambda each: each.of_point)
+    low, high = effect_size(inside, noise), effect_size(above, noise)
+    large = low.least >= LARGE or (None if low.greatest >= LARGE else False)
+    small = high.greatest <= SMALL * low.least or (
+        None if high.least <= SMALL * low.greatest else False
+    )
     return Decision(
-        low >= LARGE and high <= SMALL * low,
-        f"Balanced and filled nodes differ by {100 * low:.1f} % in the mean up to {node} processes "
-        f"(one node's worth), by {100 * high:.1f} % above",
-        {"up_to_one_node": low, "above": high},
+        every(large, small),
+        f"Balanced and filled nodes differ by {100 * low.likely:.1f} % up to {node} processes "
+        f"(one node's worth), by {100 * high.likely:.1f} % above, without the noise",
+        {"up_to_one_node": low.likely, "above": high.likely},
     )
 
 
@@ -146,27 +216,34 @@ def _needs_c54(machines: Machines) -> list[Need]:
     return [need for need in _needs(machines) if need.fixed["benchmark"] == PLOTTED]
 
 
-def _decide_c54(figures: Sequence[Values], machines: Machines) -> Decision:
-    by_ranks: list[float] = []
-    by_size: list[float] = []
-    slopes: list[float] = []
+def _decide_c54(figures: Sequence[Measured], machines: Machines) -> Decision:
+    noise = figures[0].noise
+    ends = noise.margin(math.sqrt(2))
+    by_ranks: list[Estimate] = []
+    by_size: list[Estimate] = []
+    slopes: list[Estimate] = []
     for placement in PLACEMENTS:
         times = {
             (int(ranks), int(size)): time
-            for (place, ranks, size), time in figures[0].items()
+            for (place, ranks, size), time in figures[0].values.items()
             if place == placement and int(ranks) in RANKS and int(size) in SIZES
         }
         over_ranks = [(ranks, times[ranks, SIZES[-1]]) for ranks in RANKS]
         over_size = [(size, times[RANKS[-1], size]) for size in SIZES]
-        by_ranks.append(over_ranks[-1][1] / over_ranks[0][1])
-        by_size.append(over_size[-1][1] / over_size[0][1])
-        slopes += [log_slope(over_ranks), log_slope(over_size)]
+        by_ranks.append(Estimate(math.log(over_ranks[-1][1] / over_ranks[0][1]), ends))
+        by_size.append(Estimate(math.log(over_size[-1][1] / over_size[0][1]), ends))
+        slopes += [log_slope(over_ranks, noise), log_slope(over_size, noise)]
+    of_ranks, of_size = (min(each.ratio for each in ratios) for ratios in (by_ranks, by_size))
     return Decision(
-        min(by_ranks) >= STEEP and min(by_size) >= STEEP and min(slopes) > 0,
-        f"{PLOTTED} of 1 MiB takes {min(by_ranks):.0f} × the time or more from {RANKS[0]} to "
-        f"{RANKS[-1]} processes; on {RANKS[-1]}, {min(by_size):.0f} × or more from 1 B to 1 MiB; "
+        every(
+            *(ratio.at_least(STEEP) for ratio in (*by_ranks, *by_size)),
+            *(each.at_least(1) for each in slopes),
+        ),
+        f"{PLOTTED} of 1 MiB takes {of_ranks:.0f} × the time or more from {RANKS[0]} to "
+        f"{RANKS[-1]} processes; on {RANKS[-1]}, {of_size:.0f} × or more from 1 B to 1 MiB; "
         f"steep is {STEEP:g} ×",
-        {"by_processes": min(by_ranks), "by_size": min(by_size), "least_slope": min(slopes)},
+        {"by_processes": of_ranks, "by_size": of_size}
+        | {"least_slope": min(each.value for each in slopes)},
     )
 
 

@@ -1,14 +1,18 @@
-"""The figures for the check of claims: medians of valid records of one origin."""
+"""The figures for the check of claims: medians of valid records of one origin, and their noise."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import polars as pl
 
-from proofmark.judge.claims.model import Need, Point, Scalar, Values
+from proofmark.judge.claims.model import Measured, Need, Point, Scalar, Values
+from proofmark.judge.claims.noise import Noise
 
 LIKE = (
     "system",
@@ -22,6 +26,23 @@ LIKE = (
     "parameters",
 )
 """Columns in which the repeats of one figure agree, on one node or several."""
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """The median of the repeats of a figure.
+
+    Attributes:
+        traits: the values that a need can ask for.
+        value: the median.
+        repeats: the number of values.
+        squares: the sum of the squared deviations of their logarithms from the mean.
+    """
+
+    traits: dict[str, Any]
+    value: float
+    repeats: int
+    squares: float
 
 
 class Figures:
@@ -39,26 +60,48 @@ class Figures:
             & pl.col("value").is_finite()
             & (pl.col("value") > 0)
         )
-        medians = valid.group_by(LIKE, maintain_order=True).agg(pl.col("value").median())
-        self._figures: dict[tuple[str, str, str], list[tuple[dict[str, Scalar], float]]] = {}
-        for row in medians.iter_rows(named=True):
+        logarithm = pl.col("value").log()
+        figures = valid.group_by(LIKE, maintain_order=True).agg(
+            pl.col("value").median(),
+            pl.len().alias("repeats"),
+            (logarithm - logarithm.mean()).pow(2).sum().alias("squares"),
+        )
+        self._figures: dict[tuple[str, str, str], list[_Figure]] = {}
+        for row in figures.iter_rows(named=True):
             traits = {
                 **json.loads(row["parameters"]),
                 **{name: row[name] for name in ("benchmark", "metric", "mode", "placement")},
             }
             key = (row["system"], row["case"], row["unit"])
-            self._figures.setdefault(key, []).append((traits, row["value"]))
+            figure = _Figure(traits, row["value"], row["repeats"], row["squares"])
+            self._figures.setdefault(key, []).append(figure)
 
-    def of(self, need: Need) -> Values:
-        """Return the figures of `need` by point, also at points that it does not name."""
-        by_point: dict[Point, list[float]] = {}
-        for traits, value in self._figures.get((need.system, need.case, need.unit), []):
+    def of(self, need: Need) -> Measured:
+        """Return the figures of `need` by point, also at points that it does not name.
+
+        Their noise is pooled over like steps: all figures of the same system, case and metric.
+        """
+        like = self._figures.get((need.system, need.case, need.unit), [])
+        by_point: dict[Point, list[_Figure]] = {}
+        for figure in like:
+            traits = figure.traits
             if all(traits.get(name) == wanted for name, wanted in need.fixed.items()) and all(
                 name in traits for name in need.axes
             ):
-                by_point.setdefault(tuple(traits[name] for name in need.axes), []).append(value)
-        combine = max if need.best else median
-        return {point: combine(values) for point, values in by_point.items()}
+                by_point.setdefault(tuple(traits[name] for name in need.axes), []).append(figure)
+        if need.best:
+            by_point = {
+                point: [max(figures, key=lambda figure: figure.value)]
+                for point, figures in by_point.items()
+            }
+        values = {point: median(each.value for each in of) for point, of in by_point.items()}
+        counts = [sum(figure.repeats for figure in of) for of in by_point.values()]
+        metrics = {figure.traits["metric"] for of in by_point.values() for figure in of}
+        pooled = [figure for figure in like if figure.traits["metric"] in metrics]
+        freedom = sum(figure.repeats - 1 for figure in pooled)
+        squares = sum(figure.squares for figure in pooled)
+        deviation = math.sqrt(squares / freedom) if freedom else 0.0
+        return Measured(values, Noise(deviation, min(counts, default=1), freedom))
 
 
 def origins(records: pl.DataFrame) -> list[str]:

@@ -40,7 +40,7 @@ class SlowFigure:
 
 @dataclass(frozen=True)
 class BadNode:
-    """A node with figures that fail, or with error counters that rose.
+    """A node with figures that fail, with wrong digits, or with error counters that rose.
 
     Attributes:
         host: its name.
@@ -49,6 +49,7 @@ class BadNode:
         causes: the traits that it shares with other bad nodes.
         rare_settings: the settings that few other nodes have.
         counters: the changes of its error counters while the benchmarks ran.
+        digits: the results whose digits differ from those of its peers: it computes wrongly.
     """
 
     host: str
@@ -57,6 +58,7 @@ class BadNode:
     causes: tuple[Cause, ...]
     rare_settings: tuple[str, ...]
     counters: tuple[CounterChange, ...]
+    digits: tuple[Result, ...] = ()
 
     @property
     def worst(self) -> float:
@@ -68,6 +70,8 @@ class BadNode:
         """Return the likeliest cause in one line, or that no cause is known."""
         if self.counters:
             return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
+        if self.digits:
+            return "wrong computation without an error message: its processor, caches or memory"
         if self.causes:
             return str(self.causes[0])
         if self.rare_settings:
@@ -89,6 +93,10 @@ class BadNode:
                     "retest": slow.result.retest,
                 }
                 for slow in self.slow
+            ],
+            "digits": [
+                {"step": result.record.step, "values": list(result.values), "why": result.reason}
+                for result in self.digits
             ],
             "retest": self.retest,
             "likely": self.likely,
@@ -135,8 +143,8 @@ def bad_nodes(
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
-    A node is bad if a figure of the node fails, if all of its measured links fail, or if its error
-    counters show a fault. Another link that fails is listed as a link.
+    A node is bad if a figure of the node fails, if its digits are wrong, if all of its measured
+    links fail, or if its error counters show a fault. Another link that fails is listed as a link.
 
     Args:
         failed: the results that fail.
@@ -147,13 +155,17 @@ def bad_nodes(
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
-    by_node, by_pair = _failures(failed)
+    results = list(failed)
+    by_node, by_pair = _failures(results)
+    digits = _wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
     links = _attribute_links(measured, by_node, by_pair)
     hosts = {host for name in measured for host in hosts_of(name)}
     if len(hosts) < 2:
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
+    for host in digits:
+        by_node.setdefault(host, [])
     for host, changes in counters.items():
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
@@ -163,14 +175,17 @@ def bad_nodes(
         BadNode(
             host=host,
             slow=tuple(sorted(slow, key=lambda figure: -abs(figure.deviation))),
-            retest=bool(slow) and all(figure.result.retest for figure in slow),
+            retest=bool(slow)
+            and host not in digits
+            and all(figure.result.retest for figure in slow),
             causes=tuple(cause for cause in shared if host in cause.members),
             rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
             counters=counters.get(host, ()),
+            digits=tuple(digits.get(host, ())),
         )
         for host, slow in by_node.items()
     ]
-    bad.sort(key=lambda node: (node.retest, -abs(node.worst), node.host))
+    bad.sort(key=lambda node: (node.retest, not node.digits, -abs(node.worst), node.host))
     return BadNodes(tuple(bad), links, shared, drift(settings), len(hosts))
 
 
@@ -185,6 +200,8 @@ def _failures(
             for judgement in result.references
             if judgement.outcome == "FAIL" and judgement.ratio is not None
         ]
+        if not ratios:
+            continue
         slow = SlowFigure(result, max(ratios, key=abs))
         hosts = hosts_of(result.record.node)
         if len(hosts) == 1:
@@ -192,6 +209,17 @@ def _failures(
         elif len(hosts) == 2:
             by_pair.setdefault(result.record.node, []).append(slow)
     return by_node, by_pair
+
+
+def _wrong_digits(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the results that fail without a ratio, by the node that computed alone."""
+    by_node: dict[str, list[Result]] = {}
+    for result in results:
+        hosts = hosts_of(result.record.node)
+        no_ratio = any(each.outcome == "FAIL" and each.ratio is None for each in result.references)
+        if no_ratio and len(hosts) == 1:
+            by_node.setdefault(hosts[0], []).append(result)
+    return by_node
 
 
 def _attribute_links(

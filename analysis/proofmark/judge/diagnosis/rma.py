@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proofmark.common.text import csv_cell
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
+from proofmark.judge.results import Result
 from proofmark.site.node.facts import NodeFacts
 
 COLUMNS = ("node", "serial_number", "slot", "evidence")
@@ -38,11 +39,17 @@ def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
     for slot, changes in by_slot.items():
         yield node.host, _dimm_serial(facts, slot) or serial, slot, "; ".join(changes)
     no_slot = [str(change) for change in node.counters if change.invalid and not change.place]
-    evidence = [*map(evidence_of, node.slow[:_MOST]), *no_slot]
+    digits = [_digits(result) for result in node.digits[:_MOST]]
+    evidence = [*digits, *map(evidence_of, node.slow[:_MOST]), *no_slot]
     if len(node.slow) > _MOST:
         evidence.append(f"{len(node.slow) - _MOST} more figures")
     if evidence:
         yield node.host, serial, "", "; ".join(evidence)
+
+
+def _digits(result: Result) -> str:
+    record = result.record
+    return f"{record.case} {record.metric}: {result.reason} (steps/{record.step})"
 
 
 def evidence_of(slow: SlowFigure) -> str:

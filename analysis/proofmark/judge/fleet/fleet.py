@@ -155,7 +155,7 @@ def measure_fleet(
         level: probability that any node is flagged on a healthy machine.
     """
     kinds = Kinds(nodes)
-    groups = list(_groups(figures, benchmarks, kinds))
+    groups = list(like_nodes(figures, benchmarks, kinds, same_digits=False))
     level_of_figure = level_of_one(level, len(groups))
     fleet_figures: list[FleetFigure] = []
     alike: list[Numbers] = [_NONE]
@@ -185,8 +185,13 @@ def measure_fleet(
     )
 
 
-def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> Iterator[Numbers]:
-    """Yield the numbers of the figures of each group of two or more like nodes."""
+def like_nodes(
+    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds, *, same_digits: bool
+) -> Iterator[Numbers]:
+    """Yield the numbers of the figures of each group of two or more like nodes.
+
+    `same_digits` chooses the metrics that have it, or the others, which are speeds.
+    """
     kind, names = kinds.numbers(figures.records.nodes)
     valid = np.flatnonzero(figures.valid)
     alike = figures.identity[valid] * max(1, len(names)) + kind[figures.node[valid]]
@@ -195,7 +200,8 @@ def _groups(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> Iterat
     groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
     for members in sorted(groups, key=lambda group: int(group[0])):
         measurand = figures.records.measurands[figures.measurand[members[0]]]
-        if measurand.metric in benchmarks.case(measurand.case).metrics:
+        metric = benchmarks.case(measurand.case).metrics.get(measurand.metric)
+        if metric and metric.same_digits == same_digits:
             yield members  # without a metric it is unknown whether higher or lower is better
 
 
@@ -213,7 +219,7 @@ class Kinds:
         return np.array(kind, dtype=np.int64), list(places)
 
     def of(self, node: str) -> tuple[str, int]:
-        """Return the hardware of a node, pair or node set, and the number of its hosts."""
+        """Return the hardware of a node or a set of nodes, and the number of its nodes."""
         if node not in self._known:
             hosts = hosts_of(node)
             kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})

@@ -63,8 +63,11 @@ class Judgement:
     def within_noise(self, values: Sequence[float]) -> bool:
         """Return whether a missed limit lies within the noise of the ratio.
 
-        `values` are the repeats of the figure. True if no limit is missed.
+        `values` are the repeats of the figure. True if no limit is missed, except for a FAIL that
+        has no ratio: it is not about a limit.
         """
+        if self.outcome == "FAIL" and self.ratio is None:
+            return False
         limit = self.missed_limit()
         if limit is None or self.ratio is None or self.value is None:
             return True

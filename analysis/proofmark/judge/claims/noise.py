@@ -1,0 +1,214 @@
+"""The noise of repeats, and findings that are made only if the noise cannot explain them.
+
+All estimates are logarithms: a relative noise is the same for large and small figures. A finding is
+yes (True), no (False) or hidden by the noise (None).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist, fmean
+
+Found = bool | None
+"""A finding: None if the noise hides it."""
+
+CONFIDENCE = 0.99
+"""The confidence of the interval of an estimate."""
+MEDIAN_VARIANCE = math.pi / 2
+"""n times the variance of the median of n standard normal values, at most."""
+BEST = 3
+"""Number of figures of which the mean is the best value: a single one would be chosen by noise."""
+NORMAL_FROM = 200
+"""Degrees of freedom from which on the t distribution is computed from the normal one."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise of the figures of a sweep, pooled over like steps.
+
+    Attributes:
+        deviation: the standard deviation of the logarithm of one repeat: the coefficient of
+            variation.
+        repeats: the least number of repeats of a point.
+        freedom: the degrees of freedom of `deviation`; 0 if no figure was measured twice.
+    """
+
+    deviation: float = 0.0
+    repeats: int = 1
+    freedom: int = 0
+
+    @property
+    def of_point(self) -> float:
+        """The standard error of the logarithm of the median of a point."""
+        return self.deviation * math.sqrt(MEDIAN_VARIANCE / self.repeats)
+
+    def margin(self, weight: float, tests: int = 1) -> float:
+        """Return half the width of the interval of a sum of weighted logarithms of points.
+
+        Args:
+            weight: the root of the sum of the squared weights.
+            tests: the number of estimates of which any may be chosen (Bonferroni).
+        """
+        return margin((self, weight), tests=tests)
+
+
+def margin(*parts: tuple[Noise, float], tests: int = 1) -> float:
+    """Return half the width of the interval of a sum over several sweeps: `Noise.margin`."""
+    error = math.sqrt(sum((noise.of_point * weight) ** 2 for noise, weight in parts))
+    freedom = min(noise.freedom for noise, _ in parts)
+    if not error or not freedom:
+        return 0.0
+    return student_quantile(1 - (1 - CONFIDENCE) / 2 / tests, freedom) * error
+
+
+@lru_cache(maxsize=4096)
+def student_quantile(probability: float, freedom: int) -> float:
+    """Return a quantile above the median of Student's t distribution with `freedom` degrees.
+
+    Source: Abramowitz and Stegun, 26.7.3 and 26.7.4; above `NORMAL_FROM` degrees 26.7.5.
+
+    Raises:
+        ValueError: the probability is not between 0.5 and 1, or there is no degree of freedom.
+    """
+    if not 0.5 < probability < 1 or freedom < 1:
+        raise ValueError(f"no quantile {probability} of t with {freedom} degrees of freedom")
+    if freedom > NORMAL_FROM:
+        z = NormalDist().inv_cdf(probability)
+        first = (z**3 + z) / 4
+        second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        return z + first / freedom + second / freedom**2
+    low, high = 0.0, math.pi / 2  # the angle atan(t / √freedom)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _within(middle, freedom) < 2 * probability - 1:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """Return the probability that the size of t is less than √freedom × tan(angle)."""
+    odd = freedom % 2
+    if freedom == 1:
+        return 2 * angle / math.pi
+    cosine = math.cos(angle)
+    term = cosine if odd else 1.0
+    total = term
+    for number in range(3 if odd else 2, freedom - 1, 2):
+        term *= cosine**2 * (number - 1) / number
+        total += term
+    share = math.sin(angle) * total
+    return 2 / math.pi * (angle + share) if odd else share
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The logarithm of a ratio: its true value lies within `margin` of `value`."""
+
+    value: float
+    margin: float
+
+    @property
+    def ratio(self) -> float:
+        """The ratio itself."""
+        return math.exp(self.value)
+
+    def at_least(self, ratio: float) -> Found:
+        """Return whether the ratio is at least `ratio`."""
+        limit = math.log(ratio)
+        if self.value - self.margin >= limit:
+            return True
+        return False if self.value + self.margin < limit else None
+
+    def at_most(self, ratio: float) -> Found:
+        """Return whether the ratio is at most `ratio`."""
+        return Estimate(-self.value, self.margin).at_least(1 / ratio)
+
+    def near(self, ratio: float, tolerance: float, *noises: Noise) -> Found:
+        """Return whether the ratio equals `ratio` within a relative `tolerance`.
+
+        Equality is not claimed if the noise of one figure (`noises`) is larger than the tolerance.
+        """
+        inside = every(
+            self.at_least(ratio * (1 - tolerance)), self.at_most(ratio * (1 + tolerance))
+        )
+        too_noisy = any(noise.of_point > tolerance for noise in noises)
+        return None if inside and too_noisy else inside
+
+
+def every(*findings: Found) -> Found:
+    """Return whether all findings are yes: no if one is no."""
+    if False in findings:
+        return False
+    return None if None in findings else True
+
+
+def either(*findings: Found) -> Found:
+    """Return whether any finding is yes: no if all are no."""
+    if True in findings:
+        return True
+    return None if None in findings else False
+
+
+def mostly(findings: Iterable[Found], least: float) -> Found:
+    """Return whether at least the part `least` of the findings is yes."""
+    listed = list(findings)
+    if sum(each is True for each in listed) >= least * len(listed):
+        return True
+    return False if sum(each is not False for each in listed) < least * len(listed) else None
+
+
+def mean_of(logarithms: Sequence[float], *noises: Noise) -> Estimate:
+    """Return the mean of logarithms of independent points.
+
+    `noises` are those of the figures of which each logarithm is the ratio or the product.
+    """
+    weight = 1 / math.sqrt(len(logarithms))
+    return Estimate(fmean(logarithms), margin(*((noise, weight) for noise in noises)))
+
+
+def greatest(figures: Iterable[float], noise: Noise) -> Estimate:
+    """Return the logarithm of the best of several figures: the mean of the `BEST` greatest.
+
+    The interval allows for the choice among all figures.
+    """
+    logarithms = sorted(map(math.log, figures), reverse=True)
+    best = logarithms[:BEST]
+    return Estimate(fmean(best), noise.margin(1 / math.sqrt(len(best)), tests=len(logarithms)))
+
+
+def over(one: Estimate, other: Estimate) -> Estimate:
+    """Return the ratio of two independent estimates."""
+    return Estimate(one.value - other.value, math.hypot(one.margin, other.margin))
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of an effect whose sign may differ between points: least, likely and greatest.
+
+    It is the root of the mean square of the logarithms of the ratios, less the part that the noise
+    adds, as a relative difference.
+    """
+
+    least: float
+    likely: float
+    greatest: float
+
+
+def effect_size(logs: Sequence[float], noise: Noise, averaged: int = 1) -> Size:
+    """Return the size of the effect in logarithms of ratios of two points.
+
+    Each may be the mean of `averaged` ratios.
+    """
+    by_noise = 2 * noise.of_point**2 / averaged
+    square = fmean(log**2 for log in logs)
+    likely = max(0.0, square - by_noise)
+    # The variance of the mean of squares of normal values with this mean square.
+    spread = math.sqrt((2 * by_noise**2 + 4 * by_noise * likely) / len(logs))
+    known = noise.margin(1.0) / noise.of_point if noise.of_point else 0.0
+    bounds = (max(0.0, likely - known * spread), likely, likely + known * spread)
+    return Size(*(math.expm1(math.sqrt(bound)) for bound in bounds))

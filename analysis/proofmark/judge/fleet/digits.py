@@ -1,0 +1,107 @@
+"""Digits that like nodes must share: a node that computes other ones computes wrongly.
+
+HPL with the same program, matrix, process grid, threads and BLAS kernel prints the same residual in
+every run. A build whose sums depend on timing does not. Therefore the digits of a node are judged
+only if repeats prove that the build is reproducible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from proofmark.cases.models import Benchmarks
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.fleet import Kinds, like_nodes
+from proofmark.judge.references.compare import Judgement, Nodes
+
+Repeats = Mapping[int, tuple[float, ...]]
+"""The values of each figure of like nodes, one for each execution."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The digits of like nodes.
+
+    Attributes:
+        nodes: the number of nodes.
+        value: the value that more than half of the nodes have in all executions; None if there is
+            none.
+        agreeing: the number of these nodes.
+        repeated: the number of nodes with two executions or more.
+        constant: the number of these whose executions all have the same value.
+        proven: whether more than half of the repeated nodes are constant, and one of them has
+            `value`.
+    """
+
+    nodes: int
+    value: float | None
+    agreeing: int
+    repeated: int
+    constant: int
+    proven: bool
+
+
+def digits_of(repeats: Repeats) -> Digits:
+    """Return the digits that the figures of like nodes share."""
+    alike = [values for values in repeats.values() if len(set(values)) == 1]
+    constant = [values for values in alike if len(values) > 1]
+    repeated = sum(len(values) > 1 for values in repeats.values())
+    value, agreeing = None, 0
+    if alike:
+        commonest, count = Counter(values[0] for values in alike).most_common(1)[0]
+        if 2 * count > len(repeats):
+            value, agreeing = commonest, count
+    witness = any(values[0] == value for values in constant)
+    proven = witness and 2 * len(constant) > repeated
+    return Digits(len(repeats), value, agreeing, repeated, len(constant), proven)
+
+
+def judge_digits(figures: Aggregates, benchmarks: Benchmarks, nodes: Nodes) -> dict[int, Judgement]:
+    """Return the judgements of the figures whose metric has ``same_digits``, by figure.
+
+    A node is named if the digits of any execution differ from those of most nodes. Digits that
+    agree are no acceptance: they stay UNJUDGED.
+
+    Args:
+        figures: of a run.
+        benchmarks: the cases.
+        nodes: hardware by host name; nodes of like hardware are compared.
+    """
+    return dict(_judgements(figures, benchmarks, nodes))
+
+
+def _judgements(
+    figures: Aggregates, benchmarks: Benchmarks, nodes: Nodes
+) -> Iterator[tuple[int, Judgement]]:
+    for members in like_nodes(figures, benchmarks, Kinds(nodes), same_digits=True):
+        repeats = {figure: figures.values(figure) for figure in members.tolist()}
+        digits = digits_of(repeats)
+        for figure, values in repeats.items():
+            yield figure, _judgement(digits, values)
+
+
+def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
+    source = f"{digits.nodes} like nodes"
+    wrong = list(dict.fromkeys(value for value in values if value != digits.value))
+    outcome = "UNJUDGED"
+    if digits.value is None:
+        reason = f"no digits are those of most of {source}"
+    elif not digits.proven:
+        reason = (
+            f"{digits.constant} of {digits.repeated} nodes with repeats repeat their digits: this "
+            f"does not prove that the program is reproducible; {digits.agreeing} of {source} agree"
+        )
+    elif wrong:
+        outcome = "FAIL"
+        listed = ", ".join(f"{value:.9g}" for value in wrong)
+        runs = sum(value != digits.value for value in values)
+        reason = (
+            f"wrong digits in {runs} of {len(values)} executions: {listed}, but "
+            f"{digits.agreeing} of {source} compute {digits.value:.9g}; {digits.constant} of "
+            f"{digits.repeated} nodes with repeats repeat their digits"
+        )
+    else:
+        reason = f"like its peers: the digits of {digits.agreeing} of {source}"
+    return Judgement("fleet", source, outcome, reason, digits.value, None, None, None)

@@ -1,0 +1,151 @@
+"""Silent data corruption: a node whose HPL computes other digits than its peers is named."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.fleet import fleet_run
+from tests.folders import BENCHMARKS
+
+from proofmark.judge.fleet.digits import digits_of
+from proofmark.judge.judging import judge_and_write
+from proofmark.judge.verdict import Verdict
+from proofmark.report.write import write_report
+from proofmark.runs.run import Run
+
+REAL = (BENCHMARKS / "samples/hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_text(encoding="utf-8")
+RIGHT, WRONG = "1.73580031e-03", "1.73580131e-03"
+HOSTS = tuple(f"n{number:03d}" for number in range(5))
+
+
+def hpl_run(folder: Path, outputs: Mapping[str, Sequence[str]]) -> Run:
+    """Write a run in which each host executed HPL; the outputs are real ones."""
+    hpl = yaml.safe_load((BENCHMARKS / "hpl.yml").read_text(encoding="utf-8"))
+    metrics: dict[str, Any] = hpl["metrics"]
+    for metric in ("rmax", "time"):
+        metrics[metric]["bound"] = "universal"
+    case = {"read": hpl["read"], "metrics": metrics}
+    return fleet_run(folder, dict.fromkeys(outputs, 1.0), case=case, outputs=outputs)
+
+
+def outputs(repeats: int, changed: Mapping[str, Mapping[int, str]]) -> dict[str, list[str]]:
+    """Return the real output for each repeat of each host; `changed` has other residuals."""
+    assert REAL.count(RIGHT) == 1
+    return {
+        host: [
+            REAL.replace(RIGHT, changed.get(host, {}).get(repeat, RIGHT))
+            for repeat in range(repeats)
+        ]
+        for host in HOSTS
+    }
+
+
+def residuals(verdict: Verdict) -> dict[str, set[str]]:
+    """Return the verdicts of the residuals by node."""
+    words: dict[str, set[str]] = {}
+    for result in verdict.about(lambda record: record.metric == "residual"):
+        words.setdefault(result.record.node, set()).add(result.verdict)
+    return words
+
+
+@pytest.mark.fault("hpl-digit-changed")
+@pytest.mark.parametrize("where", [{0: WRONG, 1: WRONG, 2: WRONG}, {1: WRONG}])
+def test_a_node_with_another_digit_is_named(tmp_path: Path, where: dict[int, str]) -> None:
+    """One digit of a real output of one node, in all repeats or in one."""
+    run = hpl_run(tmp_path, outputs(3, {"n003": where}))
+    verdict = judge_and_write(run)
+    assert [node.host for node in verdict.bad.nodes] == ["n003"]
+    assert residuals(verdict)["n003"] == {"FAIL", "UNJUDGED"}
+    assert verdict.exit_code() == 1
+    (node,) = verdict.bad.nodes
+    assert not node.retest
+    (wrong,) = node.digits
+    assert f"in {len(where)} of 3 executions: 0.00173580131" in wrong.reason
+    written = json.loads(run.files.verdict.read_text())["fleet"]["nodes"]
+    assert written[0]["digits"][0]["why"] == wrong.reason
+    (row,) = csv.DictReader(run.files.vendor_list.read_text().splitlines())
+    assert row["node"] == "n003"
+    assert "wrong digits" in row["evidence"]
+    write_report(run, verdict)
+    page = run.files.report.read_text(encoding="utf-8")
+    assert "wrong computation" in page
+    assert "0.00173580131" in page
+
+
+def test_nodes_with_the_same_digits_are_not_named(tmp_path: Path) -> None:
+    verdict = judge_and_write(hpl_run(tmp_path, outputs(3, {})))
+    assert not verdict.bad.nodes
+    assert residuals(verdict) == {host: {"UNJUDGED"} for host in HOSTS}
+    result = next(verdict.about(lambda record: record.metric == "residual"))
+    assert result.reason == "like its peers: the digits of 5 of 5 like nodes"
+
+
+@pytest.mark.fault("hpl-not-reproducible")
+@pytest.mark.parametrize("kind", ["repeats differ", "one repeat", "no majority"])
+def test_no_node_is_named_without_a_proof(tmp_path: Path, kind: str) -> None:
+    if kind == "repeats differ":  # most nodes agree in no two executions
+        ends = {host: {0: f"1.7358{number}031e-03"} for number, host in enumerate(HOSTS)}
+        texts = outputs(2, ends)
+    elif kind == "one repeat":
+        texts = outputs(1, {"n003": {0: WRONG}})
+    else:
+        halves = {0: WRONG, 1: WRONG}
+        third = {0: "1.73580099e-03", 1: "1.73580099e-03"}
+        texts = outputs(2, {"n000": halves, "n001": halves, "n002": third})
+    verdict = judge_and_write(hpl_run(tmp_path, texts))
+    assert not verdict.bad.nodes
+    assert {word for words in residuals(verdict).values() for word in words} == {"UNJUDGED"}
+    reasons = {
+        result.reason for result in verdict.about(lambda record: record.metric == "residual")
+    }
+    wanted = {
+        "repeats differ": "no digits are those of most",
+        "one repeat": "does not prove that the program is reproducible; 4 of 5 like nodes agree",
+        "no majority": "no digits are those of most",
+    }
+    assert any(wanted[kind] in reason for reason in reasons), reasons
+
+
+def test_a_residual_is_not_compared_as_a_speed(tmp_path: Path) -> None:
+    verdict = judge_and_write(hpl_run(tmp_path, outputs(2, {})))
+    assert {figure.record.metric for figure in verdict.fleet.figures} == {"rmax", "time"}
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([1.0, 2.0]), min_size=1, max_size=3), min_size=2, max_size=9)
+)
+def test_the_shared_digits_are_those_of_a_majority(values: list[list[float]]) -> None:
+    digits = digits_of({number: tuple(each) for number, each in enumerate(values)})
+    alike = [each for each in values if len({*each}) == 1]
+    holders = [each for each in alike if each[0] == digits.value]
+    assert digits.agreeing == len(holders)
+    assert (digits.value is None) == all(
+        2 * sum(each[0] == value for each in alike) <= len(values) for value in (1.0, 2.0)
+    )
+    if digits.proven:
+        assert any(len(each) > 1 for each in holders)
+
+
+@pytest.mark.parametrize(
+    ("values", "proven"),
+    [
+        ([(1, 1), (1,), (1,), (2,)], True),
+        ([(1,), (1,), (1,), (2,)], False),
+        ([(1, 1), (1, 1), (1, 1), (2, 1)], True),
+        ([(1, 2), (1,), (1,), (1,)], False),
+        ([(1, 1), (1,), (1,), (1, 2)], False),
+        ([(2, 2), (1,), (1,), (1,)], False),
+    ],
+)
+def test_most_repeated_nodes_must_repeat_their_digits(
+    values: list[tuple[float, ...]], proven: bool
+) -> None:
+    assert digits_of(dict(enumerate(values))).proven is proven
