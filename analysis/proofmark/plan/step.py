@@ -26,6 +26,17 @@ Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?
 """The id of a step or a job: one word for a shell, and one name of a folder."""
 
 
+class WrittenFiles(StrictModel):
+    """The least that the files of a step in scratch reach: bytes together, and their number.
+
+    ``removed`` says whether the program removes them itself.
+    """
+
+    bytes: int
+    files: int
+    removed: bool
+
+
 class Step(StrictModel):
     """One command of the plan.
 
@@ -44,6 +55,8 @@ class Step(StrictModel):
         file_system: empty for the scratch of the partition.
         copies: copies of the program that run at the same time.
         stagger: the longest pause of a node before it starts, seconds.
+        directory: the working directory of its ranks; empty for the folder of the execution.
+        writes: the files that it must write in scratch; None if that is not known.
     """
 
     id: Identifier
@@ -73,6 +86,8 @@ class Step(StrictModel):
     file_system: str = ""
     copies: int = 1
     stagger: int = 0
+    directory: str = ""
+    writes: WrittenFiles | None = None
 
     def instances(self) -> dict[str, list[str]]:
         """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
@@ -91,6 +106,13 @@ class Step(StrictModel):
             ordered = self.nodes[1:]
         pairs = zip(ordered[::2], ordered[1::2], strict=False)
         return {f"{one}+{other}": [one, other] for one, other in pairs}
+
+    @property
+    def uses_scratch(self) -> bool:
+        """Whether the step needs a folder in scratch."""
+        texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
+        stated = self.bytes or self.directory or self.writes
+        return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property
     def measurements(self) -> int:
@@ -165,6 +187,13 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         file_system=str(point.values.get(FILE_SYSTEM, "")),
         copies=whole(case.copies, "copies", least=1),
         stagger=whole(case.stagger, "stagger"),
+        directory=case.directory or "",
+        writes=case.writes
+        and WrittenFiles(
+            bytes=whole(case.writes.bytes, "writes.bytes"),
+            files=whole(case.writes.files, "writes.files", least=1),
+            removed=case.writes.removes,
+        ),
     )
 
 

@@ -30,6 +30,8 @@ from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.hosts import HostNames
+from proofmark.records.scratch_files import FILE as SCRATCH_FILES
+from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.validity import invalid_reason
@@ -194,10 +196,21 @@ class _StepReader:
     ) -> str:
         conditions = self._about.conditions
         all_nodes = dict.fromkeys([attempt.host, *nodes])
-        known = {self._step.output: content}
-        return invalid_reason(
-            self._step, attempt, self._binding_check, hosts, known
-        ) or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
+        step, known = self._step, {self._step.output: content}
+        if step.writes is not None:
+            known[SCRATCH_FILES] = scratch_content(attempt.path)
+        return (
+            invalid_reason(step, attempt, self._binding_check, hosts, known)
+            or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
+            or self._wrong_files(attempt, known)
+        )
+
+    def _wrong_files(self, attempt: Attempt, known: Mapping[str, bytes]) -> str:
+        about, step = self._about, self._step
+        if step.writes is None:
+            return ""
+        mounts = about.conditions.mounts(step, attempt)
+        return scratch_error(step, known[SCRATCH_FILES], about.partition, mounts)
 
     def _bounds_of(
         self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings
