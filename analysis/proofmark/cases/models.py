@@ -255,6 +255,8 @@ class Case(RenamedKeys):
     runs the step alone. ``directory`` is the working directory of every rank, for a program that
     writes relative file names; the default is the folder of the step. ``writes`` is what its files
     in scratch must reach: with less, or on another file system, a record is INVALID.
+    ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
+    uses, if it runs on several; 0 is not known.
     """
 
     RENAMED = {
@@ -272,6 +274,7 @@ class Case(RenamedKeys):
     output: FileName = "stdout"
     directory: Literal["{scratch}"] | None = None
     writes: Writes | None = None
+    network_bytes: Scalar = 0
     sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
@@ -310,7 +313,13 @@ class Case(RenamedKeys):
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
         if self.writes:
             texts += [self.writes.bytes, self.writes.files]
-        texts += [self.copies, self.stagger, *self.let.values(), *self.labels.values()]
+        texts += [
+            self.copies,
+            self.stagger,
+            self.network_bytes,
+            *self.let.values(),
+            *self.labels.values(),
+        ]
         texts += self.constraints
         for use in self.uses():
             texts += [use.where, *use.let.values()]

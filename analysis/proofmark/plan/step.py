@@ -20,6 +20,9 @@ from proofmark.site.inventory import Site
 SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""
 
+LEAST_NETWORK_BYTES = 64 << 20
+"""The network of a step that moves less is not checked: that may be the traffic of a login."""
+
 Scalar = str | int | float
 
 Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?$")]
@@ -57,6 +60,8 @@ class Step(StrictModel):
         stagger: the longest pause of a node before it starts, seconds.
         directory: the working directory of its ranks; empty for the folder of the execution.
         writes: the files that it must write in scratch; None if that is not known.
+        network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
+            of its messages is not checked.
     """
 
     id: Identifier
@@ -88,6 +93,7 @@ class Step(StrictModel):
     stagger: int = 0
     directory: str = ""
     writes: WrittenFiles | None = None
+    network_bytes: int = 0
 
     def instances(self) -> dict[str, list[str]]:
         """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
@@ -194,7 +200,15 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
             files=whole(case.writes.files, "writes.files", least=1),
             removed=case.writes.removes,
         ),
+        network_bytes=_network_bytes(rendered(case.network_bytes, "network_bytes"), sweep, point),
     )
+
+
+def _network_bytes(value: Any, sweep: Sweep, point: Point) -> int:
+    """Return the bytes between nodes by which the network is checked; 0: it is not checked."""
+    moved = int(number(value, sweep.file, "network_bytes", least=0))
+    checked = point.count("nodes") > 1 and sweep.site.partition.fabric.network is not None
+    return moved if checked and moved >= LEAST_NETWORK_BYTES else 0
 
 
 def _words(value: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from typing import Literal
 
 from pydantic import model_validator
 
@@ -47,18 +48,38 @@ class Level(RenamedKeys):
         return self._by_host.get(host)
 
 
+class Network(StrictModel):
+    """The network that carries the messages between nodes.
+
+    Attributes:
+        kind: its technology.
+        interfaces: patterns of the adapters (``mlx5_*``, ``hfi1_0``) or network interfaces
+            (``eth1``) that carry messages. If empty, it is every one of this kind.
+    """
+
+    kind: Literal["infiniband", "omni-path", "ethernet"]
+    interfaces: list[Text] = []
+
+    def __str__(self) -> str:
+        names = f" ({', '.join(self.interfaces)})" if self.interfaces else ""
+        return f"{self.kind}{names}"
+
+
 class Fabric(StrictModel):
     """The switch levels between two nodes, the nearest first, and the racks.
 
     Attributes:
         top: the distance of two nodes that share no switch of `levels`.
         rack: hosts of one rack, in the inventory's order.
+        network: the network of the messages. If it is set, a step between nodes whose messages
+            another network carried is INVALID.
         source: where these facts come from.
     """
 
     levels: list[Level] = []
     top: Slug = "fabric"
     rack: Count | None = None
+    network: Network | None = None
     source: Text = "not stated"
 
     @model_validator(mode="after")
