@@ -30,7 +30,8 @@ RENAMED_AXES = {"apart": DISTANCE}
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
-    | {"rankfile", "hostfile", "copies.json", "outputs.sha256"}
+    | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
+    | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""
 
@@ -169,6 +170,21 @@ class Cost(StrictModel):
     bytes: Scalar = 0
 
 
+class Writes(StrictModel):
+    """The least that the files of a program in scratch reach while it runs.
+
+    Attributes:
+        bytes: their sizes together.
+        files: their number.
+        removes: whether the program removes them itself. Then they are looked at while it runs;
+            else only after its end, which cannot disturb it.
+    """
+
+    bytes: Scalar = 0
+    files: Scalar = 1
+    removes: bool = False
+
+
 class Concurrent(StrictModel):
     """Copies of a program that must measure at the same time.
 
@@ -243,7 +259,11 @@ class Case(RenamedKeys):
     are conditions for every point, each with the text for what is accepted: a suite with another
     point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
     disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
-    runs the step alone.
+    runs the step alone. ``directory`` is the working directory of every rank, for a program that
+    writes relative file names; the default is the folder of the step. ``writes`` is what its files
+    in scratch must reach: with less, or on another file system, a record is INVALID.
+    ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
+    uses, if it runs on several; 0 is not known.
     """
 
     RENAMED = {
@@ -259,6 +279,9 @@ class Case(RenamedKeys):
     inputs: dict[FileName, str] = {}
     environment: dict[Variable, Scalar] = {}
     output: FileName = "stdout"
+    directory: Literal["{scratch}"] | None = None
+    writes: Writes | None = None
+    network_bytes: Scalar = 0
     sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
@@ -282,6 +305,8 @@ class Case(RenamedKeys):
             raise ValueError(
                 f"other names of inputs and output: the kit itself writes {', '.join(taken)}"
             )
+        if self.directory and self.copies != 1:
+            raise ValueError("directory: only accepted if copies is 1, whose files have own names")
         return self
 
     def used_names(self) -> set[str]:
@@ -293,7 +318,15 @@ class Case(RenamedKeys):
             *self.environment.values(),
         ]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
-        texts += [self.copies, self.stagger, *self.let.values(), *self.labels.values()]
+        if self.writes:
+            texts += [self.writes.bytes, self.writes.files]
+        texts += [
+            self.copies,
+            self.stagger,
+            self.network_bytes,
+            *self.let.values(),
+            *self.labels.values(),
+        ]
         texts += self.constraints
         for use in self.uses():
             texts += [use.where, *use.let.values()]

@@ -50,6 +50,7 @@ def write_scripts(
     """
     run_files = RunFiles(run)
     write_whole(run_files.probe_script, PROBE.read_text())
+    write_whole(run_files.network_script, (SHELL / "network.sh").read_text())
     write_whole(run_files.processor_check, (SHELL / "fit.awk").read_text())
     groups = plan.needed()
     for step in (step for group in groups for job in group.jobs for step in job.steps):

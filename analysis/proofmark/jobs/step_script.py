@@ -14,6 +14,7 @@ from proofmark.jobs.launcher import Launch, Launcher, launcher
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.step import WrittenFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
@@ -103,8 +104,7 @@ def step_script(
         BadInput: a package or program of the step is missing.
     """
     package = _package(step, software)
-    texts = [*step.arguments, *step.environment.values(), *step.inputs.values()]
-    folder = scratch if step.bytes or any(SCRATCH in text for text in texts) else ""
+    folder = scratch if step.uses_scratch else ""
 
     def placed(value: str) -> str:
         return value.replace(SCRATCH, scratch)
@@ -141,6 +141,8 @@ def step_script(
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
         f"THREADS={'bound' if step.bind_threads else ''} # bound: one CPU for each thread",
         f"SCRATCH={shlex.quote(folder)}",
+        f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
+        *([_least(step.writes)] if step.writes else ["WRITES="]),
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
@@ -150,7 +152,13 @@ def step_script(
         *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
-    return "\n".join(head) + (SHELL / "step.sh").read_text()
+    watch = (SHELL / "scratch.sh").read_text() if step.writes else ""
+    return "\n".join(head) + watch + (SHELL / "step.sh").read_text()
+
+
+def _least(writes: WrittenFiles) -> str:
+    when = "running" if writes.removed else "ended"
+    return f"WRITES='{when} {writes.bytes} {writes.files}' # least bytes and files in scratch"
 
 
 def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:

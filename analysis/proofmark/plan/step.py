@@ -20,10 +20,24 @@ from proofmark.site.inventory import Site
 SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""
 
+LEAST_NETWORK_BYTES = 64 << 20
+"""The network of a step that moves less is not checked: that may be the traffic of a login."""
+
 Scalar = str | int | float
 
 Identifier = Annotated[str, Field(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,252})?$")]
 """The id of a step or a job: one word for a shell, and one name of a folder."""
+
+
+class WrittenFiles(StrictModel):
+    """The least that the files of a step in scratch reach: bytes together, and their number.
+
+    ``removed`` says whether the program removes them itself.
+    """
+
+    bytes: int
+    files: int
+    removed: bool
 
 
 class Step(StrictModel):
@@ -45,6 +59,10 @@ class Step(StrictModel):
         copies: copies of the program that run at the same time.
         stagger: the longest pause of a node before it starts, seconds.
         bind_threads: whether each thread of an MPI rank is bound to one CPU, and reports it.
+        directory: the working directory of its ranks; empty for the folder of the execution.
+        writes: the files that it must write in scratch; None if that is not known.
+        network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
+            of its messages is not checked.
     """
 
     id: Identifier
@@ -75,6 +93,9 @@ class Step(StrictModel):
     copies: int = 1
     stagger: int = 0
     bind_threads: bool = False
+    directory: str = ""
+    writes: WrittenFiles | None = None
+    network_bytes: int = 0
 
     @property
     def recorded(self) -> dict[str, Scalar]:
@@ -109,6 +130,13 @@ class Step(StrictModel):
             ordered = self.nodes[1:]
         pairs = zip(ordered[::2], ordered[1::2], strict=False)
         return {f"{one}+{other}": [one, other] for one, other in pairs}
+
+    @property
+    def uses_scratch(self) -> bool:
+        """Whether the step needs a folder in scratch."""
+        texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
+        stated = self.bytes or self.directory or self.writes
+        return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property
     def measurements(self) -> int:
@@ -184,7 +212,22 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         copies=whole(case.copies, "copies", least=1),
         stagger=whole(case.stagger, "stagger"),
         bind_threads=case.launch == "mpi" and point.count("threads") > 1,
+        directory=case.directory or "",
+        writes=case.writes
+        and WrittenFiles(
+            bytes=whole(case.writes.bytes, "writes.bytes"),
+            files=whole(case.writes.files, "writes.files", least=1),
+            removed=case.writes.removes,
+        ),
+        network_bytes=_network_bytes(rendered(case.network_bytes, "network_bytes"), sweep, point),
     )
+
+
+def _network_bytes(value: Any, sweep: Sweep, point: Point) -> int:
+    """Return the bytes between nodes by which the network is checked; 0: it is not checked."""
+    moved = int(number(value, sweep.file, "network_bytes", least=0))
+    checked = point.count("nodes") > 1 and sweep.site.partition.fabric.network is not None
+    return moved if checked and moved >= LEAST_NETWORK_BYTES else 0
 
 
 def _words(value: Any) -> list[Any]:

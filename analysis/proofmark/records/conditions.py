@@ -14,7 +14,8 @@ from functools import cache
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import short_name
-from proofmark.plan.plan import SCRATCH, Step
+from proofmark.plan.plan import Step
+from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import JobOnNode, Node
@@ -62,6 +63,12 @@ class Conditions:
                 boots = set().union(*(job.boots for job in covering.values()))
                 reasons[self._unproven(mode, host, boots, execution)] = None
         return "; ".join(filter(None, reasons))
+
+    def mounts(self, step: Step, execution: Attempt) -> tuple[Mount, ...]:
+        """Return the mounts that the node of `execution` reported before its job; may be empty."""
+        node = self._nodes.get(execution.host) or self._nodes.get(short_name(execution.host))
+        covering = [job for job in node.jobs if job.covers(step.id, execution)] if node else []
+        return covering[-1].provenance.facts.mounts if covering else ()
 
     def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> str:
         """Return why the mode of `host` is not proven for an execution; empty if it is.
@@ -121,8 +128,7 @@ class Conditions:
             return None
 
     def _other_file_system(self, step: Step, host: str, facts: NodeFacts) -> Iterator[str]:
-        texts = [*step.arguments, *step.environment.values(), *step.inputs.values()]
-        if not step.bytes and not any(SCRATCH in text for text in texts):
+        if not step.uses_scratch:
             return
         planned = self._partition.scratch
         if step.file_system and self._partition.file_systems:
@@ -138,12 +144,6 @@ class Conditions:
             expected = " ".join(filter(None, (planned.type, planned.source))) or "another than /"
             found = f"{mount.kind} ({mount.source})"
             yield f"{host} had {found} at {planned.path}, planned on {expected}"
-
-
-def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """Return the mount of `path`: the deepest one, and the last of several at the same place."""
-    above = [each for each in mounts if f"{path}/".startswith(f"{each.target.rstrip('/')}/")]
-    return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
 
 
 @dataclass(frozen=True)

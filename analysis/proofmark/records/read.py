@@ -31,6 +31,9 @@ from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.hosts import HostNames
+from proofmark.records.network import NetworkCheck
+from proofmark.records.scratch_files import FILE as SCRATCH_FILES
+from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.validity import invalid_reason
@@ -102,6 +105,10 @@ class _Reader:
         self.conditions = Conditions(run, site, nodes)
         # The speed of an emulated node is that of the machine below it.
         self.emulated = self.partition.origin == EMULATED
+        self.network_check: NetworkCheck | None = None
+        if network := self.partition.fabric.network:
+            required = not self.emulated
+            self.network_check = NetworkCheck(run.files, network, self.names, required=required)
         known = {} if self.emulated else nodes
         self._ceilings = {
             short_name(host): ceilings_of(node.newest) for host, node in known.items() if node.jobs
@@ -192,10 +199,26 @@ class _StepReader:
     ) -> str:
         conditions = self._about.conditions
         all_nodes = dict.fromkeys([attempt.host, *nodes])
-        known = {self._step.output: content}
-        return invalid_reason(
-            self._step, attempt, self._binding_check, hosts, known
-        ) or conditions.invalid_reason(self._step, self._mode, all_nodes, attempt)
+        step, known = self._step, {self._step.output: content}
+        if step.writes is not None:
+            known[SCRATCH_FILES] = scratch_content(attempt.path)
+        return (
+            invalid_reason(step, attempt, self._binding_check, hosts, known)
+            or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
+            or self._wrong_files(attempt, known)
+            or self._wrong_network(hosts, attempt)
+        )
+
+    def _wrong_files(self, attempt: Attempt, known: Mapping[str, bytes]) -> str:
+        about, step = self._about, self._step
+        if step.writes is None:
+            return ""
+        mounts = about.conditions.mounts(step, attempt)
+        return scratch_error(step, known[SCRATCH_FILES], about.partition, mounts)
+
+    def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> str:
+        check, step = self._about.network_check, self._step
+        return check.invalid_reason(step, hosts or step.nodes, attempt) if check else ""
 
     def _bounds_of(
         self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings

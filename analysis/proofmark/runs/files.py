@@ -197,6 +197,11 @@ class RunFiles:
         return self.folder / "software"
 
     @property
+    def network_script(self) -> Path:
+        """The script that prints the counters of the networks of a node."""
+        return self.folder / "network.sh"
+
+    @property
     def probe_script(self) -> Path:
         """A copy of ``probe.sh``, for the nodes."""
         return self.folder / "probe.sh"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -53,6 +53,23 @@ class Level(RenamedKeys):
         return self._by_host.get(host)
 
 
+class Network(StrictModel):
+    """The network that carries the messages between nodes.
+
+    Attributes:
+        kind: its technology.
+        interfaces: patterns of the adapters (``mlx5_*``, ``hfi1_0``) or network interfaces
+            (``eth1``) that carry messages. If empty, it is every one of this kind.
+    """
+
+    kind: Literal["infiniband", "omni-path", "ethernet"]
+    interfaces: list[Text] = []
+
+    def __str__(self) -> str:
+        names = f" ({', '.join(self.interfaces)})" if self.interfaces else ""
+        return f"{self.kind}{names}"
+
+
 class Fabric(StrictModel):
     """The switch levels between two nodes, the nearest first, and the racks.
 
@@ -62,6 +79,8 @@ class Fabric(StrictModel):
         rate: of one direction of the link of a node: the text that sysfs has for the port, if
             ``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s. The plan estimates
             run times with it.
+        network: the network of the messages. If it is set, a step between nodes whose messages
+            another network carried is INVALID.
         source: where these facts come from.
     """
 
@@ -69,6 +88,7 @@ class Fabric(StrictModel):
     top: Slug = "fabric"
     rack: Count | None = None
     rate: Annotated[float, Field(gt=0)] | Text | None = None
+    network: Network | None = None
     source: Text = "not stated"
 
     @model_validator(mode="after")

@@ -12,10 +12,17 @@ from proofmark.site.hardware import Count
 
 
 class FileSystem(StrictModel):
-    """A further scratch file system. `block_bytes` is the block size that GPFS was created with."""
+    """A further scratch file system.
+
+    Attributes:
+        type, source: as those of `Scratch`. With neither, two file systems must not be one mount.
+        block_bytes: the block size that GPFS was created with.
+    """
 
     name: Slug
     path: str = Field(pattern=r"^/")
+    type: str | None = None
+    source: str | None = None
     block_bytes: Count | None = None
 
 

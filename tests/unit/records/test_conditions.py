@@ -10,7 +10,7 @@ import pytest
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.judge.judging import judge_run
-from proofmark.records.conditions import mount_of
+from proofmark.records.scratch_files import mount_of
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, site_of

@@ -12,7 +12,8 @@ from tests.fixtures.fleet import fleet_run
 from tests.unit.records.test_conditions import NODE
 
 from proofmark.plan.plan import SCRATCH, Step
-from proofmark.records.conditions import Conditions, mount_of
+from proofmark.records.conditions import Conditions
+from proofmark.records.scratch_files import mount_of
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import DamagedProbe, Node, nodes_of

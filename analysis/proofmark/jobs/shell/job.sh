@@ -2,6 +2,7 @@
 # ---- below this line all jobs are the same ------------------------------------------------
 # sh job.sh                      runs the job
 # sh job.sh --probe WHAT FOLDER  (internal) stores the probe of this node, before or after the steps
+# sh job.sh --network WHEN FOLDER  (internal) stores the counters of the networks of this node
 # A job is a loop over step folders. A step that has a result is not run again, so a job that was
 # killed continues where it stopped. With AGAIN=yes it is run again. A step with a colon and a
 # number is run by each node of the job alone, for at most this number of seconds.
@@ -14,6 +15,11 @@ if [ "${1-}" = --probe ]; then
 	when=before
 	[ "$2" = facts ] || when=after
 	sh probe.sh "$2" >"$3/$HOST.$when.new" && mv "$3/$HOST.$when.new" "$3/$HOST.$when" && exit
+	exit 74
+fi
+
+if [ "${1-}" = --network ]; then
+	sh network.sh "$2" >"$3/$HOST.$2.new" && mv "$3/$HOST.$2.new" "$3/$HOST.$2" && exit
 	exit 74
 fi
 
@@ -74,6 +80,19 @@ bounded() {
 	return "$code"
 }
 
+SAMPLES=0
+count_networks() { # count_networks STEP WHEN: for a step of COUNTED, the counters of every node
+	case "
+$COUNTED" in *"
+$1
+"*) [ -z "$STOPPED" ] || return ;; *) return ;; esac
+	[ "$2" = after ] || SAMPLES=$((SAMPLES + 1))
+	mkdir -p "$NOTES/network/$SAMPLES-$1" &&
+		everywhere 60 "$RUN/jobs/$JOB/job.sh" --network "$2" "$NOTES/network/$SAMPLES-$1" ||
+		[ -n "$STOPPED" ] ||
+		echo "job $JOB: step $1: the counters of the networks of a node are missing" >&2
+}
+
 has_result() { # has_result STEP: on a planned node, or by a job
 	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step, or a step of an older format
 	for started in "steps/$1"/execution-*/started; do
@@ -111,11 +130,14 @@ for entry in $STEPS; do
 	[ -z "$STOPPED" ] || break
 	step=${entry%%:*}
 	[ -n "$AGAIN" ] || ! has_result "$step" || continue
+	count_networks "$step" before
+	[ -z "$STOPPED" ] || break
 	if [ "$entry" = "$step" ]; then
 		run sh "steps/$step/run.sh" --job
 	else
 		on_every_node "$step" "${entry#*:}"
 	fi
+	count_networks "$step" after
 	[ -n "$STOPPED" ] || has_result "$step" || {
 		echo "job $JOB: step $step left no result; stopping" >&2
 		exit 74

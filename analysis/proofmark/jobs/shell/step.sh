@@ -4,6 +4,7 @@
 #                      execution-<n>/. With --job a job runs it, and not a person.
 # sh run.sh --launch   (internal) becomes the launcher, in a new session
 # sh run.sh --watchdog (internal) stops the program at the time limit
+# sh run.sh --watch    (internal) looks at the files in scratch while the program runs
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
@@ -228,7 +229,9 @@ case ${1-} in
 		# Another node may remove the folder of the step, which is empty, before this makes its own.
 		mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null ||
 			mkdir -p "$SCRATCH" || exit 73
+		[ -z "$WRITES" ] || : >scratch.made
 	fi
+	for input in ${DIRECTORY:+$INPUTS}; do cp "$input" "$DIRECTORY/" || exit 73; done
 	launch
 	;;
 --watchdog)
@@ -238,12 +241,17 @@ case ${1-} in
 	stop_program
 	exit
 	;;
+--watch)
+	watch_scratch
+	exit
+	;;
 --rank | --bind)
 	rank_number
 	[ "$1" = --rank ] || bind_rank
 	shift
 	report_binding
 	[ -z "$THREADS" ] || bind_threads
+	[ -z "$DIRECTORY" ] || cd "$DIRECTORY" || exit 73
 	exec "$@"
 	;;
 esac
@@ -291,6 +299,7 @@ refuse() { # refuse REASON: removes the claim
 
 PROGRAM=
 WATCHDOG=
+WATCH=
 CGROUP=
 LEFT=
 ADOPTER=
@@ -344,7 +353,7 @@ mkdir "$BINDING" || exit 74
 INTERRUPTED=
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
-trap 'kill_all; [ -z "$WATCHDOG" ] || end_group "$WATCHDOG"; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+trap 'kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 make_cgroup
 centiseconds
 cpu_ticks
@@ -361,6 +370,14 @@ if [ -z "$INTERRUPTED" ]; then
 		exec setsid sh "$HERE/run.sh" --watchdog
 	) </dev/null >/dev/null 2>&1 &
 	WATCHDOG=$!
+	case $WRITES in running*)
+		(
+			export OUT
+			exec setsid sh "$HERE/run.sh" --watch
+		) </dev/null >/dev/null 2>&1 &
+		WATCH=$!
+		;;
+	esac
 else # the signal came before the program was started
 	stop_program
 fi
@@ -370,11 +387,12 @@ RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
 kill -KILL "-$PROGRAM" 2>/dev/null
 PROGRAM=
-if [ -n "$WATCHDOG" ]; then
-	end_group "$WATCHDOG"
-	wait "$WATCHDOG" 2>/dev/null # it reports the signal
-	WATCHDOG=
-fi
+for own in $WATCHDOG $WATCH; do
+	end_group "$own"
+	wait "$own" 2>/dev/null # it reports the signal
+done
+WATCHDOG=
+WATCH=
 kill_all # processes that the program left behind could keep the scratch in use
 CHECK=yes
 if [ -d "$CGROUP" ]; then
@@ -382,7 +400,9 @@ if [ -d "$CGROUP" ]; then
 	CHECK=
 fi
 
+[ -z "$WRITES" ] || [ -n "$INTERRUPTED" ] || report_scratch
 if [ -n "$SCRATCH" ]; then
+	[ -z "$DIRECTORY" ] || [ -z "$MADE" ] || [ ! -f "$DIRECTORY/$MADE" ] || cp "$DIRECTORY/$MADE" .
 	rm -rf "$SCRATCH"
 	rmdir "${SCRATCH%/*}" 2>/dev/null # the scratch of the run, after its last step
 fi
@@ -414,7 +434,7 @@ rm -rf binding
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
 	set -- stdout stderr rc when.json binding.json
-	[ ! -f copies.json ] || set -- "$@" copies.json
+	for also in copies.json scratch.json; do [ ! -f "$also" ] || set -- "$@" "$also"; done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then
 		sha256sum "$@" >outputs.sha256

@@ -1,0 +1,137 @@
+"""Checks that the intended network carried the traffic between the nodes of a step.
+
+A library that finds no adapter falls back to TCP over another network, and prints valid figures.
+Each node reports the counters of its networks before and after the step (``network/`` in the
+folder of the attempt of the job).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from proofmark.common.files import read_text
+from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.common.text import one_line
+from proofmark.plan.step import Step
+from proofmark.records.hosts import HostNames
+from proofmark.runs.attempts import Attempt
+from proofmark.runs.files import RunFiles
+from proofmark.site.fabric import Network
+from proofmark.site.node.networks import Sample, carried, divided, read_samples
+
+LEAST_SHARE = 0.5
+"""The share of the bytes that a program moves at least. If another network carried it, it carried
+messages of the program."""
+LEAST_OF_INTENDED = 0.1
+"""The share of the bytes of the intended network. With less, another network carried no messages
+that count: the bytes that a program moves at least may be far below those that it moves."""
+_ATTEMPT = re.compile(r"([A-Za-z0-9-]+)/(attempt-[0-9]+)")
+_AFTER = ".after"
+
+
+class NetworkCheck:
+    """Checks the executions of a run.
+
+    `network` is that of its partition. An emulated node (not `required`) may have no counters.
+    """
+
+    def __init__(
+        self, files: RunFiles, network: Network, names: HostNames, *, required: bool = True
+    ) -> None:
+        self._files, self._network, self._names = files, network, names
+        self._required = required
+        self._listed = cache(_listed)
+
+    def invalid_reason(self, step: Step, nodes: Sequence[str], execution: Attempt) -> str:
+        """Return why another network carried the messages of an execution, or an empty string.
+
+        An execution that was started by hand has no samples: it is not checked.
+
+        Args:
+            step: the step.
+            nodes: its planned nodes, or those of the instance.
+            execution: one execution of it.
+        """
+        if not step.network_bytes or not execution.job_attempt:
+            return ""
+        match = _ATTEMPT.fullmatch(execution.job_attempt)
+        try:
+            folder = match and self._around(
+                self._files.job(match[1]).folder / match[2] / "network", step.id, execution
+            )
+        except (OSError, ValueError) as error:
+            return f"the counters of the networks cannot be read: {one_line(str(error))[:200]}"
+        if folder is None:
+            return self._missing("the counters of the networks were not recorded")
+        reasons = (self._of_node(step, node, folder) for node in nodes)
+        return "; ".join(filter(None, reasons))
+
+    def _around(self, parent: Path, step: str, execution: Attempt) -> Path | None:
+        """Return the folder of the samples before and after `execution`; None if there is none.
+
+        A job may execute a step several times. The clock is that of the node of the execution.
+        """
+        found = (name.partition("-") for name in self._listed(parent))
+        numbers = sorted(int(first) for first, _, of in found if of == step and first.isdecimal())
+        for folder in (parent / f"{number}-{step}" for number in numbers):
+            host = self._host(folder, execution.host)
+            if host is None:
+                continue
+            before, after = _samples(folder, host)
+            if before[-1].date <= execution.start and execution.end <= after.date:
+                return folder
+        return None
+
+    def _host(self, folder: Path, node: str) -> str | None:
+        """Return the name under which `node` stored its counters after the step."""
+        names = (name for name in self._listed(folder) if name.endswith(_AFTER))
+        hosts = (name.removesuffix(_AFTER) for name in names)
+        return next((host for host in hosts if self._names.accepts(node, host)), None)
+
+    def _missing(self, reason: str) -> str:
+        return reason if self._required else ""
+
+    def _of_node(self, step: Step, node: str, folder: Path) -> str:
+        host = self._host(folder, node)
+        if host is None:
+            return self._missing(f"{node}: the counters of its networks were not recorded")
+        try:
+            before, after = _samples(folder, host)
+        except (OSError, ValueError) as error:
+            return f"{node}: the counters of its networks cannot be read: {one_line(str(error))}"
+        return _other_network(step, node, self._network, before, after)
+
+
+def _other_network(
+    step: Step, node: str, network: Network, before: Sequence[Sample], after: Sample
+) -> str:
+    division = divided(carried(before, after), network, after)
+    other = sum(each.bytes for each in division.others)
+    if other < max(LEAST_SHARE * step.network_bytes, LEAST_OF_INTENDED * division.intended):
+        return ""
+    largest = max(division.others, key=lambda each: each.bytes)
+    return (
+        f"{node}: {largest.name} ({largest.kind}) carried {largest.bytes / 1e6:.1f} MB, and "
+        f"{network} {division.intended / 1e6:.1f} MB, of at least "
+        f"{step.network_bytes / 1e6:.1f} MB to and from the node"
+    )
+
+
+def _listed(folder: Path) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(path.name for path in folder.iterdir()))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+
+
+def _samples(folder: Path, host: str) -> tuple[list[Sample], Sample]:
+    """Return the samples of a node before a step, and the one after it.
+
+    Raises:
+        OSError or ValueError: a file is missing or damaged.
+    """
+    before = read_samples(read_text(folder / f"{host}.before", MAX_PROBE_BYTES))
+    return before, read_samples(read_text(folder / f"{host}{_AFTER}", MAX_PROBE_BYTES))[-1]

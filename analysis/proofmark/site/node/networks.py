@@ -1,0 +1,190 @@
+"""The byte counters of the networks of a node, and the bytes that each network carried meanwhile.
+
+``network.sh`` prints them. The kernel describes them in Documentation/ABI:
+stable/sysfs-class-infiniband and testing/sysfs-class-net-statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from proofmark.site.fabric import Network
+
+Kind = Literal["infiniband", "omni-path", "ethernet", "ip-over-infiniband"]
+
+WORD_BYTES = 4
+"""Unit of ``port_xmit_data`` of InfiniBand: a quarter of the octets."""
+FLIT_BYTES = 8
+"""Unit of ``port_xmit_data`` of the driver hfi1: flits of 64 bits, which it does not convert."""
+SATURATED = 2**32 - 1
+"""The value at which counters of 32 bits stay."""
+ARPHRD_INFINIBAND = "32"
+"""The type of a network interface that sends IP over InfiniBand or Omni-Path."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """The counters of a port of an adapter, or of a network interface, in bytes.
+
+    Attributes:
+        name: the adapter (``mlx5_0``) or interface (``eth0``).
+        kind: its network.
+        total: bytes sent and received together; None if a counter cannot be read.
+        lower: the interfaces below it, whose counters have the same bytes again.
+    """
+
+    name: str
+    kind: Kind
+    total: int | None
+    lower: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The counters of a node at one time, by adapter and port or by interface.
+
+    Attributes:
+        date: UTC, ISO 8601.
+        uptime: seconds since the boot of the node.
+    """
+
+    date: str
+    uptime: float
+    carriers: Mapping[str, Carrier]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The bytes that one network carried to and from a node during a step, in both directions.
+
+    The traffic of others is subtracted: its rate before the step times the seconds of the step.
+    """
+
+    name: str
+    kind: Kind
+    bytes: float
+
+
+def read_samples(text: str) -> list[Sample]:
+    """Return the samples in the output of ``network.sh``.
+
+    Raises:
+        ValueError: the output is not complete, or a line is damaged.
+    """
+    lines = text.splitlines()
+    if not lines or lines[-1] != "end":
+        raise ValueError("no line 'end'")
+    samples: list[Sample] = []
+    for line in lines[:-1]:
+        match line.split():
+            case ["sample", date, uptime]:
+                samples.append(Sample(date, float(uptime), {}))
+            case ["adapter", name, port, layer, sent, received] if samples:
+                carrier = _adapter(name, layer, sent, received)
+                samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
+            case ["interface", name, kind, sent, received, lower] if samples:
+                of_ib = kind == ARPHRD_INFINIBAND
+                below = () if lower == "-" else tuple(lower.split(","))
+                total = _total(sent, received, 1)
+                carrier = Carrier(name, "ip-over-infiniband" if of_ib else "ethernet", total, below)
+                samples[-1] = _with(samples[-1], name, carrier)
+            case _:
+                raise ValueError(f"the line {line[:80]!r}")
+    if not samples:
+        raise ValueError("no sample")
+    return samples
+
+
+def _with(sample: Sample, key: str, carrier: Carrier) -> Sample:
+    return Sample(sample.date, sample.uptime, {**sample.carriers, key: carrier})
+
+
+def _adapter(name: str, layer: str, sent: str, received: str) -> Carrier:
+    if name.startswith("hfi1_"):
+        return Carrier(name, "omni-path", _total(sent, received, FLIT_BYTES))
+    kind: Kind = "ethernet" if layer == "Ethernet" else "infiniband"
+    if str(SATURATED) in (sent, received):
+        return Carrier(name, kind, None)
+    return Carrier(name, kind, _total(sent, received, WORD_BYTES))
+
+
+def _total(sent: str, received: str, unit: int) -> int | None:
+    if not (sent.isdecimal() and received.isdecimal()):
+        return None
+    return unit * (int(sent) + int(received))
+
+
+def carried(before: Sequence[Sample], after: Sample) -> list[Carried]:
+    """Return what each network carried from the last sample of `before` to `after`.
+
+    Several ports of an adapter are one entry. An interface above others is left out: these count
+    its bytes. A counter that cannot be read or that went backwards counts as 0.
+
+    Args:
+        before: one or two samples; with two, they give the rate of the traffic of others.
+        after: the sample after the step.
+    """
+    idle, start = before[0], before[-1]
+    seconds = max(0.0, after.uptime - start.uptime)
+    idle_s = start.uptime - idle.uptime
+    sums: dict[tuple[str, Kind], float] = {}
+    for key, carrier in after.carriers.items():
+        if carrier.lower:
+            continue
+        background = _rise(idle, start, key) * seconds / idle_s if idle_s > 0 else 0.0
+        name = carrier.name, carrier.kind
+        sums[name] = sums.get(name, 0.0) + max(0.0, _rise(start, after, key) - background)
+    return [Carried(name, kind, total) for (name, kind), total in sums.items()]
+
+
+def _rise(first: Sample, last: Sample, key: str) -> int:
+    """Return the bytes from one sample to another; those of a new interface from 0."""
+    start, end = first.carriers.get(key), last.carriers.get(key)
+    if end is None or end.total is None or (start is not None and start.total is None):
+        return 0
+    return max(0, end.total - (start.total or 0 if start else 0))
+
+
+@dataclass(frozen=True)
+class Division:
+    """What the intended network of a node carried, and each other one; bytes of both directions."""
+
+    intended: float
+    others: tuple[Carried, ...]
+
+
+def divided(networks: Iterable[Carried], network: Network, sample: Sample) -> Division:
+    """Return `networks`, divided into the intended `network` and the others.
+
+    IP over InfiniBand is another network: its bytes pass the adapter, but as TCP. They are
+    subtracted from the counters of the adapter.
+
+    Args:
+        networks: what the networks of a node carried.
+        network: the intended network of the partition.
+        sample: a sample of the node, with the interfaces that are above others.
+    """
+    chosen = {
+        name
+        for carrier in sample.carriers.values()
+        if network.interfaces and _matches(carrier.name, network.interfaces)
+        for name in (carrier.name, *carrier.lower)
+    }
+    intended, others = 0.0, []
+    for each in networks:
+        named = each.name in chosen if network.interfaces else each.kind == network.kind
+        if named:
+            intended += each.bytes
+        else:
+            others.append(each)
+    if network.kind in ("infiniband", "omni-path"):
+        over_ip = sum(each.bytes for each in others if each.kind == "ip-over-infiniband")
+        intended = max(0.0, intended - over_ip)
+    return Division(intended, tuple(others))
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,297 @@
+"""Which network carried the messages of a step between two virtual nodes with two links."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.folders import ROOT
+from tests.processes import namespace
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.runs.run import Run
+from proofmark.site.fabric import Fabric, Network
+from proofmark.site.inventory import Site
+
+NODES = ("na1", "nb2")
+LINKS = {"fast0": "10.91.1", "slow0": "10.91.2"}
+BYTES = 80_000_000
+LEAST = 64 << 20
+MOVE = """
+import socket, sys, time
+role, address, count = sys.argv[1], (sys.argv[2], 7001), int(sys.argv[3])
+if role == "receive":
+    with socket.create_server(address) as server:
+        connection, _ = server.accept()
+        with connection:
+            while connection.recv(1 << 20):
+                pass
+else:
+    for _ in range(600):
+        try:
+            connection = socket.create_connection(address)
+            break
+        except OSError:
+            time.sleep(0.1)
+    with connection:
+        connection.sendall(bytes(count))
+"""
+MOUNT = ["mount", "-t", "sysfs", "sysfs", "/sys"]
+PRINTED = 'echo "size $1"; echo "rate 100"; echo END'
+TREES = ROOT / "tests/data/sysfs"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two nodes in namespaces: their processes, and their folders for `PROBE_ROOT`."""
+
+    processes: tuple[int, int]
+    roots: tuple[Path, ...] = ()
+
+    def enter(self, node: int) -> list[str]:
+        return ["nsenter", f"--target={self.processes[node]}", "--net", "--uts", "--mount", "--"]
+
+    def on_all(self) -> str:
+        """Return the sh function that a scheduler writes into a job of several nodes."""
+        lines = ["on_all() {"]
+        for node in (0, 1):
+            root = f"PROBE_ROOT={self.roots[node]}" if self.roots else "A=1"
+            lines.append(f'{" ".join(self.enter(node))} env {root} sh "$@" &')
+            lines.append(f"pid{node}=$!")
+        return "\n".join([*lines, 'wait "$pid0" && wait "$pid1"', "}", ""])
+
+
+@contextmanager
+def two_nodes(roots: Sequence[Path] = ()) -> Iterator[Pair]:
+    """Start two nodes with a link for each of `LINKS`; each node sees only its own interfaces."""
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(namespace(name, "unshare", "--net")) for name in NODES]
+        pair = Pair((nodes[0].pid, nodes[1].pid), tuple(roots))
+        for number in (0, 1):  # sysfs shows the interfaces of the process that mounted it
+            subprocess.run([*pair.enter(number), *MOUNT], check=True)
+        for link, net in LINKS.items():
+            ends = [f"name {link} netns {pid}" for pid in pair.processes]
+            ip(pair.enter(0), f"link add {link} type veth peer {ends[1]}")
+            for end in (0, 1):
+                ip(
+                    pair.enter(end),
+                    f"addr add {net}.{end + 1}/24 dev {link}",
+                    f"link set {link} up",
+                )
+        yield pair
+
+
+def ip(inside: Sequence[str], *lines: str) -> None:
+    subprocess.run(
+        [*inside, "ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True
+    )
+
+
+def site(kit: Kit, network: Network | None, origin: str = "measured") -> Site:
+    given = kit.site(hosts=NODES)
+    changes = {"fabric": Fabric(network=network), "origin": origin, "scheduler": "slurm"}
+    partition = given.partition.model_copy(update=changes)
+    return given.model_copy(update={"partition": partition, "aliases": {}})
+
+
+def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
+    """Run the job of both nodes on the first one."""
+    run = kit.run(site=at)
+    (script,) = (run.folder / "jobs").glob("*/job.sh")
+    text = script.read_text(encoding="utf-8")
+    assert "\nCOUNTED='" in text  # the function of these nodes replaces that of Slurm
+    script.write_text(text.replace("\nCOUNTED='", f"\n{pair.on_all()}COUNTED='", 1))
+    command = [*pair.enter(0), "sh", str(script)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
+    return run
+
+
+def records(kit: Kit, run: Run, at: Site) -> dict[int, Record]:
+    """Return the records by the parameter `size`."""
+    found = read_run(run, kit.benchmarks(), at, kit.software(), {})
+    return {int(dict(each.parameters)["size"]): each for each in found}
+
+
+def case(kit: Kit, sizes: Sequence[int], **changes: Any) -> None:
+    kit.case(sweep={"size": list(sizes), "nodes": 2}, network_bytes=LEAST, **changes)
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+def mover(kit: Kit, pair: Pair, count: int = BYTES) -> None:
+    """Write a program that sends `count` bytes over the link with the number of its argument."""
+    script = kit.folder / "move.py"
+    script.write_text(MOVE, encoding="utf-8")
+    move = f"{sys.executable} {script}"
+    receive = f"{' '.join(pair.enter(1))} {move} receive"
+    kit.program(
+        f"case $1 in 1) to={LINKS['fast0']}.2 ;; *) to={LINKS['slow0']}.2 ;; esac\n"
+        f'{receive} "$to" 0 &\n{move} send "$to" {count} && wait "$!" || exit 1\n{PRINTED}'
+    )
+
+
+@pytest.mark.fault("another-network-carried-the-messages")
+def test_two_links_between_two_nodes(kit: Kit) -> None:
+    """Size 1 uses the link that the inventory names (control), size 2 the other one (fault)."""
+    case(kit, [1, 2])
+    at = site(kit, Network(kind="ethernet", interfaces=["fast*"]))
+    with two_nodes() as pair:
+        mover(kit, pair)
+        run = finished_run(kit, pair, at)
+    found = records(kit, run, at)
+    assert (found[1].valid, found[1].reason) == (True, "")
+    assert not found[2].valid
+    first, second = (found[2].reason or "").split("; ")
+    for node, reason in zip(NODES, (first, second), strict=True):
+        assert reason.startswith(f"{node}: slow0 (ethernet) carried 8")
+        assert ", and ethernet (fast*) 0.0 MB, of at least 67.1 MB to and from" in reason
+    emulated = site(kit, Network(kind="ethernet", interfaces=["fast*"]), "emulated")
+    assert not records(kit, run, emulated)[2].valid
+
+
+@pytest.mark.parametrize("network", [None, Network(kind="ethernet")])
+def test_without_a_named_link_any_ethernet_is_valid(kit: Kit, network: Network | None) -> None:
+    case(kit, [2])
+    at = site(kit, network)
+    with two_nodes() as pair:
+        mover(kit, pair)
+        run = finished_run(kit, pair, at)
+    assert records(kit, run, at)[2].valid
+    assert bool(list(run.folder.glob("jobs/*/attempt-1/network"))) is (network is not None)
+
+
+def program_of_tree(kit: Kit, roots: Sequence[Path], counters: Sequence[str], rise: int) -> None:
+    """Write a program after which each of `counters` of both nodes is higher by `rise`."""
+    lines = [
+        f"read -r was <{path}; echo $((was + {rise})) >{path}"
+        for root in roots
+        for path in (root / "sys/class" / counter for counter in counters)
+    ]
+    kit.program("; ".join([*lines, PRINTED]))
+
+
+@pytest.mark.fault("tcp-fallback-beside-fabric")
+@pytest.mark.parametrize(
+    ("tree", "how"),
+    [
+        *((tree, "control") for tree in ("infiniband", "infiniband-old-kernel", "omni-path")),
+        *((tree, "fault") for tree in ("infiniband", "infiniband-old-kernel", "omni-path")),
+        *((tree, "ip-over-infiniband") for tree in ("infiniband", "omni-path")),
+    ],
+)
+def test_adapters_of_a_tree_of_sysfs(kit: Kit, tree: str, how: str) -> None:
+    """Not tried on hardware. In the faults, TCP carries the messages over eth0, or over ib0."""
+    roots = [kit.folder / name for name in NODES]
+    for root in roots:
+        shutil.copytree(TREES / tree, root)
+    (adapter,) = (roots[0] / "sys/class/infiniband").iterdir()
+    extended = "_ext" if tree == "infiniband-old-kernel" else ""
+    unit = 8 if tree == "omni-path" else 4
+    port = f"infiniband/{adapter.name}/ports/1/counters{extended}/port_xmit_data"
+    port += "_64" if extended else ""
+    kind: Any = "omni-path" if tree == "omni-path" else "infiniband"
+    case(kit, [1])
+    at = site(kit, Network(kind=kind))
+    with two_nodes(roots) as pair:
+        if how == "control":
+            program_of_tree(kit, roots, [port], BYTES // unit)
+        else:
+            name = "eth0" if how == "fault" else "ib0"
+            program_of_tree(kit, roots, [f"net/{name}/statistics/tx_bytes"], BYTES)
+        run = finished_run(kit, pair, at)
+    record = records(kit, run, at)[1]
+    assert record.valid is (how == "control")
+    carrier = "eth0 (ethernet)" if how == "fault" else "ib0 (ip-over-infiniband)"
+    expected = (
+        f"na1: {carrier} carried 80.0 MB, and {kind} 0.0 MB, of at least 67.1 MB to and from "
+        "the node"
+    )
+    assert how == "control" or (record.reason or "").split("; ")[0] == expected
+
+
+class TestSamples:
+    """The samples of a run whose program raised the counters of Omni-Path."""
+
+    @pytest.fixture
+    def run(self, kit: Kit) -> Run:
+        roots = [kit.folder / name for name in NODES]
+        for root in roots:
+            shutil.copytree(TREES / "omni-path", root)
+        case(kit, [1])
+        port = "infiniband/hfi1_0/ports/1/counters/port_xmit_data"
+        program_of_tree(kit, roots, [port], BYTES // 8)
+        with two_nodes(roots) as pair:
+            return finished_run(kit, pair, site(kit, Network(kind="omni-path")))
+
+    @pytest.mark.fault("network-counters-missing")
+    def test_missing_and_damaged_samples(self, kit: Kit, run: Run) -> None:
+        at = site(kit, Network(kind="omni-path"))
+        emulated = site(kit, Network(kind="omni-path"), "emulated")
+        assert records(kit, run, at)[1].valid  # the control
+        (folder,) = run.folder.glob("jobs/*/attempt-1/network/1-*")
+        damaged = folder / "nb2.after"
+        whole = damaged.read_text(encoding="utf-8")
+        damaged.write_text(whole.replace("end\n", ""), encoding="utf-8")
+        reason = records(kit, run, at)[1].reason
+        assert reason == "nb2: the counters of its networks cannot be read: no line 'end'"
+        damaged.unlink()
+        reason = records(kit, run, at)[1].reason
+        assert reason == "nb2: the counters of its networks were not recorded"
+        assert records(kit, run, emulated)[1].valid
+        shutil.rmtree(folder.parent)
+        assert records(kit, run, at)[1].reason == "the counters of the networks were not recorded"
+        assert records(kit, run, emulated)[1].valid
+
+    def test_samples_of_another_time_are_not_used(self, kit: Kit, run: Run) -> None:
+        """A job may execute a step several times: the samples around the execution count."""
+        at = site(kit, Network(kind="omni-path"))
+        (folder,) = run.folder.glob("jobs/*/attempt-1/network/1-*")
+        late = folder.with_name(folder.name.replace("1-", "2-", 1))
+        folder.rename(late)
+        shutil.copytree(late, folder)
+        for path in folder.iterdir():  # the first execution ended a year before
+            text = path.read_text(encoding="utf-8").replace("sample 2", "sample 1")
+            path.write_text(text.replace("hfi1_0", "mlx5_0"), encoding="utf-8")
+        assert records(kit, run, at)[1].valid
+        shutil.rmtree(late)
+        assert records(kit, run, at)[1].reason == "the counters of the networks were not recorded"
+
+    def test_an_execution_by_hand_has_no_samples(self, kit: Kit, run: Run) -> None:
+        (step,) = steps_of(run)
+        command = ["unshare", "--uts", "sh", "-c", f"hostname {NODES[0]}; sh {step}/run.sh"]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
+        assert execution(step, 2).exists()
+        at = site(kit, Network(kind="omni-path"))
+        found = list(read_run(run, kit.benchmarks(), at, kit.software(), {}))
+        assert [each.valid for each in found] == [True, True]
+
+
+def test_a_step_that_moves_little_is_not_checked(kit: Kit) -> None:
+    for least, checked in ((LEAST, LEAST), (LEAST - 1, 0)):
+        kit.case(sweep={"size": 1, "nodes": 2}, network_bytes=least)
+        (step,) = kit.plan(site=site(kit, Network(kind="infiniband"))).steps()
+        assert step.network_bytes == checked
+    kit.case(sweep={"size": 1}, network_bytes=LEAST)
+    (step,) = kit.plan(site=site(kit, Network(kind="infiniband"))).steps()
+    assert step.network_bytes == 0
+
+
+def test_cases_between_nodes_state_their_bytes() -> None:
+    cases = load_benchmarks(ROOT / "benchmarks").cases
+    assert {name for name, each in cases.items() if each.network_bytes} == {
+        *("hpl", "hpcc", "imb-collectives"),
+        *("osu-bw", "osu-latency", "osu-mbw-mr", "osu-collectives", "osu-contention"),
+    }

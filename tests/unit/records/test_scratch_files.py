@@ -1,0 +1,370 @@
+"""A step that writes files: where they were, on which file system, and how large they became."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from tests.fixtures.kit import FAKE, Kit, execution, make_kit, steps_of
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Case
+from proofmark.common.strict_model import OLD_KEYS
+from proofmark.jobs.launcher import LAUNCHERS, Launch
+from proofmark.judge.judging import judge_run
+from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.step import Step, WrittenFiles
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
+from proofmark.records.scratch_files import mount_of, read_scratch_files, scratch_error
+from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.run import Run
+from proofmark.site.node.parts import Mount, read_mounts
+from proofmark.site.partition import Partition
+from proofmark.site.storage import FileSystem, Scratch
+
+SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
+PRINTED = 'echo "size 1"; echo "rate 100"; echo END'
+BTIO = f"head -c 100000 /dev/zero >btio.full.out; {PRINTED}"
+"""A program that writes a relative file name, as BT-IO does."""
+OTHER = "other-disk"
+"""The source of a file system that is not the intended one."""
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    made = make_kit(tmp_path)
+    (tmp_path / "scratch").mkdir()
+    made.program(BTIO)
+    return made
+
+
+def case(kit: Kit, *, relative: bool = True, **writes: Any) -> None:
+    """Write a case whose program must write 100,000 bytes, in its scratch if `relative`."""
+    directory = {"directory": "{scratch}"} if relative else {}
+    cost = {"seconds": 1, "bytes": 100000}
+    kit.case(sweep={"size": 1}, cost=cost, writes={"bytes": 100000, **writes}, **directory)
+
+
+def record(
+    kit: Kit, before: str = "", shell: Sequence[str] = ("dash",), run: Run | None = None
+) -> Record:
+    """Run the only step by `shell` after the commands `before`, and return its record.
+
+    The commands run in the folder of the kit, in a mount namespace of their own if there are any.
+    """
+    run = run or kit.run()
+    (step,) = steps_of(run)
+    command = [*shell, str(step / "run.sh")]
+    if before:
+        inside = f'{before} && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", inside, "sh", *command]
+    subprocess.run(command, check=False, cwd=kit.folder, stdin=subprocess.DEVNULL, timeout=300)
+    (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    return found
+
+
+class TestWorkingDirectory:
+    @pytest.mark.fault("relative-file-name-outside-scratch")
+    @pytest.mark.parametrize("name", sorted(SHELLS))
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_relative_file_name_is_in_scratch(self, kit: Kit, name: str, injected: bool) -> None:
+        """Without the key `directory` the program writes into the folder of the step."""
+        case(kit, relative=not injected)
+        run = kit.run()
+        found = record(kit, shell=SHELLS[name], run=run)
+        (step,) = steps_of(run)
+        assert (execution(step) / "btio.full.out").exists() is injected
+        assert found.valid is not injected
+        expected = "no file appeared in the scratch folder "
+        assert (found.reason or "").startswith(expected if injected else "")
+        assert not list((kit.folder / "scratch").iterdir())
+
+    def test_inputs_and_outputs_are_found(self, kit: Kit) -> None:
+        """The program reads its input and writes its output file in its working directory."""
+        kit.program(
+            f"read -r line <given; head -c 9 /dev/zero >data; ({PRINTED}; echo $line) >made"
+        )
+        kit.case(
+            sweep={"size": 1},
+            directory="{scratch}",
+            inputs={"given": "the input\n"},
+            output="made",
+            writes={"bytes": 9},
+        )
+        run = kit.run()
+        assert record(kit, run=run).valid
+        (step,) = steps_of(run)
+        assert (execution(step) / "made").read_text().endswith("the input\n")
+        seen = read_scratch_files((execution(step) / "scratch.json").read_bytes())
+        assert (seen.bytes, seen.files) == (9, 1)  # neither the input nor the output counts
+
+    @pytest.mark.parametrize("name", sorted(LAUNCHERS.names()))
+    def test_every_launcher_starts_ranks_in_the_wrapper(self, name: str) -> None:
+        """The wrapper changes into the directory, also where a daemon starts the rank."""
+        cpus = [RankCpus(0, (0,)), RankCpus(1, (0,))]
+        launch = Launch("/bin/x", [], {}, ["n1", "n2"], cpus, "/opt/mpi")
+        last = LAUNCHERS.get(name)().lines(launch)[-1]
+        assert last.startswith("exec ")
+        assert 'sh "$HERE/run.sh" --' in last
+
+    def test_copies_would_overwrite_each_other(self) -> None:
+        Case.model_validate({**FAKE, "directory": "{scratch}"})
+        with pytest.raises(ValidationError, match="only accepted if copies is 1"):
+            Case.model_validate({**FAKE, "directory": "{scratch}", "copies": 2})
+
+    def test_btio_runs_in_scratch(self) -> None:
+        cases = load_benchmarks(ROOT / "benchmarks").cases
+        assert cases["npb-btio"].directory == "{scratch}"
+        writing = {name for name, each in cases.items() if each.cost.bytes}
+        assert writing == {name for name, each in cases.items() if each.writes}
+        assert writing == {"fio-cache", "ior", "npb-btio"}
+
+
+class TestIntendedFileSystem:
+    @pytest.mark.fault("program-writes-elsewhere")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_program_that_writes_elsewhere(self, kit: Kit, injected: bool) -> None:
+        elsewhere = f"head -c 100000 /dev/zero >{kit.folder}/elsewhere; {PRINTED}"
+        kit.program(elsewhere if injected else BTIO)
+        case(kit)
+        found = record(kit)
+        assert found.valid is not injected
+        assert not injected or (found.reason or "").endswith(": the program wrote elsewhere")
+
+    @pytest.mark.fault("scratch-on-another-file-system")
+    @pytest.mark.parametrize("how", ["control", "mounted", "link"])
+    def test_the_inventory_names_type_and_source(self, kit: Kit, how: str) -> None:
+        """Another file system is mounted on scratch, or scratch is a link to another one."""
+        case(kit)
+        here = mount_of(str(kit.folder), read_mounts(Path("/proc/mounts").read_text().splitlines()))
+        assert here is not None
+        before = {
+            "control": "",
+            "mounted": f"mount -t tmpfs {OTHER} scratch",
+            "link": f"mkdir other && mount -t tmpfs {OTHER} other && rmdir scratch && "
+            "ln -s other scratch",
+        }[how]
+        run = kit.run()
+        record(kit, before, run=run)
+        (step,), (folder,) = run.plan.steps(), steps_of(run)
+        content = (execution(folder) / "scratch.json").read_bytes()
+        path = str(kit.folder / "scratch")
+        for scratch in ({"type": here.kind, "source": here.source}, {"source": here.source}):
+            partition = kit.site().partition.model_copy(
+                update={"scratch": Scratch(path=path, **scratch)}
+            )
+            expected = " ".join(scratch.values())
+            assert scratch_error(step, content, partition, ()) == (
+                ""
+                if how == "control"
+                else f"the files of {path} were on tmpfs ({OTHER}), planned on {expected}"
+            )
+
+    @pytest.mark.fault("scratch-differs-from-recorded-mount")
+    @pytest.mark.parametrize("how", ["control", "mounted", "link"])
+    def test_the_probe_before_the_job_names_the_mount(self, kit: Kit, how: str) -> None:
+        """The inventory names no type; the node has another file system there than before."""
+        case(kit)
+        before = {
+            "control": "",
+            "mounted": f"mount -t tmpfs {OTHER} scratch",
+            "link": f"mkdir other && mount -t tmpfs {OTHER} other && rmdir scratch && "
+            "ln -s other scratch",
+        }[how]
+        run = kit.run()
+        probe = (ROOT / "analysis/proofmark/site/node/probe.sh").read_text(encoding="utf-8")
+        (run.folder / "probe.sh").write_text(probe, encoding="utf-8")
+        (job,) = (run.folder / "jobs").glob("*-*")
+        # The probe has run when the step starts; the step changes the file system.
+        (step,) = steps_of(run)
+        inner = (step / "run.sh").read_text(encoding="utf-8")
+        (step / "run.sh").write_text(
+            f'[ "$1" != --job ] || (cd {kit.folder} && {before or ":"}) || exit 90\n{inner}'
+        )
+        command = ["unshare", "--mount", "dash", f"{job}/job.sh"]
+        environment = {**os.environ, "PROBE_SKIP_S": "1"}
+        subprocess.run(command, check=True, timeout=300, env=environment, stdin=subprocess.DEVNULL)
+        collect_nodes(run)
+        (result,) = judge_run(run).results
+        assert result.verdict == ("UNJUDGED" if how == "control" else "INVALID")
+        if how == "control":
+            return
+        assert f"were on tmpfs ({OTHER})" in result.reason
+        assert (", below " in result.reason) is (how == "link")
+        assert "but the node reported" in result.reason
+
+    @pytest.mark.fault("two-file-systems-are-one")
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_two_file_systems_on_one_disk(self, injected: bool) -> None:
+        disk = Mount(source="/dev/sda1", target="/", kind="xfs", options="rw")
+        one = Mount(source="gpfs1", target="/one", kind="gpfs", options="rw")
+        two = Mount(source="gpfs2", target="/two", kind="gpfs", options="rw")
+        mounts = [disk] if injected else [disk, one, two]
+        partition = partition_with(
+            FileSystem(name="a", path="/one"), FileSystem(name="b", path="/two")
+        )
+        at = disk if injected else one
+        reason = scratch_error(a_step("a"), seen("/one/run/step", at), partition, mounts)
+        assert reason == (
+            "the file systems a and b are the same xfs (/dev/sda1); source in the inventory allows "
+            "this"
+            if injected
+            else ""
+        )
+        stated = FileSystem(name="a", path="/one", source="/dev/sda1")
+        partition = partition_with(stated, FileSystem(name="b", path="/two"))
+        assert scratch_error(a_step("a"), seen("/one/x", disk), partition, [disk]) == ""
+
+    def test_the_root_file_system_is_refused_where_the_inventory_refuses_it(self) -> None:
+        root = Mount(source="/dev/sda1", target="/", kind="xfs", options="rw")
+        scratch = Scratch(path="/one", off_root=True)
+        partition = partition_with().model_copy(update={"scratch": scratch})
+        reason = scratch_error(a_step(""), seen("/one/run/step", root), partition, ())
+        assert reason == "the files of /one were on xfs (/dev/sda1), planned on another than /"
+
+    def test_another_path_than_planned(self) -> None:
+        mount = Mount(source="s", target="/", kind="xfs", options="rw")
+        reason = scratch_error(a_step(""), seen("/two/run", mount), partition_with(), ())
+        assert reason == "the scratch folder was /two/run, planned in /one"
+
+    def test_an_emulated_node_reports_other_mounts(self) -> None:
+        real = Mount(source="s", target="/", kind="xfs", options="rw")
+        reported = Mount(source="t", target="/", kind="ext4", options="rw")
+        for origin, valid in (("measured", False), ("emulated", True)):
+            partition = partition_with().model_copy(update={"origin": origin})
+            reason = scratch_error(a_step(""), seen("/one/run", real), partition, [reported])
+            assert (not reason) is valid
+
+
+class TestSize:
+    @pytest.mark.fault("files-in-scratch-too-small")
+    @pytest.mark.parametrize("bytes_", [100000, 99999])
+    def test_the_files_must_reach_their_size(self, kit: Kit, bytes_: int) -> None:
+        kit.program(f"head -c {bytes_} /dev/zero >data; {PRINTED}")
+        case(kit)
+        found = record(kit)
+        assert found.valid is (bytes_ == 100000)
+        assert found.valid or (found.reason or "").endswith(
+            "/0001-fake reached 97.7 KiB (99999 bytes) of at least 100000 bytes"
+        )
+
+    @pytest.mark.fault("removed-files-were-elsewhere")
+    @pytest.mark.parametrize("name", sorted(SHELLS))
+    @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
+    def test_a_program_that_removes_its_files(self, kit: Kit, name: str, injected: bool) -> None:
+        """Like mdtest. The program waits until it was looked at; in the fault, for two seconds."""
+        (kit.folder / "elsewhere").mkdir()
+        folder = f"{kit.folder}/elsewhere" if injected else "."
+        seen = "" if injected else '"files": 3,'
+        kit.program(
+            f"cd {folder}; for n in 1 2 3; do head -c 40000 /dev/zero >'file '$n; done; "
+            "for _ in 1 2 3 4 5 6 7 8 9 10; do "
+            f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/steps/*/"
+            f"unfinished-1/scratch.seen && break; done; rm file*; {PRINTED}"
+        )
+        case(kit, files=3, removes=True)
+        found = record(kit, shell=SHELLS[name])
+        assert (found.valid, bool(found.reason)) == (not injected, injected)
+
+    @pytest.mark.fault("too-few-files-in-scratch")
+    @pytest.mark.parametrize("files", [4, 5])
+    def test_the_number_of_files(self, kit: Kit, files: int) -> None:
+        kit.program(f"mkdir a; for n in 1 2 3; do : >a/$n; done; : >b; {PRINTED}")
+        case(kit, bytes=0, files=files)
+        found = record(kit)
+        assert found.valid is (files == 4)
+        assert found.valid or (found.reason or "").startswith("4 of at least 5 files appeared in ")
+
+    @given(bytes_=st.integers(0, 2000), files=st.integers(1, 12))
+    def test_less_is_invalid_up_to_the_number_that_is_counted(
+        self, bytes_: int, files: int
+    ) -> None:
+        mount = Mount(source="s", target="/", kind="xfs", options="rw")
+        content = seen("/one/run", mount, bytes=bytes_, files=files, most=12)
+        reason = scratch_error(a_step(""), content, partition_with(), ())
+        assert (not reason) is ((bytes_ >= 1000 and files >= 2) or files == 12)
+
+
+class TestReport:
+    @pytest.mark.fault("scratch-report-changed")
+    @pytest.mark.parametrize("how", ["control", "removed", "changed", "damaged"])
+    def test_the_report_is_that_of_the_step(self, kit: Kit, how: str) -> None:
+        case(kit)
+        run = kit.run()
+        assert record(kit, run=run).valid
+        (step,) = steps_of(run)
+        path = execution(step) / "scratch.json"
+        if how == "removed":
+            path.unlink()
+        elif how == "changed":
+            path.write_text(path.read_text().replace('"bytes": 100000', '"bytes": 900000'))
+        elif how == "damaged":
+            path.write_text("{")
+            (execution(step) / "outputs.sha256").unlink()
+        (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+        assert (
+            found.reason
+            == {
+                "control": "",
+                "removed": "scratch.json changed after the step ended",
+                "changed": "scratch.json changed after the step ended",
+                "damaged": "scratch.json is damaged: Expecting property name enclosed in double "
+                "quotes: line 1 column 2 (char 1)",
+            }[how]
+        )
+        assert how == "control" or not found.valid
+
+    def test_names_with_blanks(self, kit: Kit) -> None:
+        """The folder of the largest file has a blank; the mount is found nevertheless."""
+        kit.program(f'mkdir "a b"; head -c 100000 /dev/zero >"a b/c d"; : >e; {PRINTED}')
+        case(kit)
+        run = kit.run()
+        assert record(kit, run=run).valid
+        (step,) = steps_of(run)
+        report = read_scratch_files((execution(step) / "scratch.json").read_bytes())
+        assert report.real.endswith("/0001-fake/a b")
+        assert (report.bytes, report.files) == (100000, 2)
+
+    def test_an_earlier_version_did_not_look(self, kit: Kit) -> None:
+        """A plan without the key has no check."""
+        kit.case(sweep={"size": 1}, cost={"seconds": 1, "bytes": 100000})
+        shutil.rmtree(kit.folder / "scratch")
+        assert record(kit).valid
+        old = {key: value for key, value in FAKE.items() if key != "directory"}
+        assert Case.model_validate(old, context=OLD_KEYS).writes is None
+
+
+def partition_with(*systems: FileSystem) -> Partition:
+    return Partition(
+        hardware="discovered",
+        environment="local",
+        scheduler="none",
+        provision_from="system",
+        scratch=Scratch(path="/one"),
+        file_systems=list(systems),
+    )
+
+
+def a_step(file_system: str) -> Step:
+    """Return a step that must write 1,000 bytes in two files."""
+    writes = WrittenFiles(bytes=1000, files=2, removed=False)
+    given: dict[str, Any] = {"file_system": file_system, "writes": writes}
+    return Step.model_construct(**given)
+
+
+def seen(folder: str, mount: Mount, **numbers: int) -> bytes:
+    """Return the content of ``scratch.json``."""
+    counts = {"bytes": 1000, "files": 2, "most": 10000, **numbers}
+    words = {"scratch": folder, "real": folder, "kind": mount.kind, "source": mount.source}
+    return json.dumps({**counts, **words, "target": mount.target}).encode()
