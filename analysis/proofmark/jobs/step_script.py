@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
+from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import short_name
 from proofmark.jobs.launcher import Launch, Launcher, launcher
@@ -20,6 +21,10 @@ from proofmark.software.software import Package, Software
 from proofmark.software.target import target_requirements
 
 SHELL = files("proofmark.jobs") / "shell"
+
+
+THRESHOLDS = ("max_steal", "max_others", "max_delay", "max_burst", "least_seconds")
+"""The fields of `Stability` that the script of a step compares with its samples."""
 
 
 GRACE_S = 60
@@ -88,6 +93,7 @@ def step_script(
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
     aliases: Mapping[str, Sequence[str]] | None = None,
+    stability: Stability | None = None,
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
@@ -98,6 +104,7 @@ def step_script(
         launch_settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes.
         aliases: further names that a node may report, by node.
+        stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:
         BadInput: a package or program of the step is missing.
@@ -143,13 +150,21 @@ def step_script(
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
+        f"STABILITY='{_thresholds(stability)}'",
         "launch() {",
         *lines,
         "}",
         *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
-    return "\n".join(head) + (SHELL / "step.sh").read_text()
+    return "\n".join(head) + "".join((SHELL / name).read_text() for name in ("noise.sh", "step.sh"))
+
+
+def _thresholds(stability: Stability | None) -> str:
+    """Return the thresholds as the assignments of an awk program."""
+    if stability is None:
+        return ""
+    return " ".join(f"{name}={getattr(stability, name):g}" for name in THRESHOLDS)
 
 
 def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:

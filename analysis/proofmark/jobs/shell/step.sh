@@ -4,6 +4,7 @@
 #                      execution-<n>/. With --job a job runs it, and not a person.
 # sh run.sh --launch   (internal) becomes the launcher, in a new session
 # sh run.sh --watchdog (internal) stops the program at the time limit
+# sh run.sh --sample … (internal) samples this node while the step runs
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
@@ -206,7 +207,14 @@ case ${1-} in
 	[ "$1" = --rank ] || bind_rank
 	shift
 	report_binding
+	start_sampler
+	PROOFMARK_RANK=$BINDING # the sampler finds the ranks by it
+	export PROOFMARK_RANK
 	exec "$@"
+	;;
+--sample)
+	sample_node "$2"
+	exit
 	;;
 esac
 
@@ -253,6 +261,7 @@ refuse() { # refuse REASON: removes the claim
 
 PROGRAM=
 WATCHDOG=
+SAMPLER=
 CGROUP=
 LEFT=
 ADOPTER=
@@ -301,13 +310,15 @@ MARKS=PROOFMARK_STEP=$OUT/
 for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
 BINDING=$OUT/binding
 export BINDING SCRATCH
-mkdir "$BINDING" || exit 74
+mkdir "$BINDING" noise "noise/$HOST" || exit 74
 
 INTERRUPTED=
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
-trap 'kill_all; [ -z "$WATCHDOG" ] || end_group "$WATCHDOG"; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+trap 'end_sampler; kill_all; [ -z "$WATCHDOG" ] || end_group "$WATCHDOG"; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 make_cgroup
+(exec setsid sh "$HERE/run.sh" --sample $$) </dev/null >/dev/null 2>&1 &
+SAMPLER=$!
 centiseconds
 cpu_ticks
 BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
@@ -332,6 +343,7 @@ RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
 kill -KILL "-$PROGRAM" 2>/dev/null
 PROGRAM=
+end_sampler
 if [ -n "$WATCHDOG" ]; then
 	end_group "$WATCHDOG"
 	wait "$WATCHDOG" 2>/dev/null # it reports the signal
@@ -373,9 +385,10 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding
+judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
-	set -- stdout stderr rc when.json binding.json
+	set -- stdout stderr rc when.json binding.json noise.json
 	[ ! -f copies.json ] || set -- "$@" copies.json
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then
