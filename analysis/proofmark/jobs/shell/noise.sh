@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2153 # the first lines of every run.sh and step.sh set these variables
+# shellcheck shell=sh disable=SC2016,SC2153 # awk has dollars; run.sh and step.sh set the variables
 # ---- below this line all steps are the same ------------------------------------------------
 # One sampler on each node of a step records what kept the CPUs from the ranks. Its raw sums are one
 # line of noise.json. It needs less than 0.5 % of one core.
@@ -223,7 +223,7 @@ BEGIN {
 }'
 
 ticks() { # prints a line about once a second, at first more often
-	for pause in 0.1 0.1 0.2 0.2 0.4; do sleep "$pause" && echo; done
+	for pause in 0.1 0.1 0.2 0.2 0.4 0.5 0.5 0.5 0.5 0.5 0.5; do sleep "$pause" && echo; done
 	while sleep 1; do echo; done
 }
 

@@ -318,6 +318,7 @@ trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap 'end_sampler; kill_all; [ -z "$WATCHDOG" ] || end_group "$WATCHDOG"; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 make_cgroup
 (exec setsid sh "$HERE/run.sh" --sample $$) </dev/null >/dev/null 2>&1 &
+# shellcheck disable=SC2034 # noise.sh ends it
 SAMPLER=$!
 centiseconds
 cpu_ticks
