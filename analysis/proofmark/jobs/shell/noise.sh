@@ -228,7 +228,7 @@ ticks() { # prints a line about once a second, at first more often
 }
 
 sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the process PID have ended
-	trap : TERM
+	trap exit TERM
 	# The signal goes to the whole group. awk ends with its input, so that it can write its result.
 	ticks | (
 		trap '' TERM
@@ -240,7 +240,14 @@ sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the pro
 
 end_sampler() {
 	[ -n "$SAMPLER" ] || return
-	kill -TERM "-$SAMPLER" 2>/dev/null || kill -TERM "$SAMPLER" 2>/dev/null
+	polls=0
+	while [ "$polls" -lt 100 ] && process_facts "$SAMPLER" && [ "$state" != Z ]; do
+		# Repeated: a process that is being started loses a signal.
+		[ $((polls % 10)) != 0 ] || kill -TERM "-$SAMPLER" 2>/dev/null || kill -TERM "$SAMPLER"
+		sleep 0.02
+		polls=$((polls + 1))
+	done
+	kill -KILL "-$SAMPLER" 2>/dev/null
 	wait "$SAMPLER" 2>/dev/null
 	SAMPLER=
 }
