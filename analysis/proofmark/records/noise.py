@@ -14,6 +14,9 @@ from proofmark.runs.noise_file import NodeNoise
 EXPLAINS = 0.5
 """The least part of a delay that other processes or a hypervisor must explain. The delay of ranks
 that share a CPU is caused by the ranks."""
+BUSY = 0.5
+"""The least share of CPU time of ranks that need their CPUs. Ranks that wait for I/O leave them to
+others, and to the kernel threads of their file system."""
 _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 
@@ -49,7 +52,8 @@ def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
     if node.worst_steal_s > stability.max_steal * node.seconds:
         share = _percent(node.worst_steal_s / node.seconds)
         yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
-    if node.others_s > stability.max_others * node.seconds * node.cpus:
+    busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
+    if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
         share = _percent(node.others_s / (node.seconds * node.cpus))
         yield f"others used {share} of these CPUs, more than {_percent(stability.max_others)}"
     lost = node.others_s + node.steal_s

@@ -272,9 +272,11 @@ function value(key,    rest) { # a number of this line; 0 if it has none
 	others = value("others_s"); delay = value("worst_delay_s"); burst = value("burst")
 	why = ""
 	if (value("worst_steal_s") > max_steal * seconds) why = why " steal"
-	if (others > max_others * seconds * cpus) why = why " others"
+	elapsed = value("rank_seconds")
+	busy = value("ranks_s") >= 0.5 * elapsed * cpus # a program that waits for I/O needs no CPU
+	if (busy && others > max_others * seconds * cpus) why = why " others"
 	lost = others + value("steal_s")
-	if (delay > max_delay * value("rank_seconds") && 2 * lost >= delay) why = why " delay"
+	if (delay > max_delay * elapsed && 2 * lost >= delay) why = why " delay"
 	if (burst > max_burst && 2 * value("burst_others") >= burst) why = why " burst"
 	if (why == "") next
 	split($0, part, "\"")
