@@ -183,9 +183,10 @@ class Stability(StrictModel):
     The defaults are the thresholds of all cases. ``max_steal`` is the largest share of the time
     during which a hypervisor may withhold one CPU of the ranks. ``max_others`` is the largest share
     of the time of all CPUs of the ranks that other processes may use, if the ranks use half of
-    them: ranks that wait for I/O lose nothing. ``max_delay`` is the largest share of the time during
-    which one thread may wait for a CPU, and ``max_burst`` the same within one second; they count if other processes or a hypervisor explain half of the wait.
-    ``least_seconds`` is the shortest execution that is judged by them.
+    them: ranks that wait for I/O lose nothing. ``max_delay`` is the largest share of the time
+    during which one thread may wait for a CPU, and ``max_burst`` the same within one second; they
+    count if other processes or a hypervisor explain half of the wait. ``least_seconds`` is the
+    shortest execution that is judged by them.
 
     ``metric`` is a metric of the case that measures the rate of the machine; ``max_change`` is the
     largest change of it from one repeat to the next, as a share of the larger value.

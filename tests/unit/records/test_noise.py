@@ -224,7 +224,7 @@ class TestNodes:
         self, kit: Kit, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A process runs on CPU 0; only the rank on n2 needs this CPU."""
-        spin = SPIN.format(seconds=2)
+        spin = SPIN.format(seconds=2).strip()
         program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{END}'
         run, job = self.run(kit, monkeypatch, program)
         with hogs():

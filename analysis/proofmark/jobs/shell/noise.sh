@@ -38,16 +38,22 @@ function adopt(pid,    at, line, cpu) { # a new rank: its CPUs and their hardwar
 		members(number("/sys/devices/system/cpu/cpu" cpu "/topology/thread_siblings_list"), whole)
 	}
 }
-function scan(    command, pid, key, at) { # looks for new processes; reads the CPU time of all
+function find(    command, at, found) { # looks for new processes of the step
 	command = "grep -lzF -e \"BINDING=$BINDING\" /proc/[0-9]*/environ 2>/dev/null"
-	while ((command | getline at) > 0) { split(at, path, "/"); ours[path[3]] = 1 }
+	while ((command | getline at) > 0) {
+		found = found " " at
+		split(at, path, "/")
+		ours[path[3]] = 1
+	}
 	close(command)
-	command = "grep -lzF -e \"PROOFMARK_RANK=$BINDING\" /proc/[0-9]*/environ 2>/dev/null"
+	command = "grep -lzF -e \"PROOFMARK_RANK=$BINDING\" /dev/null" found " 2>/dev/null"
 	while ((command | getline at) > 0) {
 		split(at, path, "/")
 		if (!(path[3] in rank)) adopt(path[3])
 	}
 	close(command)
+}
+function scan(    command, pid, key) { # reads the CPU time of other processes, and the clock
 	command = "ls /proc"
 	while ((command | getline pid) > 0) {
 		if (pid !~ /^[0-9]+$/ || pid in ours || !process(pid)) continue
@@ -196,7 +202,7 @@ function cost(    line, part) { # CPU time of this process and of its children
 	return (field[12] + field[13] + field[14] + field[15]) / 100
 }
 BEGIN {
-	first = 1
+	first = 1 # the step starts no rank before this
 	file = ENVIRON["BINDING"]
 	sub(/binding$/, "noise/" host "/sums", file)
 	cpu_psi0 = pressure("cpu")
@@ -209,13 +215,13 @@ BEGIN {
 	while (system("read -r tick") == 0) {
 		now = number("/proc/uptime") + 0
 		if (now - start0 > limit) break
-		if (cost() > 0.1 + 0.004 * (now - start0)) continue
+		if (samples > 3 && cost() > 0.05 + 0.002 * (now - start0)) continue
 		if (!last || now - start0 >= next_scan) {
-			scan()
-			if (last) report()
-			next_scan = 1.5 * (now - start0) + 0.2
+			find()
+			if (last) { scan(); report() }
+			next_scan = 2 * (now - start0) + 0.5
 		}
-		samples++
+		samples += (last > 0)
 		idle = sample() ? 0 : idle + 1
 		if (idle > 2 && !process(starter)) break
 	}
@@ -223,7 +229,7 @@ BEGIN {
 }'
 
 ticks() { # prints a line about once a second, at first more often
-	for pause in 0.1 0.1 0.2 0.2 0.4 0.5 0.5 0.5 0.5 0.5 0.5; do sleep "$pause" && echo; done
+	for pause in 0.1 0.1 0.2 0.2 0.4 0.5 0.5 0.5 0.5; do sleep "$pause" && echo; done
 	while sleep 1; do echo; done
 }
 
@@ -241,10 +247,10 @@ sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the pro
 end_sampler() {
 	[ -n "$SAMPLER" ] || return
 	polls=0
-	while [ "$polls" -lt 100 ] && process_facts "$SAMPLER" && [ "$state" != Z ]; do
+	while [ "$polls" -lt 200 ] && process_facts "$SAMPLER" && [ "$state" != Z ]; do
 		# Repeated: a process that is being started loses a signal.
 		[ $((polls % 10)) != 0 ] || kill -TERM "-$SAMPLER" 2>/dev/null || kill -TERM "$SAMPLER"
-		sleep 0.02
+		sleep 0.01
 		polls=$((polls + 1))
 	done
 	kill -KILL "-$SAMPLER" 2>/dev/null
