@@ -40,8 +40,11 @@ TEXT_TAKERS = {"_shell": 1, "service": 1, "shell": 1}
 """Functions of this repository that take shell text: which argument it is."""
 SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 0, "whole_file": 2}
 """Functions of the kit's scripts that run one of their words: how many words stand before it."""
-GENERATED = frozenset({"launch", "on_all", "rank_cpus"})
-"""Functions that the head of a generated script defines."""
+GENERATED = frozenset(
+    {"launch", "on_all", "rank_cpus"}
+    | {"end_sampler", "judge_noise", "process_facts", "sample_node", "start_sampler"}
+)
+"""Functions that another part of a generated script defines: its head, noise.sh or step.sh."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2016,SC2153 # awk has dollars; run.sh and step.sh set the variables
+# shellcheck shell=sh disable=SC2016,SC2153,SC2154 # awk has dollars; step.sh and run.sh set the variables
 # ---- below this line all steps are the same ------------------------------------------------
 # One sampler on each node of a step records what kept the CPUs from the ranks. Its raw sums are one
 # line of noise.json. It needs less than 0.5 % of one core.
