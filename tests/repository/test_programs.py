@@ -32,7 +32,10 @@ from proofmark.site.inventory import Site
 Calls = dict[str, set[str]]
 """The places that need a program, by its name."""
 
-IN_STEPS = {"site/node/probe.sh", *(f"jobs/shell/{name}.sh" for name in ("each", "job", "noise", "step"))}
+IN_STEPS = {
+    "site/node/probe.sh",
+    *(f"jobs/shell/{name}.sh" for name in ("each", "job", "noise", "step")),
+}
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
     *("mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, left_behind, make_kit, steps_of
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -239,6 +239,26 @@ class TestNodes:
         run, job = self.run(kit, monkeypatch, END)
         subprocess.run(["sh", str(job)], check=True)
         assert self.counts(run) == [1, 1, 1]
+
+    @pytest.mark.root
+    def test_the_first_rank_of_another_node_starts_a_sampler_there(self, kit: Kit) -> None:
+        """Two ranks start in another UTS namespace; the sampler ends after them."""
+        run = staged(kit, "")
+        (step,) = steps_of(run)
+        (step / "out/binding").mkdir(parents=True)
+        (step / "out/noise").mkdir()
+        ranks = (
+            'hostname other; sh "$0" --rank sleep 3 & '
+            'PMI_RANK=1 exec sh "$0" --rank sh -c "sleep 2.5; wait"'
+        )
+        command = ["unshare", "--uts", "sh", "-c", ranks, str(step / "run.sh")]
+        environment = {**os.environ, "BINDING": f"{step}/out/binding"}
+        subprocess.run(command, env=environment, check=True)
+        assert left_behind(f"BINDING={step}/out/binding") == []
+        entry = json.loads((step / "out/noise/other/sums").read_text())
+        assert (entry["host"], entry["cpus"]) == ("other", len(os.sched_getaffinity(0)))
+        assert entry["threads"] >= 2
+        assert 1 < entry["seconds"] < 60
 
 
 class TestFile:
