@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from rich.table import Table
-from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.jobs.execute import execute
 
@@ -41,7 +41,7 @@ def _stamps(kit: Kit, steps: int, cost: dict[str, int]) -> list[str]:
     kit.case(sweep={"size": f"{{upto({steps})}}"}, cost=cost)
     run = kit.run(fresh=True)
     execute(run, "none", lambda line: None)
-    return [(step / "stdout").read_text(encoding="utf-8") for step in steps_of(run)]
+    return [(execution(step) / "stdout").read_text(encoding="utf-8") for step in steps_of(run)]
 
 
 def _intervals_ms(stamps: list[str]) -> list[float]:

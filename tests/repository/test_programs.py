@@ -34,7 +34,7 @@ Calls = dict[str, set[str]]
 
 IN_STEPS = {
     "site/node/probe.sh",
-    *(f"jobs/shell/{name}.sh" for name in ("each", "job", "network", "scratch", "step")),
+    *(f"jobs/shell/{name}.sh" for name in ("each", "job", "network", "noise", "scratch", "step")),
 }
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),

@@ -32,6 +32,7 @@ STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
+    | {"noise", "noise.json", "disturbed"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""
 
@@ -199,19 +200,27 @@ class Concurrent(StrictModel):
 
 
 class Stability(StrictModel):
-    """The conditions under which a repeat counts as undisturbed.
+    """The conditions under which an execution counts as undisturbed (ADR 0071).
 
-    ``max_steal`` is the largest share of its CPU time that a hypervisor may withhold:
-    steal ÷ (busy + steal). ``max_others`` is the largest share of the used CPU time that other
-    processes may have, if it is known. ``metric`` is a metric of the case that measures the rate
-    of the machine; ``max_change`` is the largest change of it from one repeat to the next, as a
-    share of the larger value.
+    The defaults are the thresholds of all cases. ``max_steal`` is the largest share of the time
+    during which a hypervisor may withhold one CPU of the ranks. ``max_others`` is the largest share
+    of the time of all CPUs of the ranks that other processes may use, if the ranks use half of
+    them: ranks that wait for I/O lose nothing. ``max_delay`` is the largest share of the time
+    during which one thread may wait for a CPU, and ``max_burst`` the same within one second; they
+    count if other processes or a hypervisor explain half of the wait. ``least_seconds`` is the
+    shortest execution that is judged by them.
+
+    ``metric`` is a metric of the case that measures the rate of the machine; ``max_change`` is the
+    largest change of it from one repeat to the next, as a share of the larger value.
     """
 
-    max_steal: float = Field(gt=0, lt=1)
-    max_others: float = Field(gt=0, le=1)
-    metric: Name
-    max_change: float = Field(gt=0, lt=1)
+    max_steal: float = Field(default=0.05, gt=0, le=1)
+    max_others: float = Field(default=0.1, gt=0, le=1)
+    max_delay: float = Field(default=0.1, gt=0, le=1)
+    max_burst: float = Field(default=0.5, gt=0, le=1)
+    least_seconds: float = Field(default=0.5, ge=0)
+    metric: Name | None = None
+    max_change: float = Field(default=1, gt=0, le=1)
 
 
 Scope = Literal["job", "each-node", "each-pair"]
@@ -290,7 +299,7 @@ class Case(RenamedKeys):
     variants: list[Name] = []
     copies: Scalar = 1
     concurrent: Concurrent | None = None
-    stability: Stability | None = None
+    stability: Stability = Stability()
     stagger: Scalar = 0
     cost: Cost
     timeout: Scalar | None = None

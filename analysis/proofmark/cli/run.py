@@ -15,12 +15,12 @@ from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
 from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
-from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
-from proofmark.runs.run import leave_out, open_run, reported_names, site_of
+from proofmark.runs.run import benchmarks_of, leave_out, open_run, reported_names, site_of
 from proofmark.software.provision import provide_software
 from proofmark.software.software import Software
 
@@ -123,6 +123,7 @@ def stage(options: Namespace) -> int:
         partition.launch,
         partition.host_cpus,
         reported_names(run, site),
+        stability_of(partition, benchmarks_of(run)),
     )
     return 0
 

@@ -10,6 +10,8 @@ MAX_OUTPUT_BYTES = 64 << 20
 """Bytes of one output of a program. HPL, IOR and IMB on 8,305 nodes print a few MiB."""
 MAX_BINDING_BYTES = 256 << 20
 """Bytes of ``binding.json``: 80 bytes for each rank, and 8,305 nodes have 2.3 million threads."""
+MAX_NOISE_BYTES = 64 << 20
+"""Bytes of ``noise.json``: 700 bytes for each of 8,305 nodes have 6 MiB."""
 MAX_RUN_FILE_BYTES = 256 << 20
 """Bytes of a file that the kit wrote: a plan, the programs, the jobs of one node."""
 MAX_PROBE_BYTES = 16 << 20

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from proofmark.common.files import write_whole
-from proofmark.jobs.request import request_of
+from proofmark.jobs.request import EXECUTIONS, request_of
 from proofmark.jobs.step_script import GRACE_S, SHELL
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
@@ -40,6 +40,7 @@ def write_job(
         f"JOB={shlex.quote(job.id)}",
         f"NODES={len(job.nodes)}",
         f"AGAIN={'yes' if repeat else ''}",
+        f"EXECUTIONS={EXECUTIONS} # of a disturbed step, at most",
         f"WITHOUT={shlex.quote(','.join(_absent(job))) if not repeat else ''}",
         *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),
         "COUNTED='",

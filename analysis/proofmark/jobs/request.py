@@ -10,12 +10,16 @@ from proofmark.plan.plan import Job
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import Queue
 
+EXECUTIONS = 3
+"""The largest number of executions of a step by a job: the first one and two repeats of it."""
+
 
 def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
     """Return the request of `job`.
 
-    Its time limit is twice the expected time of its steps, and at least the time limit of its
-    longest step. Steps that do not finish within it run in the next attempt.
+    Its time limit is twice the expected time of its steps with the repeats of disturbed steps, and
+    at least the time limit of its longest step. Steps that do not finish within it run in the next
+    attempt.
 
     Args:
         job: the job.
@@ -23,7 +27,7 @@ def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
         log: the file for its messages.
         queue: the settings of the queue.
     """
-    seconds = sum(2 * step.seconds + 30 for step in job.steps)
+    seconds = EXECUTIONS * sum(2 * step.seconds + 30 for step in job.steps)
     longest = max(step.timeout + step.stagger for step in job.steps)
     limit = 600 + max(int(seconds), longest)
     return Request(

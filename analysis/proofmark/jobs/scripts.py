@@ -6,15 +6,24 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from proofmark.cases.models import Benchmarks, Stability
 from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.step_script import FOLDER, SHELL, each_script, processor_needs, step_script
 from proofmark.plan.plan import SCRATCH, Plan
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
+from proofmark.site.partition import Partition
 from proofmark.software.software import Software
 
 PROBE = files("proofmark.site.node") / "probe.sh"
+
+
+def stability_of(partition: Partition, benchmarks: Benchmarks) -> dict[str, Stability]:
+    """Return the thresholds of each case; none for an emulated partition, which has no speed."""
+    if partition.origin == "emulated":
+        return {}
+    return {name: case.stability for name, case in benchmarks.cases.items()}
 
 
 def write_scripts(
@@ -28,6 +37,7 @@ def write_scripts(
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
     aliases: Mapping[str, Sequence[str]] | None = None,
+    stability: Mapping[str, Stability] | None = None,
 ) -> None:
     """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``.
 
@@ -44,6 +54,7 @@ def write_scripts(
         launch_settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes.
         aliases: further names that a node may report, by node.
+        stability: the thresholds of a disturbance, by case. A step of another case is not repeated.
 
     Raises:
         BadInput: a package or program of the plan is missing.
@@ -61,7 +72,10 @@ def write_scripts(
         base = (file_systems or {}).get(step.file_system, scratch)
         instance = f"/{FOLDER}" if step.scope != "job" else ""
         step_scratch = f"{base / run.name / step.id}{instance}"
-        text = step_script(step, software, step_scratch, launch_settings, host_cpus, aliases)
+        limits = (stability or {}).get(step.case)
+        text = step_script(
+            step, software, step_scratch, launch_settings, host_cpus, aliases, limits
+        )
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in step.inputs.items():
             (folder / name).write_text(content.replace(SCRATCH, step_scratch))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 
+from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import short_name
 from proofmark.jobs.launcher import Launch, Launcher, launcher
@@ -21,6 +22,10 @@ from proofmark.software.software import Package, Software
 from proofmark.software.target import target_requirements
 
 SHELL = files("proofmark.jobs") / "shell"
+
+
+THRESHOLDS = ("max_steal", "max_others", "max_delay", "max_burst", "least_seconds")
+"""The fields of `Stability` that the script of a step compares with its samples."""
 
 
 GRACE_S = 60
@@ -89,6 +94,7 @@ def step_script(
     launch_settings: LaunchSettings = DEFAULT_LAUNCH,
     host_cpus: HostCpuMap | None = None,
     aliases: Mapping[str, Sequence[str]] | None = None,
+    stability: Stability | None = None,
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
@@ -99,6 +105,7 @@ def step_script(
         launch_settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes.
         aliases: further names that a node may report, by node.
+        stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:
         BadInput: a package or program of the step is missing.
@@ -146,19 +153,27 @@ def step_script(
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
+        f"STABILITY='{_thresholds(stability)}'",
         "launch() {",
         *lines,
         "}",
         *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
-    watch = (SHELL / "scratch.sh").read_text() if step.writes else ""
-    return "\n".join(head) + watch + (SHELL / "step.sh").read_text()
+    parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
+    return "\n".join(head) + "".join((SHELL / name).read_text() for name in parts)
 
 
 def _least(writes: WrittenFiles) -> str:
     when = "running" if writes.removed else "ended"
     return f"WRITES='{when} {writes.bytes} {writes.files}' # least bytes and files in scratch"
+
+
+def _thresholds(stability: Stability | None) -> str:
+    """Return the thresholds as the assignments of an awk program."""
+    if stability is None:
+        return ""
+    return " ".join(f"{name}={getattr(stability, name):g}" for name in THRESHOLDS)
 
 
 def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:

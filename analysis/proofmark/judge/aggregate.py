@@ -152,15 +152,22 @@ def aggregate(records: Records) -> Aggregates:
     """Return the records that count, grouped by figure.
 
     All executions of a step without an invalid record count: a repetition cannot replace a bad
-    value. If there is none, only the last execution counts. If most repeats of a figure are
-    undisturbed, its disturbed repeats do not count.
+    value. If there is none, only the last execution counts. A disturbed repeat of a figure does not
+    count if another repeat was not disturbed. If the rate of the machine changed in some of these
+    repeats, they do not count if most repeats are steady.
     """
     identity, identities = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
     order = order[_counting(records)[records.execution[order]]]
-    order, left_out = _undisturbed(records, order, figure)
+    order, disturbed = _undisturbed(
+        records, order, figure, {each.disturbed for each in records.executions}, 1.0
+    )
+    order, unsteady = _undisturbed(
+        records, order, figure, {each.unsteady for each in records.executions}, 0.5
+    )
+    left_out = disturbed + unsteady
     _, begins, group = np.unique(figure[order], return_index=True, return_inverse=True)
     rank = np.empty(len(begins), dtype=np.int64)
     rank[np.argsort(begins)] = np.arange(len(begins))
@@ -195,27 +202,30 @@ def by_repeat(records: Iterable[Record]) -> dict[int, float]:
     return {repeat: median(values) for repeat, values in by_number.items()}
 
 
-def _undisturbed(records: Records, order: Numbers, figure: Numbers) -> tuple[Numbers, Numbers]:
-    """Leave out the disturbed records of figures of which most records are undisturbed.
+def _undisturbed(
+    records: Records, order: Numbers, figure: Numbers, texts: set[str], below: float
+) -> tuple[Numbers, Numbers]:
+    """Leave out the disturbed records of figures of which enough records are undisturbed.
 
     Args:
         records: all records of the run.
         order: numbers of the records that count.
         figure: the number of the figure of each record; shape (records,).
+        texts: the reasons of the disturbed executions.
+        below: the records of a figure are left out if their share is below this number.
 
     Returns:
         The rest of `order`, and for each record the number of records of its figure that were left
         out.
     """
     counts = np.zeros(len(figure), dtype=np.int64)
-    texts = {execution.disturbed for execution in records.executions} - {""}
-    reasons = [number for number, text in enumerate(records.reasons) if text in texts]
+    reasons = [n for n, text in enumerate(records.reasons) if text and text in texts]
     if not reasons:
         return order, counts
     bad = np.isin(records.reason[order], reasons)
     _, group = np.unique(figure[order], return_inverse=True)
     all_of, bad_of = np.bincount(group), np.bincount(group, weights=bad)
-    left_out = np.where(2 * bad_of < all_of, bad_of, 0)[group]
+    left_out = np.where(bad_of < below * all_of, bad_of, 0)[group]
     counts[order] = left_out
     return order[~(bad & (left_out > 0))], counts
 

@@ -77,6 +77,7 @@ class Execution(NamedTuple):
         steal: the share of its CPU time that a hypervisor withheld; NaN if it is not known.
         others: the share of the CPU time that other processes used; NaN if it is not known.
         disturbed: the reason if the machine was disturbed during the execution, else empty.
+        unsteady: the reason if the rate of the machine changed during the execution, else empty.
     """
 
     step: str
@@ -85,6 +86,7 @@ class Execution(NamedTuple):
     steal: float = float("nan")
     others: float = float("nan")
     disturbed: str = ""
+    unsteady: str = ""
 
 
 @dataclass

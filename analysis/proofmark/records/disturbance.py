@@ -1,4 +1,4 @@
-"""Finds executions during which the machine was disturbed, by the ``stability`` of their case.
+"""Makes the records of disturbed executions INVALID, by the ``stability`` of their case.
 
 A virtual machine shares its processors with other machines. A value that was measured while these
 used CPU time is not a property of the machine: it is neither PASS nor FAIL.
@@ -16,48 +16,51 @@ from proofmark.cases.models import Case, Stability
 from proofmark.records.columns import EMULATED, Records, intern
 
 
-def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
-    """Return `records`; those of disturbed executions are INVALID, each with the reason.
+def tick_reason(steal: float, others: float, stability: Stability) -> str:
+    """Return why an execution without samples was disturbed, by the CPU time of the whole node.
 
-    Emulated nodes are left out: their speed is not judged (ADR 0041).
+    Only the thresholds that the case itself states apply: a program that is not meant to use all
+    CPUs leaves them to others.
+
+    Args:
+        steal: the share of CPU time that a hypervisor withheld; NaN if it is not known.
+        others: the share of the used CPU time that other processes had; NaN if it is not known.
+        stability: the thresholds of the case.
     """
-    stabilities = {name: case.stability for name, case in cases.items() if case.stability}
-    disturbed: dict[int, str] = {}
-    for name, stability in stabilities.items():
-        measurands = [each.case == name and each.origin != EMULATED for each in records.measurands]
-        of_case = np.array(measurands, dtype=bool)[records.measurand]
-        for execution, why in _disturbed(records, of_case, stability):
-            disturbed.setdefault(execution, why)
-    if not disturbed:
-        return records
+    for key, share, cause in (
+        ("max_steal", steal, "a hypervisor withheld"),
+        ("max_others", others, "other processes used"),
+    ):
+        limit: float = getattr(stability, key)
+        if key in stability.model_fields_set and share > limit:
+            return f"disturbed: {cause} {share:.1%} of the CPU time, more than {limit:.0%}"
+    return ""
+
+
+def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
+    """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
+
+    The records of emulated nodes stay valid: their speed is not judged (ADR 0041).
+    """
+    judged = np.array([each.origin != EMULATED for each in records.measurands], dtype=bool)
+    judged = judged[records.measurand]
     executions = list(records.executions)
+    for name, case in cases.items():
+        if case.stability.metric is None:
+            continue
+        of_case = np.array([each.case == name for each in records.measurands], dtype=bool)
+        for series in _rates(records, of_case[records.measurand] & judged, case.stability).values():
+            for execution, why in changed_repeats(series, case.stability):
+                if not executions[execution].unsteady:
+                    executions[execution] = executions[execution]._replace(unsteady=why)
     reasons = {text: place for place, text in enumerate(records.reasons)}
     reason = records.reason.copy()
-    for execution, why in disturbed.items():
-        executions[execution] = executions[execution]._replace(disturbed=why)
-        newly_invalid = (records.execution == execution) & records.valid
-        reason[newly_invalid] = intern(reasons, why)
+    for number, about in enumerate(executions):
+        why = about.disturbed or about.unsteady
+        newly_invalid = (records.execution == number) & records.valid & judged if why else None
+        if newly_invalid is not None and newly_invalid.any():
+            reason[newly_invalid] = intern(reasons, why)
     return replace(records, executions=executions, reasons=list(reasons), reason=reason)
-
-
-def _disturbed(
-    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], stability: Stability
-) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of disturbed executions of a case, each with the reason.
-
-    `of_case` is the mask of the records of the case.
-    """
-    for execution in np.unique(records.execution[of_case]).tolist():
-        about = records.executions[execution]
-        for share, limit, cause in (
-            (about.steal, stability.max_steal, "a hypervisor withheld"),
-            (about.others, stability.max_others, "other processes used"),
-        ):
-            if share > limit:
-                why = f"disturbed: {cause} {share:.1%} of the CPU time, more than {limit:.0%}"
-                yield execution, why
-    for series in _rates(records, of_case, stability.metric).values():
-        yield from changed_repeats(series, stability)
 
 
 def changed_repeats(
@@ -71,7 +74,10 @@ def changed_repeats(
         stability: the limits of the case.
     """
     ordered = sorted(series)
-    for place, ((_, this, before), (_, following, after)) in enumerate(pairwise(ordered), start=2):
+    pairs = enumerate(pairwise(ordered), start=2)
+    for place, ((number, this, before), (next_number, following, after)) in pairs:
+        if next_number != number + 1:
+            continue  # the repeat between them was disturbed
         change = abs(after - before) / max(after, before)
         if change <= stability.max_change:
             continue
@@ -89,14 +95,16 @@ Rates = dict[tuple[int, int, int], list[tuple[int, int, float]]]
 
 
 def _rates(
-    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], metric: str
+    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], stability: Stability
 ) -> Rates:
+    """Return the rates of the undisturbed executions of a case; `of_case` masks its records."""
     rates: Rates = {}
+    metric = stability.metric
     of_metric = np.array([each.metric == metric for each in records.measurands], dtype=bool)
     for place in np.flatnonzero(of_case & of_metric[records.measurand] & records.valid).tolist():
         execution = int(records.execution[place])
         about, value = records.executions[execution], float(records.value[place])
-        if value > 0:
+        if value > 0 and not about.disturbed:
             key = (about.attempt, int(records.measurand[place]), int(records.node[place]))
             rates.setdefault(key, []).append((about.repeat, execution, value))
     return rates

@@ -29,17 +29,20 @@ from proofmark.records.columns import (
 from proofmark.records.columns import Record as Record
 from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
-from proofmark.records.disturbance import without_disturbed
+from proofmark.records.disturbance import tick_reason, without_disturbed
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
+from proofmark.records.noise import noise_reason
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
-from proofmark.runs.binding_file import damage
+from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.nodes import Node
+from proofmark.runs.noise_file import FILE as NOISE_FILE
+from proofmark.runs.noise_file import read_noise
 from proofmark.runs.run import Run, reported_names
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
@@ -174,8 +177,10 @@ class _StepReader:
             )
             readings = [*readings, *spread(case.concurrent, readings)]
         several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
+        disturbed, damaged = self._disturbance(attempt)
+        invalid = invalid or damaged
         builder.executions.append(
-            Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others)
+            Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed)
         )
         measured_on = hosts or step.nodes
         machine = len(measured_on), self._about.ceilings(measured_on)
@@ -219,6 +224,17 @@ class _StepReader:
     def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> str:
         check, step = self._about.network_check, self._step
         return check.invalid_reason(step, hosts or step.nodes, attempt) if check else ""
+
+    def _disturbance(self, attempt: Attempt) -> tuple[str, str]:
+        """Return why an execution was disturbed, and why that is not known; both may be empty."""
+        stability = self._case.stability
+        try:
+            nodes = read_noise(attempt.path)
+        except (OSError, *UNREADABLE) as error:
+            return "", damage(NOISE_FILE, error)
+        if nodes:
+            return noise_reason(nodes, stability), ""
+        return tick_reason(attempt.steal, attempt.others, stability), ""
 
     def _bounds_of(
         self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings

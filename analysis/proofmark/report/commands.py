@@ -38,7 +38,11 @@ def section(run_data: RunData) -> Section:
     for state in run_data.states[:LONGEST_TABLE]:
         by_case.setdefault(state.step.case, []).append(state)
     blocks = [_case(run_data, case, states) for case, states in by_case.items()]
-    return Section("commands", "Commands", (by_hand, judged, *blocks, *_left_out(run_data)))
+    return Section(
+        "commands",
+        "Commands",
+        (by_hand, judged, *blocks, *_not_needed(run_data), *_left_out(run_data)),
+    )
 
 
 def _case(run_data: RunData, case: str, states: list[StepState]) -> Block:
@@ -98,6 +102,14 @@ def _outcome(state: StepState) -> str:
         return state.state
     code = "damaged result" if state.rc is None else f"exit code {state.rc}"
     return code if state.seconds is None else f"{code}, {duration(state.seconds)}"
+
+
+def _not_needed(run_data: RunData) -> list[Block]:
+    """Return the steps that were not run, because they have the command of another step."""
+    items = run_data.verdict.coverage.not_needed
+    return (
+        [Block(titles=("Steps that are not needed",), items=items[:LONGEST_TABLE])] if items else []
+    )
 
 
 def _left_out(run_data: RunData) -> list[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.verdict import Result
-from proofmark.records.columns import Record
+from proofmark.records.columns import EMULATED, Record
 from proofmark.report import blas_kernels, limits
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
@@ -37,6 +37,7 @@ def section(run_data: RunData) -> Section:
         *_findings(run_data),
         *blas_kernels.blocks(run_data),
         *_counters(run_data),
+        *_disturbed_executions(run_data),
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
@@ -206,6 +207,26 @@ def _counters(run_data: RunData) -> Iterator[Block]:
             table(caption, columns, rows, kind=TITLED, rest="The complete list is in nodes/."),
         ),
     )
+
+
+def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
+    """Yield all executions that were disturbed, also those that do not count."""
+    executions = run_data.verdict.results.aggregates.records.executions
+    items = tuple(
+        f"{each.step}, execution {each.attempt}: {each.disturbed or each.unsteady}"
+        for each in executions
+        if each.disturbed or each.unsteady
+    )
+    if not items:
+        return
+    emulated = run_data.site.partition.origin == EMULATED
+    effect = (
+        "The nodes are emulated: these executions are valid."
+        if emulated
+        else "These executions do not count if another execution of the step was undisturbed."
+    )
+    more = (f"{len(items) - 200} more in records.parquet.",) if len(items) > 200 else ()
+    yield Block(titles=("Disturbed executions",), paragraphs=(effect, *more), items=items[:200])
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:

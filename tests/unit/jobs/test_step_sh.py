@@ -127,7 +127,8 @@ class TestFinished:
         assert when["survivors"] == []
         assert {path.name for path in step.folder.iterdir()} == {"run.sh", "execution-1"}
         assert {path.name for path in execution(step.folder).iterdir()} == {
-            "started", "stdout", "stderr", "rc", "when.json", "binding.json", "outputs.sha256"
+            "started", "stdout", "stderr", "rc", "when.json", "binding.json", "noise.json",
+            "outputs.sha256",
         }  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
 from proofmark.judge.judging import judge_run
-from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 
 STABILITY = {"max_steal": 0.05, "max_others": 1, "metric": "rate", "max_change": 0.2}
@@ -77,8 +76,7 @@ class TestRate:
         assert reason.endswith("; 2 of 6 repeats were disturbed and left out")
 
     def test_a_case_without_stability_accepts_every_rate(self, kit: Kit) -> None:
-        kit.case()
-        word, _ = answer(kit, [31, 51, 30], stability=None)
+        word, _ = answer(kit, [31, 51, 30], stability={"least_seconds": 3600})
         assert word == "FAIL"
 
     def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
@@ -100,81 +98,34 @@ class TestRate:
         assert list(changed_repeats(series, stability)) == []
 
 
-BURN = """
-i=0
-while [ $i -lt 100000 ]; do i=$((i + 1)); done
-read -r status </proc/$$/stat
-set -- $1 ${{status##*) }}
-own=$((${{13}} + ${{14}}))
-if [ -s {count} ]; then others={others} stolen={stolen}; else others=0 stolen=0; fi
-sed -i 1d {count}
-busy=$((own * 100 / (100 - others)))
-read -r _ before _ _ _ _ _ _ stolen_before _ <{stat}
-stolen=$((stolen_before + busy * stolen / (100 - stolen)))
-echo "cpu  $((before + busy)) 0 0 0 0 0 0 $stolen 0 0" >{stat}
-echo "size $1"; echo "rate 100"; echo END
-"""
-"""A program that uses some CPU time, and writes to {stat} what /proc/stat reports then."""
-
-
-@pytest.mark.root
-class TestShares:
-    """CPU time that /proc/stat reports for a hypervisor and for other processes."""
-
-    def judge(self, kit: Kit, *, of: int, others: int = 0, stolen: int = 0) -> Verdict:
-        """Judge three repeats; the first `of` repeats lose CPU time."""
-        stat, count = kit.folder / "stat", kit.folder / "count"
-        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\n", encoding="utf-8")
-        count.write_text("x\n" * of, encoding="utf-8")
-        kit.program(BURN.format(count=count, stat=stat, others=others, stolen=stolen))
-        uses = {"quick": {"sweep": {"size": 1}, "repeats": 3}}
-        stability = {**STABILITY, "max_others": 0.1}
-        kit.case(suites=uses, stability=stability, references=[LIMIT])
-        run = kit.run()
-        (job,) = (run.folder / "jobs").glob("*/job.sh")
-        bound = 'mount --bind "$0" /proc/stat && sh "$1"'
-        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
-        return judge_run(run)
-
-    @pytest.mark.parametrize("little", [{"stolen": 3}, {"others": 7}])
-    def test_a_small_share_is_noise(self, kit: Kit, little: dict[str, int]) -> None:
-        """Control: no fault is injected."""
-        (result,) = self.judge(kit, of=3, **little).results
-        assert (result.verdict, result.values) == ("PASS", (100, 100, 100))
+class TestTicks:
+    """Runs of older versions have no samples, but the CPU time of the whole node."""
 
     @pytest.mark.parametrize(
-        ("much", "cause", "limit"),
+        ("ticks", "word", "reason"),
         [
-            pytest.param(
-                {"stolen": 20},
-                "a hypervisor withheld",
-                "5%",
-                marks=pytest.mark.fault("cpu-stolen"),
+            ((100, 3, 95), "PASS", "2 × the derived figure (50 MB/s) is at least 1"),
+            (
+                (100, 25, 100),
+                "INVALID",
+                "a hypervisor withheld 20.0% of the CPU time, more than 5%",
             ),
-            pytest.param(
-                {"others": 50},
-                "other processes used",
-                "10%",
-                marks=pytest.mark.fault("cpu-used-by-others"),
-            ),
+            ((200, 0, 100), "INVALID", "other processes used 50.0% of the CPU time, more than 10%"),
         ],
     )
-    def test_a_large_share_makes_the_figure_invalid(
-        self, kit: Kit, much: dict[str, int], cause: str, limit: str
+    def test_the_thresholds_of_the_case_apply(
+        self, kit: Kit, ticks: tuple[int, int, int], word: str, reason: str
     ) -> None:
-        (result,) = self.judge(kit, of=2, **much).results
-        assert result.verdict == "INVALID"
-        assert result.reason.startswith(f"disturbed: {cause} ")
-        assert result.reason.endswith(f"% of the CPU time, more than {limit}")
-
-    @pytest.mark.parametrize("much", [{"stolen": 20}, {"others": 50}])
-    def test_one_disturbed_repeat_of_three_is_left_out(
-        self, kit: Kit, much: dict[str, int]
-    ) -> None:
-        verdict = self.judge(kit, of=1, **much)
-        (result,) = verdict.results
-        assert (result.verdict, result.values) == ("PASS", (100, 100))
-        assert verdict.exit_code() == 0
+        run = measured(kit, [100], stability={**STABILITY, "max_others": 0.1})
+        folder = execution(steps_of(run)[0])
+        when = json.loads((folder / "when.json").read_text())
+        names = ("busy_ticks", "stolen_ticks", "own_ticks")
+        when |= dict(zip(names, ticks, strict=True))
+        (folder / "when.json").write_text(json.dumps(when))
+        for name in ("outputs.sha256", "noise.json"):
+            (folder / name).unlink()
+        (result,) = judge_run(run).results
+        assert (result.verdict, result.reason.removeprefix("disturbed: ")) == (word, reason)
 
 
 @pytest.mark.parametrize(
@@ -191,6 +142,7 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
         text = path.read_text(encoding="utf-8")
         path.write_text(text.partition(', "busy_ticks"')[0] + "}", encoding="utf-8")
         (path.parent / "outputs.sha256").unlink()
+        (path.parent / "noise.json").unlink()
     (result,) = judge_run(run).results
     assert result.verdict == "PASS"
 

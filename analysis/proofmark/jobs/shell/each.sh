@@ -2,9 +2,10 @@
 # ---- below this line all per-node steps are the same --------------------------------------
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
-# sh run.sh --attempt=ATTEMPT [--unfinished [--without=NODE,…]]   (for an attempt of a job)
-# With --unfinished it does nothing if there is a result, or if the other node of its pair is one of
-# NODE.
+# sh run.sh --attempt=ATTEMPT [--unfinished | --disturbed=N] [--without=NODE,…]
+#             (for an attempt of a job)
+# With --unfinished it does nothing if there is a result; with --disturbed=N, if an execution was not
+# disturbed or there are N; with --without, if the other node of its pair is one of NODE.
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
@@ -28,6 +29,20 @@ if [ "${1-}" = --unfinished ]; then
 		[ "$by" = other ] || exit 0
 	done
 fi
+case ${1-} in
+--disturbed=*) # the same rule as in job.sh
+	count=0
+	for started in "$HERE/$FOLDER"/execution-*/started; do
+		[ -e "$started" ] || continue
+		read -r _ _ _ by _ <"$started"
+		[ "$by" != other ] || continue
+		[ -e "${started%started}disturbed" ] || exit 0
+		count=$((count + 1))
+	done
+	if [ "$count" = 0 ] || [ "$count" -ge "${1#*=}" ]; then exit 0; fi
+	shift
+	;;
+esac
 case ${1-} in
 --without=*)
 	case ",${1#*=}," in *",${PEER:-,},"*) exit 0 ;; esac

@@ -103,9 +103,30 @@ has_result() { # has_result STEP: on a planned node, or by a job
 	return 1
 }
 
+# The same rule as in each.sh.
+is_disturbed() { # is_disturbed FOLDER…: one has only disturbed executions, and less than EXECUTIONS
+	for place in "$@"; do
+		count=0
+		for started in "$place"/execution-*/started; do
+			[ -e "$started" ] || continue
+			read -r _ _ _ by _ <"$started"
+			[ "$by" != other ] || continue
+			count=$((count + 1))
+			[ -e "${started%started}disturbed" ] || { count=0 && break; }
+		done
+		[ "$count" = 0 ] || [ "$count" -ge "$EXECUTIONS" ] || return 0
+	done
+	return 1
+}
+
 # A per-node step is finished when all nodes have ended or the time limit is over; the job writes rc.
-on_every_node() { # on_every_node STEP SECONDS
+on_every_node() { # on_every_node STEP SECONDS [REPEAT]: with REPEAT only nodes that were disturbed
 	folder=steps/$1
+	if [ -n "${3-}" ]; then
+		everywhere "$2" "$RUN/$folder/run.sh" "--attempt=$PROOFMARK_ATTEMPT" \
+			"--disturbed=$EXECUTIONS" ${WITHOUT:+"--without=$WITHOUT"}
+		return
+	fi
 	if [ -n "$AGAIN" ]; then # the nodes write into new folders; the step has its rc
 		everywhere "$2" "$RUN/$folder/run.sh" "--attempt=$PROOFMARK_ATTEMPT"
 		return
@@ -142,6 +163,20 @@ for entry in $STEPS; do
 		echo "job $JOB: step $step left no result; stopping" >&2
 		exit 74
 	}
+done
+# What disturbed a step may have ended meanwhile: it is repeated after all other steps.
+round=1
+while [ "$round" -lt "$EXECUTIONS" ]; do
+	for entry in $STEPS; do
+		[ -z "$STOPPED" ] || break
+		step=${entry%%:*}
+		if [ "$entry" = "$step" ]; then
+			! is_disturbed "steps/$step" || run sh "steps/$step/run.sh" --job
+		else
+			! is_disturbed "steps/$step"/*/ || on_every_node "$step" "${entry#*:}" repeat
+		fi
+	done
+	round=$((round + 1))
 done
 if [ -n "$STOPPED" ]; then
 	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || exit 74

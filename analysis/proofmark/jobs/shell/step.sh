@@ -5,6 +5,7 @@
 # sh run.sh --launch   (internal) becomes the launcher, in a new session
 # sh run.sh --watchdog (internal) stops the program at the time limit
 # sh run.sh --watch    (internal) looks at the files in scratch while the program runs
+# sh run.sh --sample … (internal) samples this node while the step runs
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
 HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
@@ -251,8 +252,15 @@ case ${1-} in
 	shift
 	report_binding
 	[ -z "$THREADS" ] || bind_threads
+	start_sampler
+	PROOFMARK_RANK=$BINDING # the sampler finds the ranks by it
+	export PROOFMARK_RANK
 	[ -z "$DIRECTORY" ] || cd "$DIRECTORY" || exit 73
 	exec "$@"
+	;;
+--sample)
+	sample_node "$2"
+	exit
 	;;
 esac
 
@@ -300,6 +308,7 @@ refuse() { # refuse REASON: removes the claim
 PROGRAM=
 WATCHDOG=
 WATCH=
+SAMPLER=
 CGROUP=
 LEFT=
 ADOPTER=
@@ -348,13 +357,16 @@ MARKS=PROOFMARK_STEP=$OUT/
 for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
 BINDING=$OUT/binding
 export BINDING SCRATCH
-mkdir "$BINDING" || exit 74
+mkdir "$BINDING" noise "noise/$HOST" || exit 74
 
 INTERRUPTED=
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
-trap 'kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+trap 'end_sampler; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 make_cgroup
+(exec setsid sh "$HERE/run.sh" --sample $$) </dev/null >/dev/null 2>&1 &
+# shellcheck disable=SC2034 # noise.sh ends it
+SAMPLER=$!
 centiseconds
 cpu_ticks
 BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
@@ -387,6 +399,7 @@ RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
 kill -KILL "-$PROGRAM" 2>/dev/null
 PROGRAM=
+end_sampler
 for own in $WATCHDOG $WATCH; do
 	end_group "$own"
 	wait "$own" 2>/dev/null # it reports the signal
@@ -431,9 +444,10 @@ if [ -e timed_out ]; then TIMED_OUT=true; fi
 	echo ']'
 } >binding.json || exit 74
 rm -rf binding
+judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
-	set -- stdout stderr rc when.json binding.json
+	set -- stdout stderr rc when.json binding.json noise.json
 	for also in copies.json scratch.json; do [ ! -f "$also" ] || set -- "$@" "$also"; done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then

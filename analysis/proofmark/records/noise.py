@@ -1,0 +1,73 @@
+"""Decides whether a node was disturbed while a step ran, by the samples of the step.
+
+``noise.sh`` has the same rule, because the job script repeats a disturbed step. A low share of CPU
+time alone is no disturbance: a program may wait for I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofmark.cases.models import Stability
+from proofmark.runs.noise_file import NodeNoise
+
+EXPLAINS = 0.5
+"""The least part of a delay that other processes or a hypervisor must explain. The delay of ranks
+that share a CPU is caused by the ranks."""
+BUSY = 0.5
+"""The least share of CPU time of ranks that need their CPUs. Ranks that wait for I/O leave them to
+others, and to the kernel threads of their file system."""
+_NAMED = 3
+"""The largest number of processes and nodes that a reason names."""
+
+
+def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
+    """Return why an execution on `nodes` was disturbed, or an empty string.
+
+    One disturbed node, and on it one disturbed rank, disturbs the execution.
+    """
+    texts = {node.host: text for node in nodes if (text := _disturbance(node, stability))}
+    if not texts:
+        return ""
+    shown = [f"{host}: {text}" if len(nodes) > 1 else text for host, text in texts.items()]
+    more = f"; and {len(texts) - _NAMED} more nodes" if len(texts) > _NAMED else ""
+    return f"disturbed: {'; '.join(shown[:_NAMED])}{more}"
+
+
+def _disturbance(node: NodeNoise, stability: Stability) -> str:
+    if node.seconds < stability.least_seconds:
+        return ""
+    causes = "; ".join(_causes(node, stability))
+    if not causes:
+        return ""
+    names = ", ".join(
+        f"{name} ({_percent(seconds / node.seconds)} of a CPU)"
+        for name, seconds in node.others[:_NAMED]
+    )
+    got = f"the ranks got {_percent(node.share)} of their CPUs"
+    return f"{got}; {causes}" + (f"; other processes: {names}" if names else "")
+
+
+def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
+    if node.worst_steal_s > stability.max_steal * node.seconds:
+        share = _percent(node.worst_steal_s / node.seconds)
+        yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
+    busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
+    if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
+        share = _percent(node.others_s / (node.seconds * node.cpus))
+        yield f"others used {share} of these CPUs, more than {_percent(stability.max_others)}"
+    lost = node.others_s + node.steal_s
+    delay, limit = node.worst_delay_s, stability.max_delay * node.rank_seconds
+    if delay > limit and lost >= EXPLAINS * delay:
+        share = _percent(delay / node.rank_seconds) if node.rank_seconds else "100 %"
+        yield f"a thread waited {share} of the time, more than {_percent(stability.max_delay)}"
+    burst = node.burst
+    if burst > stability.max_burst and node.burst_others >= EXPLAINS * burst:
+        yield (
+            f"a thread waited {_percent(burst)} of a second, more than "
+            f"{_percent(stability.max_burst)}"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

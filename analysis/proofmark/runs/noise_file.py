@@ -1,0 +1,100 @@
+"""Reads ``noise.json``: what the sampler of each node of a step recorded while it ran."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from proofmark.common.files import read_bytes
+from proofmark.common.json_text import parse_json
+from proofmark.common.limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
+from proofmark.common.nodesets import check_name
+from proofmark.common.text import one_line
+
+FILE = "noise.json"
+MOST_NAMES = 5
+"""The largest number of other processes of a node."""
+
+
+class NodeNoise(NamedTuple):
+    """The sums of one node until the last sample in which a rank was alive, in seconds.
+
+    Attributes:
+        host: the node.
+        seconds: from the start of the sampler to the last sample.
+        rank_seconds: from the start of the first rank to the last sample.
+        cpus: the number of CPUs to which the ranks are bound.
+        ranks_s: CPU time of the ranks.
+        others_s: CPU time of other processes on the cores of the ranks.
+        steal_s: CPU time that a hypervisor withheld, on all CPUs of the ranks.
+        worst_steal_s: the same on the CPU that lost most.
+        worst_delay_s: the run-queue delay of the thread that waited most.
+        burst: the largest share of a window of one second that a thread waited for a CPU.
+        burst_others: CPU time of other processes in this window, as a number of CPUs.
+        others: the names of the busiest other processes, each with its CPU time.
+    """
+
+    host: str
+    seconds: float
+    rank_seconds: float
+    cpus: int
+    ranks_s: float
+    others_s: float
+    steal_s: float
+    worst_steal_s: float
+    worst_delay_s: float
+    burst: float
+    burst_others: float
+    others: tuple[tuple[str, float], ...]
+
+    @property
+    def share(self) -> float:
+        """The CPU time of the ranks ÷ (elapsed time × CPUs)."""
+        time = self.rank_seconds * self.cpus
+        return min(1.0, self.ranks_s / time) if time > 0 else math.nan
+
+
+_SECONDS = tuple(name for name in NodeNoise._fields if name not in ("host", "cpus", "others"))
+
+
+def read_noise(folder: str) -> list[NodeNoise]:
+    """Return the samples of each node of the execution in `folder`; empty if there is no file.
+
+    Raises:
+        OSError: the file is too large, or no regular file.
+        ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
+    """
+    try:
+        content = read_bytes(f"{folder}/{FILE}", MAX_NOISE_BYTES)
+    except FileNotFoundError:
+        return []
+    entries = parse_json(content)
+    if not isinstance(entries, list) or len(entries) > MAX_NODES:
+        raise ValueError("it is no list of nodes")
+    return [_node(entry) for entry in entries]
+
+
+def _node(entry: Mapping[str, Any]) -> NodeNoise:
+    values = {name: _amount(entry[name]) for name in _SECONDS}
+    cpus = int(entry["cpus"])
+    if not 0 < cpus <= MAX_CPUS:
+        raise ValueError(f"{cpus} CPUs")
+    others = tuple(
+        (one_line(str(each["name"]))[:64], _amount(each["seconds"])) for each in entry["others"]
+    )
+    return NodeNoise(
+        host=check_name(str(entry["host"])), cpus=cpus, others=others[:MOST_NAMES], **values
+    )
+
+
+def _amount(value: Any) -> float:
+    """Return a number that is finite and not negative.
+
+    Raises:
+        TypeError or ValueError: it is not.
+    """
+    number = float(value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{value!r} is no amount of time")
+    return number

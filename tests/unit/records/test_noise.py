@@ -1,0 +1,390 @@
+"""Steps beside real processes that take their CPUs, and the decision on recorded samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import Kit, execution, left_behind, make_kit, steps_of
+from tests.folders import ROOT
+from tests.processes import running
+
+from proofmark.cases.models import Stability
+from proofmark.common.errors import BadInput
+from proofmark.jobs.execute import execute
+from proofmark.jobs.step_script import THRESHOLDS
+from proofmark.judge.judging import judge_run
+from proofmark.judge.results import Result
+from proofmark.records.noise import noise_reason
+from proofmark.runs.noise_file import NodeNoise, read_noise
+from proofmark.runs.run import Run
+
+LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
+END = 'echo "size 1"; echo "rate 100"; echo END'
+SPIN = """
+read -r now _ </proc/uptime
+end=$((${{now%.*}} + {seconds}))
+while read -r now _ </proc/uptime; [ "${{now%.*}}" -lt "$end" ]; do :; done
+"""
+"""The program spins for some seconds of wall time, like a rank that waits for its peer."""
+BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
+"""The program waits for input."""
+QUIET: dict[str, Any] = {
+    "host": "n1", "seconds": 10.0, "rank_seconds": 10.0, "cpus": 2, "threads": 2, "samples": 14,
+    "ranks_s": 19.6, "others_s": 0.2, "steal_s": 0.1, "worst_steal_s": 0.06, "delay_s": 0.2,
+    "worst_delay_s": 0.15, "burst": 0.05, "burst_others": 0.03, "cpu_pressure_s": 0.1,
+    "io_pressure_s": 0.0, "mhz_least": 2596, "mhz_most": 2596,
+    "others": [{"name": "sshd", "seconds": 0.1}],
+}  # fmt: skip
+"""The samples of a node without a disturbance."""
+
+
+@contextmanager
+def hogs(number: int = 1, cpu: int = 0) -> Iterator[None]:
+    """Keep the CPU `cpu` busy with `number` processes."""
+    command = ["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"]
+    processes = [subprocess.Popen(command) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **case: Any) -> Run:
+    kit.program(f"{program}\n{END}")
+    usual = {"sweep": {"size": 1}, "launch": "threads", "references": [LIMIT], "stability": {}}
+    kit.case(**{**usual, **case})
+    return kit.run(kit.software(**(software or {})))
+
+
+def measured(run: Run) -> Result:
+    execute(run, "none", lambda line: None)
+    (result,) = judge_run(run).results
+    return result
+
+
+def executions(run: Run) -> list[str]:
+    (step,) = steps_of(run)
+    return sorted(path.name for path in step.iterdir() if path.is_dir())
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path)
+
+
+class TestHogs:
+    @pytest.mark.fault("cpu-used-by-others")
+    def test_a_process_on_the_cpu_of_the_rank_makes_the_figure_invalid(self, kit: Kit) -> None:
+        run = staged(kit, SPIN.format(seconds=3))
+        with hogs():
+            result = measured(run)
+        assert result.verdict == "INVALID"
+        assert result.reason.startswith("disturbed: the ranks got ")
+        assert "; other processes: " in result.reason
+        assert "sh (" in result.reason.partition("other processes: ")[2]
+        assert executions(run) == ["execution-1", "execution-2", "execution-3"]
+        (node,) = read_noise(str(execution(steps_of(run)[0])))
+        assert node.share < 0.75
+        assert node.worst_delay_s > 0.25 * node.rank_seconds
+
+    def test_a_rank_that_waits_for_input_is_not_disturbed(self, kit: Kit) -> None:
+        """Control: the same process runs on the CPU, but the rank does not need it."""
+        run = staged(kit, BLOCK)
+        with hogs():
+            result = measured(run)
+        assert (result.verdict, result.reason) == (
+            "PASS", "2 × the derived figure (50 MB/s) is at least 1"
+        )  # fmt: skip
+        assert executions(run) == ["execution-1"]
+        (node,) = read_noise(str(execution(steps_of(run)[0])))
+        assert node.share < 0.5
+
+    @pytest.mark.fault("noise-burst")
+    def test_a_short_burst_in_a_long_step_is_found(self, kit: Kit) -> None:
+        stability = {"max_others": 1, "max_delay": 1, "max_steal": 1}
+        run = staged(kit, SPIN.format(seconds=6), stability=stability)
+        (step,) = steps_of(run)
+        with running(subprocess.Popen(["sh", str(step / "run.sh")])) as process:
+            subprocess.run(["sleep", "1"], check=True)
+            with hogs(4):
+                subprocess.run(["sleep", "2.5"], check=True)
+            process.wait(300)
+        (node,) = read_noise(str(execution(step)))
+        assert node.burst > 0.5
+        (result,) = judge_run(run).results
+        assert result.verdict == "INVALID"
+        assert " % of a second, more than 50 %" in result.reason
+
+    @pytest.mark.skipif(not shutil.which("mpirun.openmpi"), reason="needs Open MPI")
+    @pytest.mark.fault("noise-preempted-rank")
+    def test_a_rank_is_preempted_while_its_peer_spins(self, kit: Kit) -> None:
+        run = staged(
+            kit,
+            SPIN.format(seconds=4),
+            {"launcher": "openmpi", "prefix": "/usr"},
+            launch="mpi",
+            sweep={"size": 1, "ranks": 2, "placement": "close"},
+        )
+        with hogs(2, cpu=1):
+            result = measured(run)
+        (node, *_) = read_noise(str(execution(steps_of(run)[0])))
+        assert node.cpus == 2
+        assert node.worst_delay_s > 0.4 * node.rank_seconds
+        assert result.verdict == "INVALID"
+        assert "a thread waited " in result.reason
+
+    @pytest.mark.fault("noise-repeat")
+    def test_a_disturbed_step_is_repeated_and_the_repeat_counts(self, kit: Kit) -> None:
+        """The rank needs its CPU only in the first execution: the second one has no delay."""
+        first = SPIN.format(seconds=2) + 'echo "size 1"; echo "rate 10"; echo END; exit'
+        run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi; {BLOCK}")
+        with hogs():
+            result = measured(run)
+        assert (result.verdict, result.values) == ("PASS", (100,))
+        assert executions(run) == ["execution-1", "execution-2"]
+        assert (execution(steps_of(run)[0]) / "disturbed").read_text().split()[1:] != []
+        first_one, second = judge_run(run).results.aggregates.records.executions
+        assert first_one.disturbed.startswith("disturbed: the ranks got ")
+        assert second.disturbed == ""
+
+    @pytest.mark.fault("noise-emulated")
+    def test_an_emulated_record_stays_valid(self, kit: Kit) -> None:
+        site = kit.site()
+        kit.program(f"{SPIN.format(seconds=2)}\n{END}")
+        kit.case(sweep={"size": 1}, launch="threads", stability={})
+        emulated = site.partition.model_copy(update={"origin": "emulated"})
+        run = kit.run(site=site.model_copy(update={"partition": emulated}))
+        with hogs():
+            result = measured(run)
+        assert (result.record.valid, result.values) == (True, (100,))
+        assert executions(run) == ["execution-1"]
+        (about,) = judge_run(run).results.aggregates.records.executions
+        assert about.disturbed.startswith("disturbed: the ranks got ")
+
+    @pytest.mark.root
+    @pytest.mark.fault("cpu-stolen")
+    def test_a_hypervisor_withholds_cpu_time(self, kit: Kit) -> None:
+        """The program adds 25 % of the time to the steal time of CPU 0 in /proc/stat."""
+        stat = kit.folder / "stat"
+        stat.write_text("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\nintr 0\n")
+        steal = (
+            f'read -r _ </proc/stat; echo "cpu0 0 0 0 0 0 0 0 $(($(date +%s) * 50)) 0 0" >{stat}'
+        )
+        run = staged(kit, f"{SPIN.format(seconds=2)}\n{steal}\nsleep 1")
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        bound = 'mount --bind "$0" /proc/stat && sh "$1"'
+        subprocess.run(["unshare", "--mount", "sh", "-c", bound, stat, job], check=True)
+        (result,) = judge_run(run).results
+        assert result.verdict == "INVALID"
+        assert "; a hypervisor withheld " in result.reason
+        assert result.reason.partition("more than 5 %")[1]
+
+
+class TestNodes:
+    """A step that each of three nodes measures alone, in one job."""
+
+    def run(self, kit: Kit, monkeypatch: pytest.MonkeyPatch, program: str) -> tuple[Run, Path]:
+        """Return a run of the nodes n1, n2 and n3; the job starts the script on each by turns."""
+        monkeypatch.setattr(
+            "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+        )
+        monkeypatch.setattr(
+            "proofmark.machine.schedulers.none.NoScheduler.fan_out",
+            lambda self, request: [
+                'on_all() { for node in n1 n2 n3; do unshare --uts sh -c \'hostname "$0"; '
+                'exec sh "$@"\' "$node" "$@" || return; done; }'
+            ],
+        )
+        kit.program(program)
+        use = {"scope": "each-node", "sweep": {"size": 1}}
+        kit.case(suites={"quick": use}, launch="threads", stability={})
+        run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
+        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        return run, job
+
+    def counts(self, run: Run) -> list[int]:
+        (step,) = steps_of(run)
+        return [len(list((step / name).glob("execution-*"))) for name in ("n1", "n2", "n3")]
+
+    @pytest.mark.root
+    @pytest.mark.fault("noise-one-node")
+    def test_only_the_disturbed_node_repeats(
+        self, kit: Kit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A process runs on CPU 0; only the rank on n2 needs this CPU."""
+        spin = SPIN.format(seconds=2).strip()
+        program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{END}'
+        run, job = self.run(kit, monkeypatch, program)
+        with hogs():
+            subprocess.run(["sh", str(job)], check=True)
+        assert self.counts(run) == [1, 3, 1]
+
+    @pytest.mark.root
+    def test_no_node_repeats_an_undisturbed_step(
+        self, kit: Kit, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Control: nothing is injected."""
+        run, job = self.run(kit, monkeypatch, END)
+        subprocess.run(["sh", str(job)], check=True)
+        assert self.counts(run) == [1, 1, 1]
+
+    @pytest.mark.root
+    def test_the_first_rank_of_another_node_starts_a_sampler_there(self, kit: Kit) -> None:
+        """Two ranks start in another UTS namespace; the sampler ends after them."""
+        run = staged(kit, "")
+        (step,) = steps_of(run)
+        (step / "out/binding").mkdir(parents=True)
+        (step / "out/noise").mkdir()
+        ranks = (
+            'hostname other; sh "$0" --rank sleep 3 & '
+            'PMI_RANK=1 exec sh "$0" --rank sh -c "sleep 2.5; wait"'
+        )
+        command = ["unshare", "--uts", "sh", "-c", ranks, str(step / "run.sh")]
+        environment = {**os.environ, "BINDING": f"{step}/out/binding"}
+        subprocess.run(command, env=environment, check=True)
+        assert left_behind(f"BINDING={step}/out/binding") == []
+        entry = json.loads((step / "out/noise/other/sums").read_text())
+        assert (entry["host"], entry["cpus"]) == ("other", len(os.sched_getaffinity(0)))
+        assert entry["threads"] >= 2
+        assert 1 < entry["seconds"] < 60
+
+
+class TestFile:
+    @pytest.mark.fault("noise-damaged")
+    @pytest.mark.parametrize(
+        "content", ["", "{}", "[1]", '[{"host": "n1"}]', json.dumps([{**QUIET, "ranks_s": -1}])]
+    )
+    def test_a_damaged_file_makes_the_figure_invalid(self, kit: Kit, content: str) -> None:
+        run = staged(kit, ":")
+        execute(run, "none", lambda line: None)
+        folder = execution(steps_of(run)[0])
+        (folder / "noise.json").write_text(content)
+        (folder / "outputs.sha256").unlink()
+        (result,) = judge_run(run).results
+        assert result.verdict == "INVALID"
+        assert result.reason.startswith("noise.json is damaged: ")
+
+    @pytest.mark.fault("noise-changed")
+    def test_a_changed_file_makes_the_figure_invalid(self, kit: Kit) -> None:
+        run = staged(kit, ":")
+        execute(run, "none", lambda line: None)
+        (execution(steps_of(run)[0]) / "noise.json").write_text(json.dumps([QUIET]))
+        (result,) = judge_run(run).results
+        assert (result.verdict, result.reason) == (
+            "INVALID", "noise.json changed after the step ended"
+        )  # fmt: skip
+
+    def test_recorded_samples_of_a_quiet_node_are_judged(self, kit: Kit) -> None:
+        """Control: nothing is injected."""
+        run = staged(kit, ":")
+        execute(run, "none", lambda line: None)
+        folder = execution(steps_of(run)[0])
+        (folder / "noise.json").write_text(json.dumps([QUIET]))
+        (folder / "outputs.sha256").unlink()
+        (result,) = judge_run(run).results
+        assert result.verdict == "PASS"
+
+    def test_an_unknown_threshold_is_refused(self, kit: Kit) -> None:
+        kit.case(stability={"max_other": 0.1})
+        with pytest.raises(BadInput, match="max_other"):
+            kit.benchmarks()
+
+
+def node(**changes: Any) -> NodeNoise:
+    entry = {**QUIET, **changes}
+    fields = {name: entry[name] for name in NodeNoise._fields if name != "others"}
+    others = tuple((each["name"], each["seconds"]) for each in entry["others"])
+    return NodeNoise(**fields, others=others)
+
+
+class TestDecision:
+    def test_a_quiet_node_is_undisturbed(self) -> None:
+        assert noise_reason([node()] * 3, Stability()) == ""
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"worst_steal_s": 1.0}, "a hypervisor withheld 10 % of a CPU, more than 5 %"),
+            ({"others_s": 2.4}, "others used 12 % of these CPUs, more than 10 %"),
+            (
+                {"worst_delay_s": 3.0, "others_s": 1.6},
+                "a thread waited 30 % of the time, more than 10 %",
+            ),
+            (
+                {"burst": 0.7, "burst_others": 0.6},
+                "a thread waited 70 % of a second, more than 50 %",
+            ),
+        ],
+    )
+    def test_each_cause_is_named(self, changes: dict[str, float], words: str) -> None:
+        assert noise_reason([node(**changes)], Stability()) == (
+            f"disturbed: the ranks got 98 % of their CPUs; {words}; "
+            "other processes: sshd (1 % of a CPU)"
+        )
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"ranks_s": 2.0, "others_s": 9.0, "worst_delay_s": 0.5},  # waits for I/O
+            {"worst_delay_s": 5.0},  # ranks that share a CPU delay each other
+            {"burst": 0.9},
+            {"ranks_s": 0.0},
+            {"seconds": 0.2, "rank_seconds": 0.2},  # too short for 1/100 s
+        ],
+    )
+    def test_what_disturbs_nothing(self, changes: dict[str, float]) -> None:
+        assert noise_reason([node(**changes)], Stability()) == ""
+
+    def test_one_disturbed_node_disturbs_the_step_and_is_named(self) -> None:
+        reason = noise_reason([node(), node(host="n2", others_s=4.0), node(host="n3")], Stability())
+        assert reason.startswith("disturbed: n2: the ranks got 98 % of their CPUs; ")
+        assert "n1" not in reason
+
+    @given(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "host": st.sampled_from(["n1", "node-2", "a.b"]),
+                    "cpus": st.integers(1, 272),
+                    **{
+                        name: st.floats(0, 100).map(lambda value: round(value, 2))
+                        for name in (
+                            "seconds", "rank_seconds", "ranks_s", "others_s", "steal_s",
+                            "worst_steal_s", "worst_delay_s", "burst", "burst_others",
+                        )
+                    },
+                }
+            ),
+            min_size=1,
+            max_size=30,
+        ),
+        st.sampled_from([{}, {"max_steal": 0.5}, {"max_others": 0.9, "max_delay": 0.7}]),
+    )  # fmt: skip
+    def test_the_script_and_the_judge_agree(
+        self, entries: list[dict[str, Any]], limits: dict[str, float]
+    ) -> None:
+        stability = Stability.model_validate(limits)
+        lines = "\n,".join(json.dumps({**QUIET, **entry}) for entry in entries)
+        script = ROOT / "analysis/proofmark/jobs/shell/noise.sh"
+        program = script.read_text().partition("DISTURBED='")[2].partition("}'\n")[0] + "}"
+        options = [f"--assign={name}={getattr(stability, name):g}" for name in THRESHOLDS]
+        command = ["awk", *(option.replace("--assign=", "-v") for option in options), program]
+        environment = {**os.environ, "LC_ALL": "C"}
+        done = subprocess.run(
+            command, input=f"[\n{lines}\n]\n", env=environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        by_judge = [e["host"] for e in entries if noise_reason([node(**e)], stability)]
+        assert [line.split()[0] for line in done.stdout.splitlines()] == by_judge
