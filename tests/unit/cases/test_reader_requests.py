@@ -151,7 +151,7 @@ def test_an_osu_output_cut_anywhere_is_never_smaller_and_valid(data: st.DataObje
 
 @pytest.mark.fault("rows-missing")
 @pytest.mark.parametrize(
-    ("name", "arguments", "case"),
+    ("arguments", "case", "name"),
     [
         (None, "osu-latency", "osu-7.4_latency_n2.txt"),
         ("-m 1:64", "osu-latency", "osu-7.4_put_latency_n2.txt"),
