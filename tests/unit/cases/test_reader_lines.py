@@ -292,3 +292,57 @@ def test_a_doubted_row_is_the_whole_row() -> None:
         ("size rate time\n1 2 3\n4 5 6\nWARN\n", [True, True, False, False]),
     ):
         assert [each.valid for each in read(output, **rules)] == expected
+
+
+def test_an_empty_run_before_another_is_mixed_only_if_the_block_says_so() -> None:
+    rules: dict[str, Any] = {"starts": "BEGIN", "require": {"end": "END"}, "reject": ["BAD"]}
+    sound = "BEGIN\nT 1 2\nEND\n"
+    assert [each.valid for each in read(f"BEGIN\n{sound}", **rules)] == [False, True]
+    assert not any(each.valid for each in read(f"BEGIN\n{sound}", once="ends", **rules))
+    for line in ("BAD", "END"):  # it failed, or it ended
+        readings = read(f"BEGIN\n{line}\n{sound}", once="ends", **rules)
+        assert [each.valid for each in readings] == [False, True]
+
+
+def test_a_program_that_is_named_by_the_block_needs_no_name() -> None:
+    rules: dict[str, Any] = {"rows": [ROW], "needs": ["benchmark"]}
+    block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": rules}
+    [reading] = read_output(ReadSpec.model_validate(block), "mine", "T 1 2\n")
+    assert reading.reason == "no line has its benchmark"
+    named = ReadSpec.model_validate({**block, "benchmark": "NAME"})
+    assert read_output(named, "mine", "T 1 2\n")[0].valid
+
+
+def test_sizes_of_some_rows_are_enough_to_be_unproven() -> None:
+    doubling = {"parameter": "n", "option": "-m", "memory_option": "-M", "memory": 9}
+    command = {**COMMAND, "doubling": {**doubling, "largest": [{"benchmark": ".*", "size": 2}]}}
+    keys = {"match": "(?P<key>k): (?P<value>.*)", "metrics": {"k": {"metric": "k", "unit": "s"}}}
+    spec = spec_of(rows=[ROW], keys=[keys], command=command)
+    [run] = program_runs(spec, "T 1 2\nk: 3\n")
+    assert run.unproven
+    [run] = program_runs(spec, "k: 3\n")
+    assert not run.unproven
+
+
+def test_a_header_ends_the_open_table() -> None:
+    readings = read("size rate\nsize rate\n1 2\n", tables=[TABLE])
+    assert [each.value for each in readings] == [None, 2]
+    assert "no row under" in readings[0].reason
+
+
+def test_a_row_of_another_table_than_the_closed_one_is_not_read() -> None:
+    one = {**TABLE, "ends": "end"}
+    other = {**TABLE, "header": "other .*", "stray": r"\d+ \d+"}
+    readings = read("size rate\n5 6\nend\n7 8\n", tables=[one, other])
+    assert [each.value for each in readings] == [6, None]
+
+
+def test_strays_at_two_places_are_two_readings() -> None:
+    rules: dict[str, Any] = {"tables": [{**TABLE, "stray": r"\d+ \d+"}], "facts": [r"m=(?P<m>\d+)"]}
+    readings = read("1 2\n3 4\nm=1\n5 6\n", **rules)
+    assert ["more lines" in each.reason for each in readings] == [True, False]
+
+
+def test_blank_lines_are_no_stray_rows() -> None:
+    table = {**TABLE, "stray": r".*"}
+    assert [each.value for each in read("\n\nsize rate\n\n1 2\n", tables=[table])] == [2]

@@ -151,26 +151,26 @@ def test_an_osu_output_cut_anywhere_is_never_smaller_and_valid(data: st.DataObje
 
 @pytest.mark.fault("rows-missing")
 @pytest.mark.parametrize(
-    ("case", "name", "arguments"),
+    ("arguments", "case", "name"),
     [
-        ("osu-latency", "osu-7.4_latency_n2.txt", None),
-        ("osu-latency", "osu-7.4_put_latency_n2.txt", "-m 1:64"),
-        ("osu-collectives", "osu_alltoall_job-script-lines.txt", ""),
-        ("osu-collectives", "osu-5.7.1_ibarrier.txt", ""),
-        ("stream", "stream-5.10_N2000000_t2.txt", None),
-        ("stream", "stream_rate-in-GBs.txt", None),
-        ("hpl", "hpl-amd-zen_a.txt", None),
-        ("hpl", "hpl-1.0a_two-variants.txt", None),
-        ("ior", "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt", None),
-        ("ior", "ior_io500_altair_ior-hard-write.txt", None),
-        ("ior", "ior_io500_frontera_ior-easy-read.txt", None),
-        ("ior", "ior_io500_read-only.txt", None),
-        ("ior", "ior_io500_oakforest-pacs_ior-hard-write.txt", None),
-        ("fio-cache", "fio_time-based_rand_read.json", None),
+        (None, "osu-latency", "osu-7.4_latency_n2.txt"),
+        ("-m 1:64", "osu-latency", "osu-7.4_put_latency_n2.txt"),
+        ("", "osu-collectives", "osu_alltoall_job-script-lines.txt"),
+        ("", "osu-collectives", "osu-5.7.1_ibarrier.txt"),
+        (None, "stream", "stream-5.10_N2000000_t2.txt"),
+        (None, "stream", "stream_rate-in-GBs.txt"),
+        (None, "hpl", "hpl-amd-zen_a.txt"),
+        (None, "hpl", "hpl-1.0a_two-variants.txt"),
+        (None, "ior", "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt"),
+        (None, "ior", "ior_io500_altair_ior-hard-write.txt"),
+        (None, "ior", "ior_io500_frontera_ior-easy-read.txt"),
+        (None, "ior", "ior_io500_read-only.txt"),
+        (None, "ior", "ior_io500_oakforest-pacs_ior-hard-write.txt"),
+        (None, "fio-cache", "fio_time-based_rand_read.json"),
     ],
 )
 def test_an_accepted_output_cut_at_any_line_is_invalid_or_whole(
-    case: str, name: str, arguments: str | None
+    arguments: str | None, case: str, name: str
 ) -> None:
     text = text_of(name)
     whole = read(case, text, arguments)

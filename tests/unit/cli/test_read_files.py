@@ -51,7 +51,7 @@ def test_an_unknown_command_line_is_reported(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.fault("rows-missing")
 def test_stated_arguments_show_missing_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("read", "osu-collectives", OSU, "--arguments=-m 1:2097152")
-    code, printed, _ = called(capsys, *arguments)
+    stated = "--arguments=-m 1:2097152"
+    code, printed, _ = called(capsys, "read", "osu-collectives", OSU, stated)
     assert code == 2
     assert "the last row has 1048576 of 2097152 bytes" in printed
