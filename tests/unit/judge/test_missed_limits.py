@@ -59,6 +59,12 @@ def test_the_ratios_within_the_repeats_count_more_than_the_values() -> None:
     assert replace(MISSED, ratios=(0.8, 0.8, 0.8)).within_noise([80.0, 95.0, 70.0]) is False
 
 
+def test_a_limit_at_either_end_of_the_noise_is_within_it() -> None:
+    high = replace(MISSED, ratio=1.2)
+    assert high.within_noise([110.0, 120.0, 130.0]) is True
+    assert high.within_noise([111.0, 120.0, 130.0]) is False
+
+
 def test_evaluated() -> None:
     assert MISSED.evaluated is True
     assert replace(MISSED, ratio=None).evaluated is False
