@@ -567,6 +567,7 @@ def test_the_exit_code_of_unmet_requirements() -> None:
     assert exit_code({"PASS": 1}, covered) == 0
     assert exit_code({"PASS": 1}, covered, ["x"]) == 4
     assert exit_code({"FAIL": 1}, covered, ["x"]) == 1
+    assert exit_code({}, covered) == 4
     assert exit_code({}, covered, (), 1) == 0
     assert exit_code({}, covered, ["x"], 1) == 4
 
