@@ -567,6 +567,7 @@ def test_the_exit_code_of_unmet_requirements() -> None:
     assert exit_code({"PASS": 1}, covered) == 0
     assert exit_code({"PASS": 1}, covered, ["x"]) == 4
     assert exit_code({"FAIL": 1}, covered, ["x"]) == 1
+    assert exit_code({}, covered) == 4
     assert exit_code({}, covered, (), 1) == 0
     assert exit_code({}, covered, ["x"], 1) == 4
 
@@ -647,3 +648,18 @@ def test_a_figure_without_a_judgement_has_no_answer() -> None:
     verdict = judged(stream(20e3, parameters={"threads": 20}), suite="p2")
     assert verdict.results.answers == {}
     assert verdict.results.like_peers_only.all()
+
+
+def test_a_figure_is_compared_with_one_of_another_case() -> None:
+    at, *_ = stream(100e3, ["triad"])
+    read = record("ior", "read", 50e3, "MiB/s", node=at.node, step="9999-ior")
+    wanted = limit(against={"metric": "read", "case": "ior"}, at_least=1)
+    (result, _) = judged([at, read], limits=[wanted]).results
+    assert result.references[-1].value == pytest.approx(50e3 * 2**20 / 1e6)
+
+
+def test_a_trait_that_only_one_of_two_figures_has_is_ignored() -> None:
+    triad, copy = (stream(100e3, [metric])[0] for metric in ("triad", "copy"))
+    short = replace(copy, parameters={"memory": "ddr", "threads": 40})
+    (result, _) = judged([triad, short], limits=[limit(against={"metric": "copy"})]).results
+    assert result.references[-1].ratio == 1

@@ -142,12 +142,13 @@ def _fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
 
 def applies(reference: Reference, record: Record) -> bool:
     """Return whether `reference` is for this figure, system and mode."""
-    if reference.metric != record.metric or reference.system not in (None, record.system):
-        return False
-    if reference.mode not in (None, record.mode):
-        return False
     of_record = traits(record)
-    return all(of_record.get(key) == value for key, value in reference.where.items())
+    return (
+        reference.metric == record.metric
+        and reference.system in (None, record.system)
+        and reference.mode in (None, record.mode)
+        and all(of_record.get(key) == value for key, value in reference.where.items())
+    )
 
 
 def uses_all_cores(record: Record, nodes: Nodes) -> bool:
