@@ -151,14 +151,14 @@ class Mutator:
         decorators = [ast.unparse(each) for each in definition.decorator_list]
         if "overload" in decorators:
             return
-        names = (*names, definition.name)
+        within = (*names, definition.name)
         if not isinstance(definition, ast.ClassDef):
             for default in (*definition.args.defaults, *definition.args.kw_defaults):
                 if default is not None:
                     yield from self._of_expression(default, definition, function)
             first = min([definition.lineno, *(d.lineno for d in definition.decorator_list)])
-            function = function or (".".join(names), first)
-        yield from self._of_body(definition, names, function)
+            function = function or (".".join(within), first)
+        yield from self._of_body(definition, within, function)
 
     def _of_statement(
         self, statement: ast.stmt, parent: ast.AST, function: tuple[str, int] | None

@@ -144,8 +144,7 @@ class _StepReader:
         self._planned = step.planned
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
-        between = len(step.nodes if step.scope == "job" else step.nodes[:2]) > 1
-        between = between and step.scope != "each-node" and not about.emulated
+        between = len(step.nodes) > 1 and step.scope != "each-node" and not about.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
         self._machines: dict[tuple[int, Ceilings], int] = {}
         self._bounds: dict[tuple[int, int], Bounds] = {}
@@ -277,7 +276,7 @@ def _node_set(hosts: tuple[str, ...]) -> str:
 def _node(reading: Reading, attempt: Attempt, planned: Sequence[str]) -> str:
     """Return the node of a reading: that in the output, of the execution, or else as planned."""
     named = reading.node if reading.node and is_name(reading.node) else attempt.host
-    return named or (_node_set(tuple(planned)) if len(planned) > 1 else planned[0])
+    return named or _node_set(tuple(planned))
 
 
 def _reason(reading: Reading, invalid: str, contradiction: str, attempt: Attempt) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.unit.records.test_bounds import step
 
+from proofmark.cases.bounds import LARGEST
 from proofmark.cases.models import Metric
 from proofmark.cases.reader.engine import Reading
 from proofmark.records.bounds import Bound, Bounds, StepBounds
@@ -32,7 +33,7 @@ def bounds(
     kit = make_kit(folder)
     metrics = {"rate": Metric.model_validate({**usual, **changes})}
     case = kit.benchmarks().case("fake").model_copy(update={"metrics": metrics})
-    reading = Reading("fake", "FAKE", metric, 1.0, unit, {"size": 3}, True, "", None)
+    reading = Reading("fake", "FAKE", metric, 1.0, unit, {"size": 3, "zero": 0}, True, "", None)
     made = StepBounds(step("fake"), case, between_nodes=between)
     return made.of(reading, UNIVERSAL, nodes)
 
@@ -103,6 +104,7 @@ def test_several_nodes_have_several_times_the_universal_bound(tmp_path: Path) ->
     three = bounds(tmp_path / "3", bound="universal", nodes=3).greatest
     assert one is not None and three is not None
     assert three.value == pytest.approx(3 * one.value)
+    assert one.value == pytest.approx(LARGEST["byte/s"] / 1e6)
 
 
 @pytest.mark.parametrize("bound", ["{placement}", "{1 / (size - 3)}", "{benchmark}"])
@@ -115,6 +117,12 @@ def test_the_source_names_the_values_that_the_bound_depends_on(tmp_path: Path) -
     found = bounds(tmp_path, bound="{min(size, 5) * ranks * 1000000}").greatest
     assert found is not None
     assert (found.value, found.source) == (6.0, "ranks 2; size 3")
+
+
+def test_a_text_is_no_value_that_a_bound_depends_on(tmp_path: Path) -> None:
+    bound = "{3000000 if placement == 'close' else 1}"
+    found = bounds(tmp_path, bound=bound).greatest
+    assert found == Bound(3.0, f"by its definition {bound}")
 
 
 @pytest.mark.parametrize(("unit", "base"), [("", "part"), ("%", "part"), ("widgets", "widgets")])

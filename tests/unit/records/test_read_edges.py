@@ -86,12 +86,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     copies: dict[str, Any] = copy.deepcopy(FAKE["read"])
     copies["parameters"] = {"size": "int", "pair": "int"}
     copies["text"]["context"] = [{"match": r"pair (?P<pair>\d+)"}]
+    words: dict[str, Any] = copy.deepcopy(FAKE["read"])
+    words["parameters"] = {"size": "word"}
     kinds: dict[str, dict[str, Any]] = {
         "plain": {},
         "named": {"read": named},
         "message": {"metrics": MESSAGE},
         "memory": {"metrics": {"rate": {**HIGHER, "bound": "{memory}"}}},
         "copies": {"read": copies},
+        "words": {"read": words},
     }
     benches = {}
     for kind, changes in kinds.items():
@@ -234,6 +237,14 @@ class TestParameters:
         bench.write()
         record = only(bench.records(step={"parameters": {"size": planned}}))
         assert (record.reason, record.valid) == (reason, not reason)
+
+    @of_kind("words")
+    @pytest.mark.parametrize(("planned", "valid"), [(1, True), ("1", True), (2, False)])
+    def test_a_printed_word_is_compared_as_text(
+        self, bench: Bench, planned: object, valid: bool
+    ) -> None:
+        bench.write()
+        assert only(bench.records(step={"parameters": {"size": planned}})).valid is valid
 
     def test_a_derived_value_must_be_as_planned(self, bench: Bench) -> None:
         bench.write()
