@@ -59,6 +59,7 @@ EXPECTED = {
     r"/verdict\.json/(results/\d+/)?single_runs?: new": "ADR 0074: a single run is labelled",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
+    r"/verdict\.json/fleet/nodes/\d+/digits: new": "ADR 0077: like nodes compute the same digits",
     r"/verdict\.json/counts/(PASS|UNJUDGED): .*": "ADR 0079: peers do not accept",
     r"/verdict\.json/results/\d+/(verdict|references/\d+/outcome): "
     r"'PASS' before, 'UNJUDGED' after": "ADR 0079: peers do not accept",

@@ -66,7 +66,7 @@ def file_names() -> set[str]:
     return {part for path in paths if isinstance(path, Path) for part in path.parts} - {"0"}
 
 
-SAME_NAMES = {"probe.sh", "fit.awk", "job.sh", "lock", "software"}
+SAME_NAMES = {"probe.sh", "network.sh", "fit.awk", "job.sh", "lock", "software"}
 """Names that other files have too: scripts of the package, Spack's locks, EasyBuild's folder."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.reader.command import Request
@@ -40,8 +41,8 @@ from proofmark.records.table import table as table
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.files import StepFiles
 from proofmark.runs.nodes import Node
-from proofmark.runs.noise_file import FILE as NOISE_FILE
 from proofmark.runs.noise_file import read_noise
 from proofmark.runs.run import Run, reported_names
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
@@ -230,7 +231,7 @@ class _StepReader:
         try:
             nodes = read_noise(attempt.path)
         except (OSError, *UNREADABLE) as error:
-            return "", damage(NOISE_FILE, error)
+            return "", damage(StepFiles(Path(attempt.path)).noise.name, error)
         if nodes:
             return noise_reason(nodes, stability), ""
         return tick_reason(attempt.steal, attempt.others, stability), ""

@@ -70,6 +70,11 @@ class StepFiles:
         """The CPUs and hosts that ranks and threads reported, as JSON."""
         return self.folder / "binding.json"
 
+    @property
+    def noise(self) -> Path:
+        """The samples of the nodes while the program ran, as JSON."""
+        return self.folder / "noise.json"
+
     def submitted(self, execution: StepFiles) -> list[Path]:
         """Return the files of a submission of one execution to the HPL list."""
         outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]

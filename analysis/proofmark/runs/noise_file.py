@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.common.files import read_bytes
@@ -11,8 +12,8 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
+from proofmark.runs.files import StepFiles
 
-FILE = "noise.json"
 MOST_NAMES = 5
 """The largest number of other processes of a node."""
 
@@ -66,7 +67,7 @@ def read_noise(folder: str) -> list[NodeNoise]:
         ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
     """
     try:
-        content = read_bytes(f"{folder}/{FILE}", MAX_NOISE_BYTES)
+        content = read_bytes(StepFiles(Path(folder)).noise, MAX_NOISE_BYTES)
     except FileNotFoundError:
         return []
     entries = parse_json(content)
