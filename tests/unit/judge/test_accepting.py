@@ -663,3 +663,20 @@ def test_a_trait_that_only_one_of_two_figures_has_is_ignored() -> None:
     short = replace(copy, parameters={"memory": "ddr", "threads": 40})
     (result, _) = judged([triad, short], limits=[limit(against={"metric": "copy"})]).results
     assert result.references[-1].ratio == 1
+
+
+def test_one_judged_node_judges_its_class() -> None:
+    nodes = {host: unprobed() for host in site().hosts} | {site().hosts[5]: healthy()}
+    verdict = judge("r", plan_of("node"), Records.of(stream(180e3)), benchmarks(), [], nodes)
+    assert (words(verdict), verdict.required) == ({"PASS": 4, "UNJUDGED": 524}, ())
+
+
+def test_one_invalid_emulated_figure_leaves_its_class_measured() -> None:
+    first, *others = [replace(each, origin="emulated") for each in stream(20e3)]
+    broken = replace(first, valid=False, reason="broken")
+    assert judged([broken, *others], unprobed()).required == ()
+
+
+def test_the_reason_is_that_of_a_figure_with_a_reference() -> None:
+    verdict = judged([*osu_bw(1, 8), *osu_bw(11e3), *osu_bw(2, 16)], unprobed())
+    assert "(no active port) is not known" in verdict.required[0]
