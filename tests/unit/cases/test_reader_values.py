@@ -41,7 +41,7 @@ QUOTED = f"'{'x' * 20}…{'x' * 19}'"
         ("int", LONG, f"{QUOTED} is not a whole number"),
         ("int", "1.5", "'1.5' is not a whole number"),
         ("real", LONG, f"{QUOTED} is not a number"),
-        ("real", "-1", "negative value '-1'"),
+        ("real", f"{-1}", "negative value '-1'"),
         ("word", "", "'' is not a word"),
         ("word", "a\x00", "'a�' is not a word"),
         ("word", LONG + "\x00", f"'{'x' * 20}…{'x' * 18}�' is not a word"),

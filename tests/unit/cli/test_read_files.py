@@ -23,7 +23,7 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
 
 @pytest.mark.fault("several-files-read")
 def test_several_files_are_named_in_each_format(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = [str(TWO)] * 4 + [str(AMD)] * 2
+    expected = [str(TWO)] * 6 + [str(AMD)] * 3
     code, printed, _ = called(capsys, "read", "hpl", TWO, AMD, "--format", "json")
     assert (code, [row["file"] for row in json.loads(printed)]) == (0, expected)
     _, printed, _ = called(capsys, "read", "hpl", TWO, AMD, "--format", "csv")

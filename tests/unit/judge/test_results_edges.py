@@ -37,12 +37,14 @@ def results(
     answers: Mapping[int, tuple[Judgement, ...]] | None = None,
     words: Sequence[str] = (),
     of: Sequence[int] = (),
+    alike: Sequence[int] = (),
 ) -> Results:
     """Return the results of one figure per record, with verdicts and places in the fleet."""
     aggregates = aggregate(Records.of(records))
     count = len(aggregates)
     numbers = [WORDS.index(word) for word in words or ["UNJUDGED"] * count]
-    fleet = Fleet(of=np.array(of or [-1] * count, dtype=np.int64))
+    places = np.array(of or [-1] * count, dtype=np.int64)
+    fleet = Fleet(of=places, alike=np.array(alike, dtype=np.int64))
     return Results(aggregates, np.array(numbers, dtype=np.int64), answers or {}, fleet)
 
 
@@ -61,7 +63,7 @@ class TestVerdict:
         [
             ((), "UNJUDGED", "no reference applies"),
             (("UNJUDGED",), "UNJUDGED", "0"),
-            (("UNJUDGED", "UNJUDGED"), "UNJUDGED", "0"),
+            (("UNJUDGED", "UNJUDGED"), "UNJUDGED", "0; 1"),
             (("UNJUDGED", "PASS"), "PASS", "1"),
             (("PASS", "PASS"), "PASS", "0; 1"),
             (("PASS", "FAIL"), "FAIL", "1"),
@@ -133,12 +135,13 @@ class TestResults:
         with pytest.raises(IndexError):
             made[4]
 
-    def test_peers_alone_pass_a_figure_without_a_reference(self) -> None:
+    def test_only_peers_judge_a_figure_without_a_reference(self) -> None:
         made = results(
             [record(size) for size in (1, 2, 3, 4, 5)],
             answers={1: (judgement("PASS"),)},
-            words=["PASS", "PASS", "FAIL", "PASS", "UNJUDGED"],
+            words=["UNJUDGED", "PASS", "FAIL", "UNJUDGED", "UNJUDGED"],
             of=[0, 0, 0, -1, 1],
+            alike=[0, 1],
         )
         assert made.like_peers_only.tolist() == [True, False, False, False, False]
 

@@ -50,9 +50,12 @@ QUIET: dict[str, Any] = {
 
 @contextmanager
 def hogs(number: int = 1, cpu: int = 0) -> Iterator[None]:
-    """Keep the CPU `cpu` busy with `number` processes."""
+    """Keep the CPU `cpu` busy with `number` processes.
+
+    Each has a session of its own: Linux may share CPUs between sessions (sched(7), autogroup).
+    """
     command = ["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"]
-    processes = [subprocess.Popen(command) for _ in range(number)]
+    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(number)]
     try:
         yield
     finally:
