@@ -28,7 +28,7 @@ function process(pid,    line, at) { # sets name and field, those of proc(5) fro
 	return split(substr(line, RLENGTH + 1), field, " ") >= 37
 }
 function adopt(pid,    at, line, cpu) { # a new rank: its CPUs and their hardware threads count
-	rank[pid] = 1
+	rank[pid] = ours[pid] = 1
 	at = "/proc/" pid "/status"
 	while ((getline line <at) > 0)
 		if (sub(/^Cpus_allowed_list:[ \t]*/, "", line)) members(line, cpus)
@@ -38,20 +38,21 @@ function adopt(pid,    at, line, cpu) { # a new rank: its CPUs and their hardwar
 		members(number("/sys/devices/system/cpu/cpu" cpu "/topology/thread_siblings_list"), whole)
 	}
 }
-function find(    command, at, found) { # looks for new processes of the step
+function find(    command, at) { # looks for new processes of the step
 	command = "grep -lzF -e \"BINDING=$BINDING\" /proc/[0-9]*/environ 2>/dev/null"
 	while ((command | getline at) > 0) {
-		found = found " " at
 		split(at, path, "/")
 		ours[path[3]] = 1
 	}
 	close(command)
-	command = "grep -lzF -e \"PROOFMARK_RANK=$BINDING\" /dev/null" found " 2>/dev/null"
-	while ((command | getline at) > 0) {
-		split(at, path, "/")
-		if (!(path[3] in rank)) adopt(path[3])
-	}
+}
+function tick(    command, line, pids, i, n) { # waits for a tick, and adopts the ranks in it
+	command = "read -r tick && echo \"$tick\""
+	if ((command | getline line) <= 0) { close(command); return 0 }
 	close(command)
+	n = split(line, pids, " ")
+	for (i = 1; i <= n; i++) if (pids[i] ~ /^[0-9]+$/ && !(pids[i] in rank)) adopt(pids[i])
+	return 1
 }
 function scan(    command, pid, key) { # reads the CPU time of other processes, and the clock
 	command = "ls /proc"
@@ -203,8 +204,7 @@ function cost(    line, part) { # CPU time of this process and of its children
 }
 BEGIN {
 	first = 1 # the step starts no rank before this
-	file = ENVIRON["BINDING"]
-	sub(/binding$/, "noise/" host "/sums", file)
+	file = ENVIRON["ROSTER"] "/sums"
 	cpu_psi0 = pressure("cpu")
 	io_psi0 = pressure("io")
 	start0 = number("/proc/uptime") + 0
@@ -212,7 +212,7 @@ BEGIN {
 	sample()
 	first = 0
 	# Each line of the input is a tick; its end is the end of the step.
-	while (system("read -r tick") == 0) {
+	while (tick()) {
 		now = number("/proc/uptime") + 0
 		if (now - start0 > limit) break
 		if (samples > 3 && cost() > 0.05 + 0.002 * (now - start0)) continue
@@ -228,13 +228,23 @@ BEGIN {
 	if (last) { scan(); report() }
 }'
 
-ticks() { # prints a line about once a second, at first more often
-	for pause in 0.1 0.1 0.2 0.2 0.4 0.5 0.5 0.5 0.5; do sleep "$pause" && echo; done
-	while sleep 1; do echo; done
+ticks() { # prints a line about once a second, at first more often, with the processes of new ranks
+	cd "$ROSTER" || return
+	ranks=0
+	for pause in 0.1 0.1 0.2 0.2 0.4 0.5 0.5 0.5 0.5; do sleep "$pause" && new_ranks; done
+	while sleep 1; do new_ranks; done
+}
+
+new_ranks() {
+	set -- [0-9]*
+	if [ $# = "$ranks" ]; then set --; else ranks=$#; fi
+	echo "$@"
 }
 
 sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the process PID have ended
 	trap exit TERM
+	ROSTER=${BINDING%binding}noise/$HOST # each rank of this node creates a file there
+	export ROSTER
 	# The signal goes to the whole group. awk ends with its input, so that it can write its result.
 	ticks | (
 		trap '' TERM

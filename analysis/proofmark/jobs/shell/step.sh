@@ -253,8 +253,7 @@ case ${1-} in
 	report_binding
 	[ -z "$THREADS" ] || bind_threads
 	start_sampler
-	PROOFMARK_RANK=$BINDING # the sampler finds the ranks by it
-	export PROOFMARK_RANK
+	: >"${BINDING%binding}noise/$HOST/$$" # the sampler finds this rank by it
 	[ -z "$DIRECTORY" ] || cd "$DIRECTORY" || exit 73
 	exec "$@"
 	;;
