@@ -16,7 +16,6 @@ from proofmark.judge.coverage import Coverage
 from proofmark.judge.references.compare import Judgement, applies
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.selection import selection
-from proofmark.records.columns import Execution
 from proofmark.site.partition import Limit
 
 NO_ROW = "its row is missing in the output"
@@ -122,11 +121,10 @@ def _without_row(
 def _rows(limit: Limit, figures: Aggregates) -> dict[str, set[int]]:
     """Return the numbers of the measurands that `limit` is for, by the step that printed them."""
     records = figures.records
-    about = Execution("", 1, 1)
     chosen = [
         number
-        for number, measurand in enumerate(records.measurands)
-        if measurand.case == limit.case and applies(limit, records.record(number, "", about, None))
+        for number in range(len(records.measurands))
+        if applies(limit, records.of_measurand(number))
     ]
     places = np.flatnonzero(np.isin(records.measurand, chosen))
     rows: dict[str, set[int]] = {}

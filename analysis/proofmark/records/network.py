@@ -39,7 +39,7 @@ class NetworkCheck:
     """
 
     def __init__(
-        self, files: RunFiles, network: Network, names: HostNames, *, required: bool = True
+        self, files: RunFiles, network: Network, names: HostNames, *, required: bool
     ) -> None:
         self._files, self._network, self._names = files, network, names
         self._required = required

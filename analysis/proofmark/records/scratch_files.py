@@ -119,19 +119,18 @@ def _other_mount(
         return f"{wrote}, planned on {expected}"
     if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target == "/":
         return f"{wrote}, planned on another than /"
-    # An emulated node reports the mounts of the node that it emulates.
-    if planned.source is not None or partition.origin != "measured":
-        return ""
     before = mount_of(planned.path, recorded)
-    if before is not None and (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
+    # An emulated node reports the mounts of the node that it emulates.
+    if planned.source is not None or partition.origin != "measured" or before is None:
+        return ""
+    if (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
         link = "" if seen.real.startswith(f"{planned.path}/") else f", below {seen.real}"
         return (
             f"{wrote}{link}, but the node reported {before.kind} ({before.source}) there before "
             "the job; type and source of the file system in the inventory state the intended one"
         )
     for other in partition.file_systems:
-        mount = mount_of(other.path, recorded) if other.name != planned.name else None
-        if before is not None and mount == before:
+        if other.name != planned.name and mount_of(other.path, recorded) == before:
             return (
                 f"the file systems {planned.name} and {other.name} are the same {found}; "
                 "source in the inventory allows this"
