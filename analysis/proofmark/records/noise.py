@@ -6,7 +6,7 @@ time alone is no disturbance: a program may wait for I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.cases.models import Stability
 from proofmark.runs.noise_file import NodeNoise
@@ -26,29 +26,29 @@ def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
 
     One disturbed node, and on it one disturbed rank, disturbs the execution.
     """
-    texts = {node.host: text for node in nodes if (text := _disturbance(node, stability))}
-    if not texts:
+    disturbed = [(node, causes) for node in nodes if (causes := [*_causes(node, stability)])]
+    if not disturbed:
         return ""
-    shown = [f"{host}: {text}" if len(nodes) > 1 else text for host, text in texts.items()]
-    more = f"; and {len(texts) - _NAMED} more nodes" if len(texts) > _NAMED else ""
-    return f"disturbed: {'; '.join(shown[:_NAMED])}{more}"
+    shown = [
+        (f"{node.host}: " if len(nodes) > 1 else "") + _disturbance(node, causes)
+        for node, causes in disturbed[:_NAMED]
+    ]
+    more = f"; and {len(disturbed) - _NAMED} more nodes" if len(disturbed) > _NAMED else ""
+    return f"disturbed: {'; '.join(shown)}{more}"
 
 
-def _disturbance(node: NodeNoise, stability: Stability) -> str:
-    if node.seconds < stability.least_seconds:
-        return ""
-    causes = "; ".join(_causes(node, stability))
-    if not causes:
-        return ""
+def _disturbance(node: NodeNoise, causes: Iterable[str]) -> str:
     names = ", ".join(
         f"{name} ({_percent(seconds / node.seconds)} of a CPU)"
         for name, seconds in node.others[:_NAMED]
     )
     got = f"the ranks got {_percent(node.share)} of their CPUs"
-    return f"{got}; {causes}" + (f"; other processes: {names}" if names else "")
+    return "; ".join([got, *causes]) + (f"; other processes: {names}" if names else "")
 
 
 def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
+    if node.seconds < stability.least_seconds:
+        return
     if node.worst_steal_s > stability.max_steal * node.seconds:
         share = _percent(node.worst_steal_s / node.seconds)
         yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
