@@ -39,7 +39,7 @@ def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
 
 def _disturbance(node: NodeNoise, causes: Iterable[str]) -> str:
     names = ", ".join(
-        f"{name} ({_percent(seconds / node.seconds)} of a CPU)"
+        f"{name} ({_percent(seconds, node.seconds)} of a CPU)"
         for name, seconds in node.others[:_NAMED]
     )
     got = f"the ranks got {_percent(node.share)} of their CPUs"
@@ -50,16 +50,16 @@ def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
     if node.seconds < stability.least_seconds:
         return
     if node.worst_steal_s > stability.max_steal * node.seconds:
-        share = _percent(node.worst_steal_s / node.seconds)
+        share = _percent(node.worst_steal_s, node.seconds)
         yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
     busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
     if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
-        share = _percent(node.others_s / (node.seconds * node.cpus))
+        share = _percent(node.others_s, node.seconds * node.cpus)
         yield f"others used {share} of these CPUs, more than {_percent(stability.max_others)}"
     lost = node.others_s + node.steal_s
     delay, limit = node.worst_delay_s, stability.max_delay * node.rank_seconds
     if delay > limit and lost >= EXPLAINS * delay:
-        share = _percent(delay / node.rank_seconds) if node.rank_seconds else "100 %"
+        share = _percent(delay, node.rank_seconds)
         yield f"a thread waited {share} of the time, more than {_percent(stability.max_delay)}"
     burst = node.burst
     if burst > stability.max_burst and node.burst_others >= EXPLAINS * burst:
@@ -69,5 +69,6 @@ def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
         )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _percent(part: float, whole: float = 1.0) -> str:
+    """Return a share in words; a part of a time of 0 s is all of it."""
+    return f"{100 * part / whole:.0f} %" if whole else "100 %"

@@ -87,6 +87,26 @@ class TestThresholds:
         found = reason(noise(rank_seconds=0.0, worst_delay_s=1.0, others_s=1.0))
         assert "a thread waited 100 % of the time, more than 25 %" in found
 
+    @pytest.mark.fault("noise-of-no-time")
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"worst_steal_s": 1.0}, "a hypervisor withheld 100 % of a CPU, more than 5 %"),
+            (
+                {"others_s": 1.0, "others": (("a", 1.0),)},
+                "others used 100 % of these CPUs, more than 10 %; "
+                "other processes: a (100 % of a CPU)",
+            ),
+        ],
+    )
+    def test_samples_of_no_time_are_judged(self, changes: dict[str, Any], words: str) -> None:
+        found = noise_reason([noise(seconds=0.0, **changes)], Stability(least_seconds=0))
+        assert found == GOT + words
+
+    def test_quiet_samples_of_no_time(self) -> None:
+        """The control."""
+        assert noise_reason([noise(seconds=0.0)], Stability(least_seconds=0)) == ""
+
     @pytest.mark.parametrize(("burst", "disturbed"), [(0.25, False), (0.26, True)])
     def test_a_burst_counts_above_its_share_of_a_second(
         self, burst: float, disturbed: bool
