@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.unit.judge.test_accepting import healthy
@@ -62,7 +62,7 @@ class TestLimits:
     @pytest.mark.parametrize(("kind", "outcome"), [("expected", "UNJUDGED"), ("derived", "FAIL")])
     @pytest.mark.parametrize("limit", [{"at_least": 2}, {"at_least": None, "at_most": 0.5}])
     def test_a_missed_prediction_is_unjudged(
-        self, limit: dict[str, float], kind: str, outcome: str
+        self, limit: dict[str, Any], kind: str, outcome: str
     ) -> None:
         found = judgement(record(), kind=kind, **limit)
         assert (found.outcome, found.evaluated) == (outcome, True)
@@ -134,6 +134,14 @@ class TestCounterpart:
         assert (found.value, found.ratio) == (100, 1)
         assert found.reason == "1 × time at size 2 × 2 (100 MB/s) is at least 0.9"
 
+    def test_all_changed_traits_are_named(self) -> None:
+        found = against(record(), time(parameters={"size": 2}), where={"size": 2, "x": 3})
+        assert " × time at size 2 at x 3 (50 MB/s) " in found.reason
+
+    def test_a_trait_that_only_one_of_the_two_has_is_ignored(self) -> None:
+        one, other = {"size": 1, "x": 1}, {"size": 1, "y": 2}
+        assert against(record(parameters=one), time(parameters=other)).value == 50
+
     def test_a_factor_of_1_is_not_named(self) -> None:
         assert " time (50 MB/s) " in against(record(), time()).reason
 
@@ -143,7 +151,7 @@ class TestCounterpart:
 
 
 class TestRule:
-    RULE = {"value": None, "rule": "rpeak_nominal"}
+    RULE: ClassVar[dict[str, Any]] = {"value": None, "rule": "rpeak_nominal"}
 
     def test_a_derived_value_of_0_is_named(self) -> None:
         stopped = healthy().model_copy(update={"base_hz": 0})
@@ -153,6 +161,10 @@ class TestRule:
     def test_the_source_of_the_inputs_is_named(self) -> None:
         found = judgement(record(unit="Gflops"), nodes={"n1": healthy()}, **self.RULE)
         assert found.source.startswith("s; 40 cores × 32 flop/cycle × 2.4 GHz; ")
+
+    def test_a_derived_value_is_in_the_unit_of_the_figure(self) -> None:
+        found = judgement(record(unit="Mflops"), nodes={"n1": healthy()}, **self.RULE)
+        assert found.value == pytest.approx(40 * 32 * 2400)
 
     def test_a_missing_fact_is_the_whole_reason(self) -> None:
         unknown = healthy().model_copy(update={"base_hz": None})

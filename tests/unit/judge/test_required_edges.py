@@ -174,7 +174,7 @@ class TestExitCode:
         assert exit_code(counts, self.COVERED, unmet, rehearsed) == code
 
     @pytest.mark.parametrize("changes", [{"measured": 0}, {"duplicate": 1}])
-    def test_the_coverage_counts_before_a_failure(self, changes: dict[str, int]) -> None:
+    def test_the_coverage_counts_before_a_failure(self, changes: dict[str, Any]) -> None:
         assert exit_code({"FAIL": 1}, replace(self.COVERED, **changes), (), 0) == 2
 
     def test_nothing_is_rehearsed_unless_it_is_stated(self, kit: tuple[Plan, Benchmarks]) -> None:

@@ -19,7 +19,8 @@ HALVED = "disturbed: rate changed from 100 to 50 within the repeat, by 50%, more
 
 
 def case(stability: Stability) -> Case:
-    return Case.model_construct(stability=stability)
+    given: dict[str, Any] = {"stability": stability}
+    return Case.model_construct(**given)
 
 
 def repeats(*rates: float, **changes: Any) -> list[Record]:
