@@ -97,9 +97,8 @@ class Aggregates:
 
         `wanted` gets a record without node, execution and value.
         """
-        execution = Execution("", 1, 1)
         numbers = range(len(self.records.measurands))
-        chosen = [wanted(self.records.record(number, "", execution, None)) for number in numbers]
+        chosen = [wanted(self.records.of_measurand(number)) for number in numbers]
         mask: NDArray[np.bool_] = np.array(chosen, dtype=bool)[self.measurand]
         return mask
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from proofmark.cases.models import Benchmarks
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.references.compare import Judgement, applies
 from proofmark.plan.plan import Plan, Step
-from proofmark.records.columns import Execution
+from proofmark.plan.selection import selection
 from proofmark.site.partition import Limit
 
 NO_ROW = "its row is missing in the output"
@@ -51,6 +52,7 @@ class LimitCheck:
 
 def check_limits(
     plan: Plan,
+    benchmarks: Benchmarks,
     covered: Coverage,
     figures: Aggregates,
     limits: Sequence[Limit],
@@ -60,18 +62,19 @@ def check_limits(
 
     Args:
         plan: the plan of the run.
+        benchmarks: the cases of the run.
         covered: the coverage of the plan.
         figures: the figures of the run.
         limits: the limits of the contract.
         judgements: the figures that each limit applies to, with the judgement, by its place in
             `limits`.
     """
-    to_run = {step.id for step in plan.steps_to_run()}
+    to_run = list(plan.steps_to_run())
     seen = {execution.step for execution in figures.records.executions}
     checks = []
     for place, limit in enumerate(limits):
-        planned = [step for mode, step in _steps(plan) if can_select(limit, plan, mode, step)]
-        if not planned:
+        ids = {*selection(limit, limit.case, plan, benchmarks).steps}
+        if not ids:
             continue
         answers = judgements.get(place, ())
         judged = sum(answer.evaluated for _, answer in answers)
@@ -81,37 +84,16 @@ def check_limits(
                 node = figures.records.nodes[figures.node[figure]]
                 reason = re.sub(rf"\b{re.escape(node)}\b", "the node", answer.reason)
                 hosts.setdefault(reason, set()).update(hosts_of(node))
-        running = [step for step in planned if step.id in to_run]
+        running = [step for step in to_run if step.id in ids]
         for folder, nodes in _without_row(limit, figures, running, seen):
             hosts.setdefault(f"{NO_ROW} ({folder})", set()).update(nodes)
         reasons = [f"{reason}: {folded(nodes)}" for reason, nodes in hosts.items()]
         if not running and not judged:
             left_out = (*covered.not_run, *covered.not_needed)
-            ids = {step.id for step in planned}
             why = [line for line in left_out if line.partition(":")[0] in ids]
             reasons.append("; ".join([NO_STEP, *why[:1]]))
         checks.append(LimitCheck(_name(limit), judged, tuple(reasons)))
     return tuple(checks)
-
-
-def can_select(limit: Limit, plan: Plan, mode: str, step: Step) -> bool:
-    """Return whether a figure of a planned step can be one that `limit` is for.
-
-    A parameter that only the output of the program has can have any value.
-    """
-    known: dict[str, object] = {**step.parameters, "placement": step.placement}
-    known |= {"ranks": step.ranks} if step.launch == "mpi" else {}
-    known |= {"threads": step.threads} if step.threads > 1 or step.launch == "threads" else {}
-    return (
-        limit.case == step.case
-        and limit.system in (None, plan.system)
-        and limit.mode in (None, mode)
-        and all(known[key] == value for key, value in limit.where.items() if key in known)
-    )
-
-
-def _steps(plan: Plan) -> Iterator[tuple[str, Step]]:
-    return ((group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps)
 
 
 def _without_row(
@@ -139,11 +121,10 @@ def _without_row(
 def _rows(limit: Limit, figures: Aggregates) -> dict[str, set[int]]:
     """Return the numbers of the measurands that `limit` is for, by the step that printed them."""
     records = figures.records
-    about = Execution("", 1, 1)
     chosen = [
         number
-        for number, measurand in enumerate(records.measurands)
-        if measurand.case == limit.case and applies(limit, records.record(number, "", about, None))
+        for number in range(len(records.measurands))
+        if applies(limit, records.of_measurand(number))
     ]
     places = np.flatnonzero(np.isin(records.measurand, chosen))
     rows: dict[str, set[int]] = {}

@@ -12,7 +12,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
 from proofmark.judge.references.compare import traits
 from proofmark.judge.results import WORDS, Results
-from proofmark.records.columns import EMULATED, Execution
+from proofmark.records.columns import EMULATED
 
 NOT_MEASURED = "no row of an output has it"
 
@@ -78,7 +78,7 @@ def _classes(
     for number, measurand in enumerate(records.measurands):
         if measurand.case != required.case:
             continue
-        known = traits(records.record(number, "", Execution("", 1, 1), None))
+        known = traits(records.of_measurand(number))
         if any(known.get(key, value) != value for key, value in required.where.items()):
             continue
         part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)

@@ -230,7 +230,7 @@ def judge(
         covered,
         results,
         fleet,
-        limits=check_limits(plan, covered, figures, limits, by_place),
+        limits=check_limits(plan, benchmarks, covered, figures, limits, by_place),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,
     )

@@ -284,6 +284,10 @@ class Records(Sequence[Record]):
             reason,
         )
 
+    def of_measurand(self, measurand: int) -> Record:
+        """Return a valid record of a measurand without node, step and value."""
+        return self.record(measurand, "", Execution("", 1, 1), None)
+
     @cached_property
     def _parameters(self) -> list[dict[str, Scalar]]:
         return [json.loads(each.parameters) for each in self.measurands]

@@ -45,12 +45,13 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     judged = np.array([each.origin != EMULATED for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)
-    for name, case in cases.items():
-        if case.stability.metric is None:
-            continue
+    steady = {
+        name: case.stability for name, case in cases.items() if case.stability.metric is not None
+    }
+    for name, stability in steady.items():
         of_case = np.array([each.case == name for each in records.measurands], dtype=bool)
-        for series in _rates(records, of_case[records.measurand] & judged, case.stability).values():
-            for execution, why in changed_repeats(series, case.stability):
+        for series in _rates(records, of_case[records.measurand] & judged, stability).values():
+            for execution, why in changed_repeats(series, stability):
                 if not executions[execution].unsteady:
                     executions[execution] = executions[execution]._replace(unsteady=why)
     reasons = {text: place for place, text in enumerate(records.reasons)}

@@ -39,7 +39,7 @@ class NetworkCheck:
     """
 
     def __init__(
-        self, files: RunFiles, network: Network, names: HostNames, *, required: bool = True
+        self, files: RunFiles, network: Network, names: HostNames, *, required: bool
     ) -> None:
         self._files, self._network, self._names = files, network, names
         self._required = required
@@ -74,9 +74,13 @@ class NetworkCheck:
 
         A job may execute a step several times. The clock is that of the node of the execution.
         """
-        found = (name.partition("-") for name in self._listed(parent))
-        numbers = sorted(int(first) for first, _, of in found if of == step and first.isdecimal())
-        for folder in (parent / f"{number}-{step}" for number in numbers):
+        parts = ((name.partition("-"), parent / name) for name in self._listed(parent))
+        of_step = (
+            (int(number), folder)
+            for (number, _, of), folder in parts
+            if of == step and number.isdecimal()
+        )
+        for _, folder in sorted(of_step):
             host = self._host(folder, execution.host)
             if host is None:
                 continue
@@ -94,7 +98,7 @@ class NetworkCheck:
     def _missing(self, reason: str) -> str:
         return reason if self._required else ""
 
-    def _of_node(self, step: Step, node: str, folder: Path) -> str:
+    def _of_node(self, step: Step, node: str, folder: Path) -> str | None:
         host = self._host(folder, node)
         if host is None:
             return self._missing(f"{node}: the counters of its networks were not recorded")
@@ -107,11 +111,11 @@ class NetworkCheck:
 
 def _other_network(
     step: Step, node: str, network: Network, before: Sequence[Sample], after: Sample
-) -> str:
+) -> str | None:
     division = divided(carried(before, after), network, after)
     other = sum(each.bytes for each in division.others)
     if other < max(LEAST_SHARE * step.network_bytes, LEAST_OF_INTENDED * division.intended):
-        return ""
+        return None
     largest = max(division.others, key=lambda each: each.bytes)
     return (
         f"{node}: {largest.name} ({largest.kind}) carried {largest.bytes / 1e6:.1f} MB, and "

@@ -6,7 +6,7 @@ time alone is no disturbance: a program may wait for I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.cases.models import Stability
 from proofmark.runs.noise_file import NodeNoise
@@ -26,40 +26,40 @@ def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
 
     One disturbed node, and on it one disturbed rank, disturbs the execution.
     """
-    texts = {node.host: text for node in nodes if (text := _disturbance(node, stability))}
-    if not texts:
+    disturbed = [(node, causes) for node in nodes if (causes := [*_causes(node, stability)])]
+    if not disturbed:
         return ""
-    shown = [f"{host}: {text}" if len(nodes) > 1 else text for host, text in texts.items()]
-    more = f"; and {len(texts) - _NAMED} more nodes" if len(texts) > _NAMED else ""
-    return f"disturbed: {'; '.join(shown[:_NAMED])}{more}"
+    shown = [
+        (f"{node.host}: " if len(nodes) > 1 else "") + _disturbance(node, causes)
+        for node, causes in disturbed[:_NAMED]
+    ]
+    more = f"; and {len(disturbed) - _NAMED} more nodes" if len(disturbed) > _NAMED else ""
+    return f"disturbed: {'; '.join(shown)}{more}"
 
 
-def _disturbance(node: NodeNoise, stability: Stability) -> str:
-    if node.seconds < stability.least_seconds:
-        return ""
-    causes = "; ".join(_causes(node, stability))
-    if not causes:
-        return ""
+def _disturbance(node: NodeNoise, causes: Iterable[str]) -> str:
     names = ", ".join(
-        f"{name} ({_percent(seconds / node.seconds)} of a CPU)"
+        f"{name} ({_percent(seconds, node.seconds)} of a CPU)"
         for name, seconds in node.others[:_NAMED]
     )
     got = f"the ranks got {_percent(node.share)} of their CPUs"
-    return f"{got}; {causes}" + (f"; other processes: {names}" if names else "")
+    return "; ".join([got, *causes]) + (f"; other processes: {names}" if names else "")
 
 
 def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
+    if node.seconds < stability.least_seconds:
+        return
     if node.worst_steal_s > stability.max_steal * node.seconds:
-        share = _percent(node.worst_steal_s / node.seconds)
+        share = _percent(node.worst_steal_s, node.seconds)
         yield f"a hypervisor withheld {share} of a CPU, more than {_percent(stability.max_steal)}"
     busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
     if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
-        share = _percent(node.others_s / (node.seconds * node.cpus))
+        share = _percent(node.others_s, node.seconds * node.cpus)
         yield f"others used {share} of these CPUs, more than {_percent(stability.max_others)}"
     lost = node.others_s + node.steal_s
     delay, limit = node.worst_delay_s, stability.max_delay * node.rank_seconds
     if delay > limit and lost >= EXPLAINS * delay:
-        share = _percent(delay / node.rank_seconds) if node.rank_seconds else "100 %"
+        share = _percent(delay, node.rank_seconds)
         yield f"a thread waited {share} of the time, more than {_percent(stability.max_delay)}"
     burst = node.burst
     if burst > stability.max_burst and node.burst_others >= EXPLAINS * burst:
@@ -69,5 +69,6 @@ def _causes(node: NodeNoise, stability: Stability) -> Iterator[str]:
         )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _percent(part: float, whole: float = 1.0) -> str:
+    """Return a share in words; a part of a time of 0 s is all of it."""
+    return f"{100 * part / whole:.0f} %" if whole else "100 %"

@@ -94,7 +94,7 @@ def scratch_error(
         return f"the scratch folder was {one_line(seen.folder)}, planned in {planned.path}"
     if not seen.files:
         return f"no file appeared in the scratch folder {seen.folder}: the program wrote elsewhere"
-    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen)
+    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen) or ""
 
 
 def _planned(step: Step, partition: Partition) -> FileSystem:
@@ -108,7 +108,7 @@ def _planned(step: Step, partition: Partition) -> FileSystem:
 
 def _other_mount(
     planned: FileSystem, seen: ScratchFiles, partition: Partition, recorded: Iterable[Mount]
-) -> str:
+) -> str | None:
     found = f"{seen.mount.kind} ({seen.mount.source})"
     wrote = f"the files of {planned.path} were on {found}"
     if planned.type not in (None, seen.mount.kind) or planned.source not in (
@@ -119,35 +119,34 @@ def _other_mount(
         return f"{wrote}, planned on {expected}"
     if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target == "/":
         return f"{wrote}, planned on another than /"
-    # An emulated node reports the mounts of the node that it emulates.
-    if planned.source is not None or partition.origin != "measured":
-        return ""
     before = mount_of(planned.path, recorded)
-    if before is not None and (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
+    # An emulated node reports the mounts of the node that it emulates.
+    if planned.source is not None or partition.origin != "measured" or before is None:
+        return None
+    if (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
         link = "" if seen.real.startswith(f"{planned.path}/") else f", below {seen.real}"
         return (
             f"{wrote}{link}, but the node reported {before.kind} ({before.source}) there before "
             "the job; type and source of the file system in the inventory state the intended one"
         )
     for other in partition.file_systems:
-        mount = mount_of(other.path, recorded) if other.name != planned.name else None
-        if before is not None and mount == before:
+        if other.name != planned.name and mount_of(other.path, recorded) == before:
             return (
                 f"the file systems {planned.name} and {other.name} are the same {found}; "
                 "source in the inventory allows this"
             )
-    return ""
+    return None
 
 
-def _too_small(least: WrittenFiles, seen: ScratchFiles) -> str:
+def _too_small(least: WrittenFiles, seen: ScratchFiles) -> str | None:
     if seen.files >= seen.most:  # the script counted no further
-        return ""
+        return None
     if seen.files < least.files:
         return f"{seen.files} of at least {least.files} files appeared in {seen.folder}"
     if seen.bytes < least.bytes:
         found = f"{size(seen.bytes)} ({seen.bytes} bytes)"
         return f"the files in {seen.folder} reached {found} of at least {least.bytes} bytes"
-    return ""
+    return None
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:

@@ -21,7 +21,6 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending
-from proofmark.judge.limit_checks import can_select
 from proofmark.judge.verdict import Verdict, exit_code, judge
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
@@ -376,32 +375,6 @@ class TestLimits:
         plan = plan.model_copy(update={"groups": [group], "not_needed": left_out})
         (check,) = judged(hpl(), limits=[limit(value=1)], plan=plan).limits
         assert check.not_evaluated == ("no step for it runs; 0008-a: NOT NEEDED: y",)
-
-    @pytest.mark.parametrize(
-        ("launch", "threads", "where", "selected"),
-        [
-            ("threads", 1, {"threads": 2}, False),
-            ("threads", 2, {"threads": 2}, True),
-            ("process", 1, {"threads": 2}, True),
-            ("process", 2, {"threads": 3}, False),
-            ("mpi", 1, {"ranks": 3}, False),
-            ("mpi", 1, {"ranks": 2}, True),
-            ("process", 1, {"ranks": 3}, True),
-            ("mpi", 1, {"memory": "ddr", "unknown": 1}, True),
-        ],
-    )
-    def test_a_limit_selects_by_what_the_plan_determines(
-        self, launch: str, threads: int, where: dict[str, Any], selected: bool
-    ) -> None:
-        changes = {"launch": launch, "threads": threads, "ranks": 2}
-        step = step_of("stream").model_copy(update=changes)
-        plan = plan_of("node")
-        assert can_select(limit(value=1, where=where), plan, "current", step) is selected
-        for other in ({"mode": "flat"}, {"system": "other"}, {"case": "hpl"}):
-            wanted = limit(value=1, where=where, **other)
-            assert can_select(wanted, plan, "current", step) is False
-        named = limit(value=1, where=where, mode="current", system=plan.system)
-        assert can_select(named, plan, "current", step) is selected
 
     def test_a_step_without_records_is_missing_and_not_a_missing_row(self) -> None:
         assert judged(hpl(), limits=[limit(value=1)]).limits[0].not_evaluated == ()

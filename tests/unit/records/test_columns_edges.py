@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tests.unit.judge.test_verdict import invalid, record
 
@@ -79,3 +80,9 @@ def test_a_record_is_made_valid_and_without_a_reason() -> None:
     made = Records.of([invalid(reason="one")]).record(0, "n7", Execution("x", 3, 2), 5.0)
     assert (made.valid, made.reason, made.value) == (True, "", 5.0)
     assert (made.step, made.attempt, made.repeat, made.node) == ("x", 3, 2, "n7")
+
+
+def test_a_record_of_a_measurand_has_no_node_step_and_value() -> None:
+    one = record(node="n2", attempt=3, repeat=4, value=5.0, valid=False, reason="broken")
+    wanted = replace(one, node="", step="", attempt=1, repeat=1, value=None, valid=True, reason="")
+    assert Records.of([record(2), one]).of_measurand(1) == wanted

@@ -50,10 +50,10 @@ def digits_of(repeats: Repeats) -> Digits:
     repeated = sum(len(values) > 1 for values in repeats.values())
     value, agreeing = None, 0
     if alike:
-        commonest, count = Counter(values[0] for values in alike).most_common(1)[0]
+        ((commonest, count),) = Counter(values[0] for values in alike).most_common(1)
         if 2 * count > len(repeats):
             value, agreeing = commonest, count
-    witness = any(values[0] == value for values in constant)
+    witness = any(value in values for values in constant)
     proven = witness and 2 * len(constant) > repeated
     return Digits(len(repeats), value, agreeing, repeated, len(constant), proven)
 

@@ -66,10 +66,10 @@ class Judgement:
         `values` are the repeats of the figure. True if no limit is missed, except for a FAIL that
         has no ratio: it is not about a limit.
         """
-        if self.outcome == "FAIL" and self.ratio is None:
-            return False
+        if self.ratio is None:
+            return self.outcome != "FAIL"
         limit = self.missed_limit()
-        if limit is None or self.ratio is None or self.value is None:
+        if limit is None or self.value is None:
             return True
         ratios = self.ratios or [value / self.value for value in values]
         low, high = noise(ratios, self.ratio)
@@ -97,7 +97,7 @@ class Figures:
         if key not in self._by_metric:
             by_node: dict[tuple[str, str], list[Record]] = {}
             for record in self._figures.measuring(case, metric):
-                if record.valid and record.value is not None:
+                if record.valid:
                     by_node.setdefault((record.node, record.mode), []).append(record)
             self._by_metric[key] = by_node
         return self._by_metric[key]
@@ -114,7 +114,7 @@ class Figures:
         if case == of.case:
             wanted = {**traits(of), **against.where}
         fitting = [
-            replace(record, value=record.value * times)
+            (record, record.value * times)
             for record in candidates
             if _fits(traits(record), wanted)
             and record.value is not None
@@ -122,8 +122,10 @@ class Figures:
         ]
         if not fitting:
             return None
-        middle = median(record.value for record in fitting if record.value is not None)
-        return Counterpart(middle, by_repeat(fitting))
+        return Counterpart(
+            median(value for _, value in fitting),
+            by_repeat(replace(record, value=value) for record, value in fitting),
+        )
 
 
 def traits(record: Record) -> dict[str, Scalar]:

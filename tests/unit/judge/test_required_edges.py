@@ -1,0 +1,204 @@
+"""Required metrics and exit codes, at the edges of each condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import make_kit
+from tests.unit.judge.test_verdict import invalid, record, reference
+
+from proofmark.cases.models import Benchmarks, Reference, Required
+from proofmark.judge.coverage import Coverage
+from proofmark.judge.required import NodeClass
+from proofmark.judge.verdict import Verdict, exit_code, judge
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Record, Records
+from proofmark.site.partition import Limit
+
+NO_ROW = "fake rate on unknown hardware: no row of an output has it"
+KEPT = reference(at_least=0.5)
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Benchmarks]:
+    """Return a plan with two steps of one case, and the case."""
+    kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(sweep={"size": [1, 2]})
+    return kit.plan(), kit.benchmarks()
+
+
+def verdict(
+    kit: tuple[Plan, Benchmarks],
+    records: Sequence[Record],
+    references: Sequence[Reference] = (KEPT,),
+    limits: Sequence[Limit] = (),
+    **required: Any,
+) -> Verdict:
+    """Return the verdict of a suite that requires the rate of size 1, with changes."""
+    plan, benchmarks = kit
+    needs = Required(**{"case": "fake", "metrics": ["rate"], "where": {"size": 1}, **required})
+    suite = benchmarks.suites["quick"].model_copy(update={"required_metrics": [needs]})
+    case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
+    update = {"cases": {"fake": case}, "suites": {"quick": suite}}
+    return judge("r", plan, Records.of(records), benchmarks.model_copy(update=update), limits)
+
+
+class TestRequired:
+    def test_a_judged_metric(self, kit: tuple[Plan, Benchmarks]) -> None:
+        """The control of this file."""
+        assert verdict(kit, [record()]).required == ()
+
+    def test_a_missed_reference_is_a_judgement(self, kit: tuple[Plan, Benchmarks]) -> None:
+        assert verdict(kit, [record(value=1.0)]).required == ()
+
+    def test_an_unjudged_figure(self, kit: tuple[Plan, Benchmarks]) -> None:
+        (line,) = verdict(kit, [record()], []).required
+        assert line.startswith("fake rate on unknown hardware: ")
+        assert line != NO_ROW
+
+    def test_an_invalid_figure_and_its_reason(self, kit: tuple[Plan, Benchmarks]) -> None:
+        (line,) = verdict(kit, [invalid()]).required
+        assert line == "fake rate on unknown hardware: broken"
+
+    def test_a_figure_without_the_required_parameter_is_not_required(
+        self, kit: tuple[Plan, Benchmarks]
+    ) -> None:
+        assert verdict(kit, [record(parameters={})]).required == (NO_ROW,)
+
+    def test_a_figure_with_another_value_is_of_no_class(self, kit: tuple[Plan, Benchmarks]) -> None:
+        assert verdict(kit, [record(2)]).required == ()
+
+    def test_a_figure_of_another_metric_makes_the_class(self, kit: tuple[Plan, Benchmarks]) -> None:
+        assert verdict(kit, [record(metric="time")]).required == (NO_ROW,)
+        assert verdict(kit, [record(metric="time"), record()]).required == ()
+
+    def test_a_figure_of_another_case_makes_no_class(self, kit: tuple[Plan, Benchmarks]) -> None:
+        assert verdict(kit, [record(case="other")]).required == ()
+
+    def test_all_traits_can_be_required(self, kit: tuple[Plan, Benchmarks]) -> None:
+        where = {"size": 1, "benchmark": "FAKE", "placement": ""}
+        assert verdict(kit, [record()], where=where).required == ()
+        assert len(verdict(kit, [record()], [], where=where).required) == 1
+
+    def test_each_mode_is_a_class(self, kit: tuple[Plan, Benchmarks]) -> None:
+        both = [record(), record(mode="flat", valid=False, reason="broken", step="0009-fake")]
+        (line,) = verdict(kit, both).required
+        assert line == "fake rate on unknown hardware; mode flat: broken"
+
+    @pytest.mark.parametrize(
+        ("valid", "expected"),
+        [((True, False), ()), ((False, False), ("fake rate on unknown hardware: broken",))],
+    )
+    def test_an_emulated_figure_must_be_valid(
+        self, kit: tuple[Plan, Benchmarks], valid: tuple[bool, ...], expected: tuple[str, ...]
+    ) -> None:
+        records = [
+            record(node=f"n{n}", origin="emulated", valid=each, reason="" if each else "broken")
+            for n, each in enumerate(valid)
+        ]
+        assert verdict(kit, records, []).required == expected
+
+    def test_the_name_of_a_class(self) -> None:
+        one = NodeClass("Xeon", 1, "current", ())
+        assert str(one) == "Xeon"
+        assert str(replace(one, nodes=2, mode="flat", part=("memory ddr", "distance 1"))) == (
+            "2 nodes of Xeon; mode flat; memory ddr; distance 1"
+        )
+
+
+class TestLimits:
+    """Limits of the contract for steps that the plan does not have, or that did not run."""
+
+    @staticmethod
+    def limit(**changes: Any) -> Limit:
+        fields = {"case": "fake", "metric": "rate", "source": "c", "value": 1, "at_least": 1}
+        return Limit(**{**fields, **changes})
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"where": {"size": 3}},
+            {"where": {"unknown": 1}},
+            {"metric": "unknown"},
+            {"mode": "flat"},
+            {"system": "other"},
+            {"case": "other"},
+        ],
+    )
+    def test_a_limit_that_no_step_of_the_plan_can_have_a_figure_for(
+        self, kit: tuple[Plan, Benchmarks], changes: dict[str, Any]
+    ) -> None:
+        both = [record(), record(2)]
+        assert verdict(kit, both, limits=[self.limit(**changes)]).limits == ()
+
+    def test_a_limit_of_one_of_two_steps(self, kit: tuple[Plan, Benchmarks]) -> None:
+        both = [record(), record(2)]
+        limits = [self.limit(where={"size": 3}), self.limit(where={"size": 2}), self.limit()]
+        found = verdict(kit, both, limits=limits).limits
+        assert [(each.name, each.judged) for each in found] == [
+            ("fake rate size=2 (c)", 1),
+            ("fake rate (c)", 2),
+        ]
+        assert all(each.not_evaluated == () for each in found)
+
+    def test_a_row_is_missing_in_the_step_that_can_have_it(
+        self, kit: tuple[Plan, Benchmarks]
+    ) -> None:
+        time = record(metric="time")
+        one, two = self.limit(where={"size": 1}), self.limit(where={"size": 2})
+        found = verdict(kit, [time, record(2)], limits=[one, two]).limits
+        reason = "its row is missing in the output (0001-fake-1): localhost"
+        assert [each.not_evaluated for each in found] == [(reason,), ()]
+
+
+class TestExitCode:
+    COVERED = Coverage(expected=1, measured=1, duplicate=0, missing=())
+
+    @pytest.mark.parametrize(
+        ("counts", "unmet", "rehearsed", "code"),
+        [
+            ({"PASS": 1}, (), 0, 0),
+            ({"UNJUDGED": 1}, (), 0, 4),
+            ({"UNJUDGED": 1}, (), 1, 0),
+            ({"UNJUDGED": 1}, ("x",), 1, 4),
+            ({"FAIL": 1, "PASS": 9}, ("x",), 1, 1),
+            ({"INVALID": 1, "FAIL": 1}, ("x",), 1, 2),
+        ],
+    )
+    def test_the_worst_counts(
+        self, counts: dict[str, int], unmet: tuple[str, ...], rehearsed: int, code: int
+    ) -> None:
+        assert exit_code(counts, self.COVERED, unmet, rehearsed) == code
+
+    @pytest.mark.parametrize("changes", [{"measured": 0}, {"duplicate": 1}])
+    def test_the_coverage_counts_before_a_failure(self, changes: dict[str, Any]) -> None:
+        assert exit_code({"FAIL": 1}, replace(self.COVERED, **changes), (), 0) == 2
+
+    def test_nothing_is_rehearsed_unless_it_is_stated(self, kit: tuple[Plan, Benchmarks]) -> None:
+        results = verdict(kit, [record()], []).results
+        counts = {"PASS": 0, "FAIL": 0, "INVALID": 0, "UNJUDGED": 1}
+        assert Verdict("r", counts, self.COVERED, results).exit_code() == 4
+
+    @pytest.mark.parametrize(
+        ("counts", "not_run", "code"),
+        [
+            ({"PASS": 1, "UNJUDGED": 0}, (), 0),
+            ({"PASS": 1, "UNJUDGED": 1}, (), 4),
+            ({"PASS": 1, "UNJUDGED": 0}, ("x",), 4),
+            ({"PASS": 1, "UNJUDGED": 1, "FAIL": 1}, ("x",), 1),
+        ],
+    )
+    def test_strict_accepts_only_what_was_judged(
+        self,
+        kit: tuple[Plan, Benchmarks],
+        counts: dict[str, int],
+        not_run: tuple[str, ...],
+        code: int,
+    ) -> None:
+        results = verdict(kit, [record()]).results
+        given = Verdict("r", counts, replace(self.COVERED, not_run=not_run), results)
+        assert given.exit_code(strict=True) == code
+        assert given.exit_code() == (1 if code == 1 else 0)
