@@ -61,6 +61,10 @@ def table(**changes: Any) -> dict[str, Any]:
         (block({"expects": ["tim"]}), "'tim' is not a metric of this block, did you mean 'time'?"),
         (block({"needs": ["n", "q"]}), "'q' is not a parameter"),
         (block({"rows": [{**ROW, "metrics": {"tme": "s"}}]}), "'tme' is not a group of match"),
+        (
+            block({"rows": [{**ROW, "confirm": "(?P<x>ok)", "confirmed": {"y": "s"}}]}),
+            "'y' is not a group of confirm",
+        ),
         (block({"rows": [{**ROW, "count": "(?P<count>x)"}]}), r"no group (?P<count>\d+)"),
         (block({"reject": ["(?i)error"]}), "the patterns cannot be joined to one"),
         (block(table(columns={"Size": {}})), "none has a metric"),
@@ -73,11 +77,18 @@ def table(**changes: Any) -> dict[str, Any]:
         (block(table(gives_up="time-out")), "no group (?P<reason>"),
         (block({"keys": [{"match": "(?P<key>x)", "metrics": {}}]}), "no group 'value'"),
         (block(parameters={"n": "integer"}), "'int', 'real', 'word'"),
-        (block(json={"each": {"j": "a[["}, "values": {}}), "'a[[' is not a JMESPath expression"),
+        (
+            block(json={"each": {"j": "a[["}, "values": {}}),
+            "'a[[' is not a JMESPath expression: Expecting: star",
+        ),
         (block(json={"each": {"j": 1}, "values": {}}), "1 is not a JMESPath expression in quotes"),
         (
             block(json={"each": {}, "values": {}, "parameters": {"m": "a"}}),
             "'m' is not a parameter",
+        ),
+        (
+            block(json={"each": {}, "values": {}, "optional": ["m"]}),
+            "json.optional: 'm' is not a parameter of this block",
         ),
     ],
 )
