@@ -43,6 +43,13 @@ def test_same_as_is_a_separate_model_without_other_keys() -> None:
     assert "same_as" not in refusal(block(find="row"))
 
 
+def test_a_value_of_a_document_needs_no_condition() -> None:
+    document = {"each": {"job": "output"}, "values": {"rate": {"value": "job.r", "unit": "B/s"}}}
+    spec = ADAPTER.validate_python(block(json=document))
+    assert isinstance(spec, ReadSpec)
+    assert spec.document and spec.document.values["rate"].when is None
+
+
 def table(**changes: Any) -> dict[str, Any]:
     valid = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
     return {"tables": [{**valid, **changes}]}

@@ -159,12 +159,10 @@ def test_titles_may_be_beginnings_of_others() -> None:
 
 
 def test_an_unknown_title_is_shortened() -> None:
-    title = "x" * 100
-    readings = read(f"size {title}  rate\n1 2 3\n", tables=[TABLE])
-    assert [each.valid for each in readings] == [False, True]
-    assert readings[0].reason == f"unknown column title {'x' * 20}…{'x' * 19}".replace(
-        f"title {'x' * 20}…{'x' * 19}", f"title '{'x' * 20}…{'x' * 19}'"
-    )
+    for title in ("x" * 41, "x" * 100):
+        readings = read(f"size {title}  rate\n1 2 3\n", tables=[TABLE])
+        assert [each.valid for each in readings] == [False, True]
+        assert readings[0].reason == f"unknown column title '{'x' * 20}…{'x' * 19}'"
 
 
 def test_a_table_without_values_has_no_row() -> None:
@@ -390,3 +388,18 @@ def test_rules_for_text_and_documents_read_the_document() -> None:
     spec = ReadSpec.model_validate(block)
     assert [each.value for each in read_output(spec, "mine", '{"r": 5}\nT 1 2\n')] == [5]
     assert [each.value for each in read_output(spec, "mine", "T 1 2\n")] == [2]
+
+
+def test_a_complaint_without_a_row_concerns_every_reading() -> None:
+    rules: dict[str, Any] = {"complaints": [{"match": "WARN"}], "fails": ["FAILED.*"]}
+    readings = read("WARN\nFAILED 1\nFAILED 2\n", **rules)
+    assert [each.reason for each in readings] == [
+        "the output contains 'FAILED 1'; the output contains 'WARN'",
+        "the output contains 'FAILED 2'; the output contains 'WARN'",
+    ]
+
+
+def test_an_empty_key_of_a_column_is_no_role() -> None:
+    columns = {"size": {**SIZE, "metric": None}, "rate": {**RATE, "names": None}, "more": {}}
+    [reading] = read("size rate\n1 2\n", tables=[{**TABLE, "columns": columns}])
+    assert (reading.value, reading.parameters) == (2, {"n": 1})

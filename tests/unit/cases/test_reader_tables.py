@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 
@@ -84,13 +86,23 @@ def test_a_refused_word_is_shortened() -> None:
         assert reading.reason == f"'{quoted}' instead of 'ok'"
 
 
-def test_a_rounded_size_is_exact_only_in_the_output_with_its_command() -> None:
-    spec = spec_of(kind="size", command={"match": "run (?P<command>.*)", "exact": {"n": "-b"}})
-    table = "size rate\n976.56KiB 2\n"
+ROUNDED = "size rate\n976.56KiB 2\n"
+EXACT = {"match": "run (?P<command>.*)", "exact": {"n": "-b"}}
+
+
+def test_a_rounded_size_has_the_exact_size_of_its_command() -> None:
+    spec = spec_of(kind="size", command=EXACT)
+    [reading] = read_output(spec, "mine", f"run -b 999999\n{ROUNDED}")
+    assert (reading.value, reading.parameters) == (2, {"n": 999999})
+
+
+@pytest.mark.fault("size-of-another-output")
+def test_a_rounded_size_has_no_exact_size_of_another_output() -> None:
+    spec = spec_of(kind="size", command=EXACT)
     for size in (1000000, 999999):
-        [reading] = read_output(spec, "mine", f"run -b {size}\n{table}")
+        [reading] = read_output(spec, "mine", f"run -b {size}\n{ROUNDED}")
         assert (reading.value, reading.parameters) == (2, {"n": size})
-    [reading] = read_output(spec, "mine", table)
+    [reading] = read_output(spec, "mine", ROUNDED)
     assert (reading.value, reading.reason) == (None, "not a row of its table: '976.56KiB 2'")
 
 

@@ -47,7 +47,7 @@ _MIXED = "several outputs are mixed: "
 
 
 def read_text(
-    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None = None
+    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None
 ) -> list[ProgramRun]:
     """Return the program runs in `text`, one `ProgramRun` each."""
     *lines, cut = text.split("\n")
