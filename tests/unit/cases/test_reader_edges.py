@@ -58,6 +58,7 @@ def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = 
         ("-m 0:0", rows(0), ""),
         ("-m 0", rows(0), ""),
         ("-m 1:4", rows(8), ""),  # elements of eight bytes
+        ("-m 1:9", rows(9), "the first row has 9 bytes: rows from 1 on are missing"),
         ("-m 1:16", rows(16), "the first row has 16 bytes: rows from 1 on are missing"),
         ("-m", rows(1, 2), "the last row has 2 of 4 bytes (by default): truncated"),
     ],
