@@ -43,6 +43,13 @@ def test_same_as_is_a_separate_model_without_other_keys() -> None:
     assert "same_as" not in refusal(block(find="row"))
 
 
+def test_a_value_of_a_document_needs_no_condition() -> None:
+    document = {"each": {"job": "output"}, "values": {"rate": {"value": "job.r", "unit": "B/s"}}}
+    spec = ADAPTER.validate_python(block(json=document))
+    assert isinstance(spec, ReadSpec)
+    assert spec.document and spec.document.values["rate"].when is None
+
+
 def table(**changes: Any) -> dict[str, Any]:
     valid = {"header": "Size .*", "columns": {"Size": {"metric": "time", "unit": "s"}}}
     return {"tables": [{**valid, **changes}]}
@@ -61,6 +68,10 @@ def table(**changes: Any) -> dict[str, Any]:
         (block({"expects": ["tim"]}), "'tim' is not a metric of this block, did you mean 'time'?"),
         (block({"needs": ["n", "q"]}), "'q' is not a parameter"),
         (block({"rows": [{**ROW, "metrics": {"tme": "s"}}]}), "'tme' is not a group of match"),
+        (
+            block({"rows": [{**ROW, "confirm": "(?P<x>ok)", "confirmed": {"y": "s"}}]}),
+            "'y' is not a group of confirm",
+        ),
         (block({"rows": [{**ROW, "count": "(?P<count>x)"}]}), r"no group (?P<count>\d+)"),
         (block({"reject": ["(?i)error"]}), "the patterns cannot be joined to one"),
         (block(table(columns={"Size": {}})), "none has a metric"),
@@ -73,11 +84,18 @@ def table(**changes: Any) -> dict[str, Any]:
         (block(table(gives_up="time-out")), "no group (?P<reason>"),
         (block({"keys": [{"match": "(?P<key>x)", "metrics": {}}]}), "no group 'value'"),
         (block(parameters={"n": "integer"}), "'int', 'real', 'word'"),
-        (block(json={"each": {"j": "a[["}, "values": {}}), "'a[[' is not a JMESPath expression"),
+        (
+            block(json={"each": {"j": "a[["}, "values": {}}),
+            "'a[[' is not a JMESPath expression: Expecting: star",
+        ),
         (block(json={"each": {"j": 1}, "values": {}}), "1 is not a JMESPath expression in quotes"),
         (
             block(json={"each": {}, "values": {}, "parameters": {"m": "a"}}),
             "'m' is not a parameter",
+        ),
+        (
+            block(json={"each": {}, "values": {}, "optional": ["m"]}),
+            "json.optional: 'm' is not a parameter of this block",
         ),
     ],
 )

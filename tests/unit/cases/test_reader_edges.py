@@ -25,6 +25,7 @@ DOUBLING = Doubling(
     memory_option="-M",
     memory=1 << 20,
 )
+ANY_NAME = {"benchmark": ".+", "size": 2}
 OPERATIONS = Operations(
     proves="end",
     options={"-w": "write", "-r": "read"},
@@ -54,13 +55,22 @@ def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = 
         ("", rows(1, 2, 4, benchmark=None), "-m None: not a size"),
         ("-m 0:1", rows(0), "the last row has 0 of 1 bytes (-m 0:1): truncated"),
         ("-m 0:1", rows(0, 1), ""),
+        ("-m 0:0", rows(0), ""),
+        ("-m 0", rows(0), ""),
         ("-m 1:4", rows(8), ""),  # elements of eight bytes
+        ("-m 1:9", rows(9), "the first row has 9 bytes: rows from 1 on are missing"),
         ("-m 1:16", rows(16), "the first row has 16 bytes: rows from 1 on are missing"),
         ("-m", rows(1, 2), "the last row has 2 of 4 bytes (by default): truncated"),
     ],
 )
 def test_missing_sizes(words: str, builders: list[ReadingBuilder], problem: str) -> None:
     assert missing(words, builders) == problem
+
+
+def test_a_rule_for_named_benchmarks_needs_a_name() -> None:
+    rule = DOUBLING.model_copy(update={"largest": (Largest.model_validate(ANY_NAME),)})
+    assert missing_sizes(rule, Request([]), rows(1, 2, benchmark="C")) == ""
+    assert missing_sizes(rule, Request([]), rows(1, 2, benchmark=None)) != ""
 
 
 def test_memory_limits_sizes_for_known_ranks_only() -> None:

@@ -82,6 +82,16 @@ def test_a_condition_that_cannot_be_computed_is_the_unfavourable_one() -> None:
     assert reading.value == 1.5
 
 
+def test_a_place_that_cannot_be_computed_has_neither_a_value_nor_a_parameter() -> None:
+    values = {"rate": {"value": "abs(job.rate)", "unit": "B/s"}}
+    [reading] = read({"values": values}, {"rate": "a", "n": 2})
+    assert (reading.value, reading.parameters) == (None, {"n": 2})
+    assert reading.reason == "neither a number nor a word at abs(job.rate)"
+    document = {"parameters": {"n": "abs(job.n)"}, "optional": ["n"]}
+    [reading] = read(document, {"rate": 1.5, "n": "a"})
+    assert (reading.value, reading.parameters, reading.valid) == (1.5, {}, True)
+
+
 def test_the_condition_of_a_metric() -> None:
     values = {"rate": {"value": "job.rate", "unit": "B/s", "when": "job.on"}}
     readings = read({"values": values}, {"rate": 1, "n": 1, "on": 1}, {"rate": 2, "n": 1})

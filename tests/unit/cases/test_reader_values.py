@@ -22,8 +22,17 @@ def _fresh() -> None:
         ("lower", "AbC", "abc"),
         ("size", "1.50 GiB", 1536 << 20),
         ("size", "7", 7),
+        ("size", "7 bytes", 7),
+        ("size", "7 B", 7),
+        ("size", "7 KiB", 7 * 1024),
+        ("size", "7MiB", 7 * 1024**2),
+        ("size", "0.5 GiB", 1024**3 // 2),
+        ("size", "7 TiB", 7 * 1024**4),
         ("suffixed", "4", 4),
         ("suffixed", "4Kb", 4096),
+        ("suffixed", "4b", 4),
+        ("suffixed", "3m", 3 * 1024**2),
+        ("suffixed", "3G", 3 * 1024**3),
         ("suffixed", "2t", 2 << 40),
     ],
 )
@@ -44,6 +53,7 @@ QUOTED = f"'{'x' * 20}…{'x' * 19}'"
         ("real", f"{-1}", "negative value '-1'"),
         ("word", "", "'' is not a word"),
         ("word", "a\x00", "'a�' is not a word"),
+        ("word", "x" * 40 + "\x00", f"'{'x' * 20}…{'x' * 18}�'" + " is not a word"),
         ("word", LONG + "\x00", f"'{'x' * 20}…{'x' * 18}�' is not a word"),
         ("lower", "", "'' is not a word"),
         ("size", LONG, f"{QUOTED} is not a size"),
@@ -61,6 +71,8 @@ def test_a_word_of_another_type(kind: str, word: str, message: str) -> None:
     ("word", "problem"),
     [
         (LONG, f"{QUOTED} is not a number"),
+        ("-" + "1" * 40, f"negative value '-{'1' * 19}…{'1' * 19}'"),
+        ("1" * 36 + "e9999", f"'{'1' * 20}…{'1' * 14}e9999' is too large for a number"),
         ("-" + "1" * 41, f"negative value '-{'1' * 19}…{'1' * 19}'"),
         ("1" * 400, f"'{'1' * 20}…{'1' * 19}' is too large for a number"),
     ],
@@ -72,6 +84,9 @@ def test_a_value_that_is_not_measured(word: str, problem: str) -> None:
 
 def test_a_number_without_a_power_is_as_printed() -> None:
     assert scaled("1.5", 0) == (1.5, "")
+    # The middle of two numbers. Rounded to fewer digits it is nearer to the larger one.
+    middle = "1.00000000000000011102230246251565404236316680908203125"
+    assert scaled(middle, 0) == (float(middle), "") == (1.0, "")
     assert measured("0") == (0, "")
 
 
@@ -84,7 +99,14 @@ def test_a_number_without_a_power_is_as_printed() -> None:
         ("a" + " " * 90 + "b", "'a … b'"),
         ("a" + " " * 78 + "b", "'a b'"),
         ("ab" * 40 + "!", "'ababa…bab!'"),
+        ("a" + " " * 80 + "b", "'a … b'"),
+        ("a" + " " * 40 + "b" + " " * 200 + "c" + " " * 40 + "d", "'a … d'"),
     ],
 )
 def test_a_long_line_is_shortened(line: str, text: str) -> None:
     assert shorten(line, 10) == text
+
+
+def test_the_usual_width_of_a_quoted_line() -> None:
+    assert shorten("x" * 72) == f"'{'x' * 72}'"
+    assert shorten("x" * 73) == f"'{'x' * 36}…{'x' * 35}'"

@@ -102,7 +102,7 @@ class TestHogs:
         assert node.share < 0.75
         assert node.worst_delay_s > 0.25 * node.rank_seconds
 
-    def test_a_rank_that_waits_for_input_is_not_disturbed(self, kit: Kit) -> None:
+    def test_a_waiting_rank_is_not_disturbed(self, kit: Kit) -> None:
         """Control: the same process runs on the CPU, but the rank does not need it."""
         run = staged(kit, BLOCK)
         with hogs():

@@ -74,7 +74,7 @@ def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBu
         # A row that cannot be read has its own INVALID reading.
         if intact and following != (2 * size or 1):
             return f"no row between {size} and {following} bytes"
-    if 2 * sizes[-1] <= largest:
+    if (2 * sizes[-1] or 1) <= largest:
         asked = f"{rule.option} {requested}" if requested else "by default"
         return f"the last row has {sizes[-1]} of {largest} bytes ({asked}): truncated"
     return ""

@@ -75,8 +75,7 @@ def program_runs(spec: ReadSpec, text: str, request: Request | None = None) -> l
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = without_tags(text)
-    start = find_document(text) if spec.document else None
-    if spec.document and start is not None:
+    if spec.document and (start := find_document(text)) is not None:
         runs = read_documents(spec, spec.document, text, start)
     elif spec.text:
         runs = read_text(spec, spec.text, text, request)

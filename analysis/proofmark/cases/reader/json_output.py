@@ -115,11 +115,10 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
     for metric, rule in rules.values.items():
         if rule.when and not _holds(rule.when, scope, otherwise=True):
             continue
-        value, problem = None, ""
         try:
             value, problem = measured(_printed(rule.value, scope))
         except ValueError as error:
-            problem = str(error)
+            value, problem = None, str(error)
         yield ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
 
 

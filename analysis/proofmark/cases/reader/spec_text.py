@@ -198,9 +198,9 @@ class TextSpec(StrictModel):
         return next(self.yields())[0]
 
     @cached_property
-    def stray_tables(self) -> tuple[Table, ...]:
-        """The tables that recognise their rows outside a table."""
-        return tuple(table for table in self.tables if table.stray)
+    def strays(self) -> tuple[tuple[Table, re.Pattern[str]], ...]:
+        """The tables that recognise their rows outside a table, with the pattern of a row."""
+        return tuple((table, table.stray) for table in self.tables if table.stray)
 
     def metric_names(self) -> Iterator[tuple[str, Iterable[str]]]:
         """Yield each key of the block that names metrics, with the names."""
@@ -287,5 +287,5 @@ class TextSpec(StrictModel):
         for row in self.rows:
             patterns += [row.begins, row.confirm, row.refuse, row.count]
         patterns += [keys.match for keys in self.keys]
-        texts = {re.sub(r"\(\?P<\w+>", "(?:", p.pattern): None for p in patterns if p}
+        texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", p.pattern) for p in patterns if p)
         return re.compile("|".join(f"(?:{text})" for text in texts), re.ASCII)

@@ -18,8 +18,6 @@ CACHED = 4096
 
 
 def _pattern(value: object) -> re.Pattern[str]:
-    if isinstance(value, re.Pattern):
-        return value
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a regular expression in quotes")
     try:
@@ -29,8 +27,6 @@ def _pattern(value: object) -> re.Pattern[str]:
 
 
 def _expression(value: object) -> ParsedResult:
-    if isinstance(value, ParsedResult):
-        return value
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a JMESPath expression in quotes")
     try:

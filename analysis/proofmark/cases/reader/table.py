@@ -127,6 +127,8 @@ class OpenTable:
             typed = self._notes.typed(groups, problems)
             if problems:
                 return None
+            if self._notes.exact:
+                return typed  # they may depend on the command line of this output
             if len(layout.known) >= CACHED:
                 layout.known.clear()
             layout.known[key] = parameters = typed

@@ -22,8 +22,7 @@ def without_tags(text: str) -> str:
     *lines, last = text.split("\n")
     tagged = [*lines, last] if last else lines
     for tag in _TAGS:
-        matches = [tag.match(line) for line in tagged[:2]]
-        if tagged and all(matches) and all(map(tag.match, tagged)):
+        if all(map(tag.match, tagged)):
             stripped = [tag.sub("", line, count=1) for line in tagged]
             return "\n".join(stripped if last else [*stripped, ""])
     return text

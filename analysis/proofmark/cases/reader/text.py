@@ -47,7 +47,7 @@ _MIXED = "several outputs are mixed: "
 
 
 def read_text(
-    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None = None
+    spec: ReadSpec, rules: TextSpec, text: str, request: Request | None
 ) -> list[ProgramRun]:
     """Return the program runs in `text`, one `ProgramRun` each."""
     *lines, cut = text.split("\n")
@@ -61,7 +61,7 @@ def read_text(
             continue
         line = classify(raw)
         if not line.ruled:
-            if rules.stray_tables and line.text:
+            if rules.strays and line.text:
                 current.stray(line.text)
             continue
         if line.starts or (current.closed and any(hit.role in _OPENERS for hit in line.hits)):
@@ -118,8 +118,8 @@ class _TextRun:
 
     def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
-        for table in self._rules.stray_tables:
-            if table.stray and table.stray.fullmatch(line):
+        for table, row in self._rules.strays:
+            if row.fullmatch(line):
                 problem = f"a row outside of any table: {shorten(line)}"
                 if self._rules.once == "rows":
                     self.mixed = "a row is outside of any table"

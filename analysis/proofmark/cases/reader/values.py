@@ -85,7 +85,7 @@ def _size(word: str) -> int:
     size = float(match[1]) * _BYTES[match[2] or "bytes"]
     if size != int(size):
         # A program that prints two decimals has rounded the size: the exact one is unknown.
-        raise ValueError(f"{shorten(word, 40)} is not a whole number of bytes")
+        raise ValueError(f"{word!r} is not a whole number of bytes")
     return int(size)
 
 
@@ -95,7 +95,7 @@ def rounds_to(word: str, exact: int) -> bool:
     if not match:
         return False
     number, unit = Decimal(match[1]), _BYTES[match[2] or "bytes"]
-    last = Decimal(1).scaleb(min(int(number.as_tuple().exponent), 0))
+    last = Decimal(1).scaleb(-len(match[1].partition(".")[2]))
     return abs(number * unit - exact) <= last * unit / 2
 
 
