@@ -56,12 +56,12 @@ by_awk osu-collectives osu \
     osu-5.3_ialltoall_n4
 
 # Outputs of other sites. STREAM in GB/s has another unit; the mixed one has only INVALID readings.
-by_awk hpl hpl $wild/hpl-amd-zen_a $wild/hpl-amd-zen_b $wild/hpl-1.0a_two-variants
+by_awk hpl hpl "$wild"/hpl-amd-zen_a "$wild"/hpl-amd-zen_b "$wild"/hpl-1.0a_two-variants
 by_awk ior ior \
-    $wild/ior-3.0_akrr $wild/ior-3.3_akrr $wild/ior_io500_altair_ior-hard-write \
-    $wild/ior_io500_frontera_ior-easy-read $wild/ior_io500_fsync-failed \
-    $wild/ior_io500_mistral_ior-easy-read $wild/ior_io500_oakforest-pacs_ior-hard-write \
-    $wild/ior_io500_read-only
-by_awk osu-collectives osu $wild/osu-5.7.1_ibarrier $wild/osu_alltoall_job-script-lines
-by_jq fio $wild/fio_time-based_rand_read $wild/fio_time-based_rand_write
-by_awk stream stream $wild/stream_rate-in-GBs $wild/stream_interleaved_excerpt
+    "$wild"/ior-3.0_akrr "$wild"/ior-3.3_akrr "$wild"/ior_io500_altair_ior-hard-write \
+    "$wild"/ior_io500_frontera_ior-easy-read "$wild"/ior_io500_fsync-failed \
+    "$wild"/ior_io500_mistral_ior-easy-read "$wild"/ior_io500_oakforest-pacs_ior-hard-write \
+    "$wild"/ior_io500_read-only
+by_awk osu-collectives osu "$wild"/osu-5.7.1_ibarrier "$wild"/osu_alltoall_job-script-lines
+by_jq fio "$wild"/fio_time-based_rand_read "$wild"/fio_time-based_rand_write
+by_awk stream stream "$wild"/stream_rate-in-GBs "$wild"/stream_interleaved_excerpt
