@@ -90,7 +90,7 @@ def kit(tmp_path: Path) -> Kit:
 class TestHogs:
     @pytest.mark.fault("cpu-used-by-others")
     def test_a_process_on_the_cpu_of_the_rank_makes_the_figure_invalid(self, kit: Kit) -> None:
-        run = staged(kit, SPIN.format(seconds=3))
+        run = staged(kit, SPIN.format(seconds=2))
         with hogs():
             result = measured(run)
         assert result.verdict == "INVALID"
@@ -135,7 +135,7 @@ class TestHogs:
     def test_a_rank_is_preempted_while_its_peer_spins(self, kit: Kit) -> None:
         run = staged(
             kit,
-            SPIN.format(seconds=4),
+            SPIN.format(seconds=2),
             {"launcher": "openmpi", "prefix": "/usr"},
             launch="mpi",
             sweep={"size": 1, "ranks": 2, "placement": "close"},
