@@ -28,7 +28,7 @@ _of_fixtures: dict[int, Started] = {}
 TIERS = ("test", "soak")
 TRACE = "proofmark.trace"
 """The name of the logger of the trace."""
-EXAMPLES = {"test": 50, "soak": 2000}
+EXAMPLES = {"test": 20, "soak": 2000}
 """The number of examples of a property, by tier; a test may take a share of it."""
 
 

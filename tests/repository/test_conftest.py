@@ -136,7 +136,7 @@ def test_property(number: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "examples"),
-    [(["-k", "long or property"], 50), (["--tier=test"], 50), (["--tier=soak"], 2000)],
+    [(["-k", "long or property"], 20), (["--tier=test"], 20), (["--tier=soak"], 2000)],
     ids=["no tier", "test", "soak"],
 )
 def test_tier_deselects_tests_and_sets_the_number_of_examples(

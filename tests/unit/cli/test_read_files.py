@@ -30,7 +30,8 @@ def test_several_files_are_named_in_each_format(capsys: pytest.CaptureFixture[st
     assert [row["file"] for row in csv.DictReader(io.StringIO(printed))] == expected
     header, *lines = called(capsys, "read", "hpl", TWO, AMD)[1].splitlines()
     assert header.split()[:2] == ["file", "benchmark"]
-    assert [line.split()[0] for line in lines] == expected
+    assert len(lines) == len(expected)
+    assert all(map(str.startswith, lines, expected))
 
 
 def test_one_file_has_no_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:

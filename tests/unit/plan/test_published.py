@@ -33,7 +33,14 @@ def change(checkout: Path, **changes: Any) -> None:
     path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
 
 
-@pytest.mark.parametrize("changes", [{}, {"where": {"threads": 39}}, {"mode": "current"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        pytest.param({"where": {"threads": 39}}, marks=pytest.mark.soak),
+        pytest.param({"mode": "current"}, marks=pytest.mark.soak),
+    ],
+)
 def test_the_references_of_the_kit_select_figures(
     checkout: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -135,7 +136,7 @@ def mover(kit: Kit, pair: Pair, count: int = BYTES) -> None:
     """Write a program that sends `count` bytes over the link with the number of its argument."""
     script = kit.folder / "move.py"
     script.write_text(MOVE, encoding="utf-8")
-    move = f"{sys.executable} {script}"
+    move = shlex.join([sys.executable, str(script)])
     receive = f"{' '.join(pair.enter(1))} {move} receive"
     kit.program(
         f"case $1 in 1) to={LINKS['fast0']}.2 ;; *) to={LINKS['slow0']}.2 ;; esac\n"
