@@ -346,7 +346,7 @@ def test_hostile_text_is_escaped(tmp_path: Path) -> None:
     assert not set("\x1b\u202e") & set(text)
 
 
-@pytest.mark.parametrize("make", [made_run, troubled_run])
+@pytest.mark.parametrize("make", [made_run, pytest.param(troubled_run, marks=pytest.mark.soak)])
 def test_the_same_run_gives_the_same_bytes(make: Callable[[Path], Run], tmp_path: Path) -> None:
     """Hash seeds and the time of the report change nothing but the date."""
     run = make(tmp_path)
