@@ -237,6 +237,7 @@ ticks() { # prints a line about once a second, at first more often, with the pro
 
 new_ranks() {
 	set -- [0-9]*
+	[ -e "$1" ] || set -- # no rank has started
 	if [ $# = "$ranks" ]; then set --; else ranks=$#; fi
 	echo "$@"
 }
