@@ -397,17 +397,28 @@ class TestOddAnswers:
     ) -> None:
         """Nodes share a copy of the registry; in that of `first` an attribute has another name."""
         site = make_site(3)
-        path = f"{ROOT}/Registries/knl.v1_0_0.json"
-
-        def change(body: dict[str, Any]) -> None:
-            (body[path]["RegistryEntries"]["Attributes"][0])["AttributeName"] = "odd"
-
-        change_answers(monkeypatch, site, first, change)
+        change_answers(monkeypatch, site, first, rename_cluster_mode)
         rollout = site.rollout(max_parallel=1)
         nodes = [first, *(node for node in site.nodes if node != first)]
         good, bad = rollout.check(nodes, lambda _: site.target("snc4-flat"))
         assert outcomes(bad) == {first: "REFUSED"} and len(good) == 2
         assert "ClusterMode: no such attribute" in bad[first].text
+
+    @pytest.mark.fault("bmc-registry-damaged-others-silent")
+    def test_the_registry_of_the_only_bmc_that_answers(
+        self, make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A minority of the nodes is no proof that the inventory is wrong."""
+        site = make_site(3, {"n1": "unreachable", "n3": "unreachable"})
+        change_answers(monkeypatch, site, "n2", rename_cluster_mode)
+        good, bad = site.rollout().check(site.nodes, lambda _: site.target("snc4-flat"))
+        assert good == {}
+        assert outcomes(bad) == {"n1": "UNREACHABLE", "n2": "REFUSED", "n3": "UNREACHABLE"}
+
+
+def rename_cluster_mode(body: dict[str, Any]) -> None:
+    path = f"{ROOT}/Registries/knl.v1_0_0.json"
+    (body[path]["RegistryEntries"]["Attributes"][0])["AttributeName"] = "odd"
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -243,25 +243,46 @@ class TestNodes:
         subprocess.run(["sh", str(job)], check=True)
         assert self.counts(run) == [1, 1, 1]
 
+
+class TestSampler:
+    """Ranks that start where the script of their step does not run: the first starts a sampler."""
+
+    def sums(self, kit: Kit, shell: str, host: str, *prefix: str) -> dict[str, Any]:
+        """Return the entry of `host` after the command `shell`, whose `$0` is run.sh."""
+        (step,) = steps_of(staged(kit, ""))
+        (step / "out/binding").mkdir(parents=True)
+        (step / "out/noise").mkdir()
+        environment = {**os.environ, "BINDING": f"{step}/out/binding"}
+        command = [*prefix, "sh", "-c", shell, str(step / "run.sh")]
+        subprocess.run(command, env=environment, check=True)
+        assert left_behind(f"BINDING={step}/out/binding") == []
+        entry: dict[str, Any] = json.loads((step / f"out/noise/{host}/sums").read_text())
+        return entry
+
     @pytest.mark.root
     def test_the_first_rank_of_another_node_starts_a_sampler_there(self, kit: Kit) -> None:
         """Two ranks start in another UTS namespace; the sampler ends after them."""
-        run = staged(kit, "")
-        (step,) = steps_of(run)
-        (step / "out/binding").mkdir(parents=True)
-        (step / "out/noise").mkdir()
         ranks = (
             'hostname other; sh "$0" --rank sleep 3 & '
             'PMI_RANK=1 exec sh "$0" --rank sh -c "sleep 2.5; wait"'
         )
-        command = ["unshare", "--uts", "sh", "-c", ranks, str(step / "run.sh")]
-        environment = {**os.environ, "BINDING": f"{step}/out/binding"}
-        subprocess.run(command, env=environment, check=True)
-        assert left_behind(f"BINDING={step}/out/binding") == []
-        entry = json.loads((step / "out/noise/other/sums").read_text())
+        entry = self.sums(kit, ranks, "other", "unshare", "--uts")
         assert (entry["host"], entry["cpus"]) == ("other", len(os.sched_getaffinity(0)))
         assert entry["threads"] >= 2
         assert 1 < entry["seconds"] < 60
+
+    @pytest.mark.fault("noise-rank-rebound")
+    def test_the_cpus_of_a_rank_are_those_of_its_start(self, kit: Kit) -> None:
+        """The program binds itself to one CPU for a second, as hwloc does in MPI_Init."""
+        (cpu, *_) = os.sched_getaffinity(0)
+        program = f"taskset -cp {cpu} \\$\\$ && sleep 1"
+        entry = self.sums(kit, f'exec sh "$0" --rank sh -c "{program}"', os.uname().nodename)
+        assert entry["cpus"] == len(os.sched_getaffinity(0))
+
+    def test_the_cpus_of_a_rank_that_stays_bound(self, kit: Kit) -> None:
+        """Control: nothing is injected."""
+        entry = self.sums(kit, 'exec sh "$0" --rank sleep 1', os.uname().nodename)
+        assert entry["cpus"] == len(os.sched_getaffinity(0))
 
 
 class TestFile:

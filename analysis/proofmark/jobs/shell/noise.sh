@@ -27,12 +27,15 @@ function process(pid,    line, at) { # sets name and field, those of proc(5) fro
 	sub(/[^(]*\(/, "", name)
 	return split(substr(line, RLENGTH + 1), field, " ") >= 37
 }
-function adopt(pid,    at, line, cpu) { # a new rank: its CPUs and their hardware threads count
-	rank[pid] = ours[pid] = 1
-	at = "/proc/" pid "/status"
-	while ((getline line <at) > 0)
-		if (sub(/^Cpus_allowed_list:[ \t]*/, "", line)) members(line, cpus)
+function adopt(pid,    at, list, cpu) { # a new rank: its CPUs and their hardware threads count
+	# The rank wrote this list before its program began. The present affinity can be another one:
+	# hwloc binds a process for a moment to each CPU of the node.
+	at = ENVIRON["ROSTER"] "/" pid
+	getline list <at
 	close(at)
+	if (list == "") return # the rank is still writing it
+	rank[pid] = ours[pid] = 1
+	members(list, cpus)
 	for (cpu in cpus) if (!(cpu in whole)) {
 		whole[cpu] = 1
 		members(number("/sys/devices/system/cpu/cpu" cpu "/topology/thread_siblings_list"), whole)
@@ -51,7 +54,8 @@ function tick(    command, line, pids, i, n) { # waits for a tick, and adopts th
 	if ((command | getline line) <= 0) { close(command); return 0 }
 	close(command)
 	n = split(line, pids, " ")
-	for (i = 1; i <= n; i++) if (pids[i] ~ /^[0-9]+$/ && !(pids[i] in rank)) adopt(pids[i])
+	for (i = 1; i <= n; i++) if (pids[i] ~ /^[0-9]+$/) roster[pids[i]] = 1
+	for (i in roster) if (!(i in rank)) adopt(i)
 	return 1
 }
 function scan(    command, pid, key) { # reads the CPU time of other processes, and the clock
@@ -244,7 +248,7 @@ new_ranks() {
 
 sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the process PID have ended
 	trap exit TERM
-	ROSTER=${BINDING%binding}noise/$HOST # each rank of this node creates a file there
+	ROSTER=${BINDING%binding}noise/$HOST # each rank of this node writes its CPUs there
 	export ROSTER
 	# The signal goes to the whole group. awk ends with its input, so that it can write its result.
 	ticks | (

@@ -253,7 +253,7 @@ case ${1-} in
 	report_binding
 	[ -z "$THREADS" ] || bind_threads
 	start_sampler
-	: >"${BINDING%binding}noise/$HOST/$$" # the sampler finds this rank by it
+	echo "$allowed" >"${BINDING%binding}noise/$HOST/$$" # the sampler finds this rank and its CPUs by it
 	[ -z "$DIRECTORY" ] || cd "$DIRECTORY" || exit 73
 	exec "$@"
 	;;

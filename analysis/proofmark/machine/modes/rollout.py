@@ -78,7 +78,7 @@ class ModeRollout:
         """Bring `nodes` into `target`; return the result of each node.
 
         Raises:
-            BadInput: no node offers a setting of the mode; no node was changed.
+            BadInput: most nodes answer, and none of these offers the mode; no node was changed.
         """
         good, failed = self.check(nodes, lambda _: target)
         budget = self.transition.firmware.max_failures
@@ -133,7 +133,7 @@ class ModeRollout:
             The nodes that can be changed, and the results of the others.
 
         Raises:
-            BadInput: no node offers a setting of the mode; the inventory is wrong.
+            BadInput: most nodes answer, and none of these offers the mode; the inventory is wrong.
             NodeError: the scheduler reports the state of no node; not raised for a restore.
         """
         if not nodes:
@@ -171,7 +171,8 @@ class ModeRollout:
                 bad[node] = error
                 if error.outcome is Outcome.REFUSED and checked.target.mode != RESTORED:
                     refused.setdefault(error.text, []).append(node)
-        if good and sum(map(len, refused.values())) == len(good):
+        count = sum(map(len, refused.values()))
+        if count == len(good) and 2 * count > len(nodes):
             accepted = "the attributes and values of its registry"
             raise BadInput(
                 *(
