@@ -96,9 +96,11 @@ def main() -> None:
                 (min if name == "ranks" else max)(map(value, nodes), default=float("nan"))
                 for name, value in QUANTITIES.items()
             )
+            code = f"{done.returncode} (play {played.code})"
+            print(f"run {number + 1} of {chosen.runs}: exit code {code}", file=sys.stderr)
             table.add_row(
                 str(number + 1),
-                f"{done.returncode} (play {played.code})",
+                code,
                 *(str(counts[word]) for word in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
                 str(len(list(kit.run().glob("steps/**/disturbed")))),
                 *(f"{value:.1%}" for value in worst),

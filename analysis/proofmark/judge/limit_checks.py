@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ def check_limits(
     covered: Coverage,
     figures: Aggregates,
     limits: Sequence[Limit],
-    judgements: Mapping[int, Sequence[tuple[int, Judgement]]],
+    judgements: Sequence[Sequence[tuple[int, Judgement]]],
 ) -> tuple[LimitCheck, ...]:
     """Return the check of each limit that a planned step can have figures for.
 
@@ -66,17 +66,15 @@ def check_limits(
         covered: the coverage of the plan.
         figures: the figures of the run.
         limits: the limits of the contract.
-        judgements: the figures that each limit applies to, with the judgement, by its place in
-            `limits`.
+        judgements: the figures that each limit applies to, with the judgement.
     """
     to_run = list(plan.steps_to_run())
     seen = {execution.step for execution in figures.records.executions}
     checks = []
-    for place, limit in enumerate(limits):
+    for limit, answers in zip(limits, judgements, strict=True):
         ids = {*selection(limit, limit.case, plan, benchmarks).steps}
         if not ids:
             continue
-        answers = judgements.get(place, ())
         judged = sum(answer.evaluated for _, answer in answers)
         hosts: dict[str, set[str]] = {}
         for figure, answer in answers:

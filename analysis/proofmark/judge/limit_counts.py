@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from proofmark.cases.models import Benchmarks, Reference
-from proofmark.judge.references.compare import Judgement, applies
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.references.compare import applies, ordered_references, places_by_metric
 from proofmark.judge.results import Results
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import selection
@@ -52,68 +53,32 @@ def limit_counts(
         benchmarks: its cases.
         limits: the contract limits of its site.
     """
-    references = [
-        (name, reference)
-        for name, case in benchmarks.cases.items()
-        for reference in case.references
-    ]
-    # In this order the references of a case and metric judge a figure.
-    everything = [*references, *((limit.case, limit) for limit in limits)]
-    outcomes: dict[int, Counter[str]] = {number: Counter() for number in range(len(everything))}
-    invalid: Counter[int] = Counter()
-    by_metric: dict[tuple[str, str], list[tuple[int, Reference]]] = {}
-    for number, (case, reference) in enumerate(everything):
-        by_metric.setdefault((case, reference.metric), []).append((number, reference))
-    figures = results.aggregates
-    for measurand, about in enumerate(figures.records.measurands):
-        candidates = by_metric.get((about.case, about.metric), [])
-        of_measurand = np.flatnonzero(figures.measurand == measurand).tolist() if candidates else []
-        if not of_measurand:
-            continue
-        record = figures.record(of_measurand[0])
-        applying = [(number, each) for number, each in candidates if applies(each, record)]
-        for figure in of_measurand:
-            if not figures.valid[figure]:
-                invalid.update(number for number, _ in applying)  # it has no judgement
-            for number, judgement in _judgements(applying, results.answers.get(figure, ())):
-                outcomes[number][judgement.outcome] += 1
+    references = ordered_references(benchmarks, limits)
+    invalid = _invalid(results.aggregates, references)
     counts = [
         LimitCount(
             case,
             reference,
             len(selection(reference, case, plan, benchmarks).steps),
-            outcomes[number],
-            invalid[number],
+            Counter(judgement.outcome for _, judgement in results.by_reference.get(place, ())),
+            invalid[place],
         )
-        for number, (case, reference) in enumerate(everything)
+        for place, (case, reference) in enumerate(references)
     ]
-    of_cases, of_site = counts[: len(references)], counts[len(references) :]
+    of_cases, of_site = counts[: len(counts) - len(limits)], counts[len(counts) - len(limits) :]
     return [*of_site, *(count for count in of_cases if count.steps)]
 
 
-def _judgements(
-    applying: Sequence[tuple[int, Reference]], answers: Sequence[Judgement]
-) -> Iterator[tuple[int, Judgement]]:
-    """Yield the judgement of each reference that applies to a figure.
-
-    Both lists have the same order. References that look alike are paired by their order.
-    """
-    remaining = list(answers)
-    for number, reference in applying:
-        for judgement in remaining:
-            if _is_of(judgement, reference):
-                remaining.remove(judgement)
-                yield number, judgement
-                break
-
-
-def _is_of(judgement: Judgement, reference: Reference) -> bool:
-    source = judgement.source
-    if reference.rule is not None and source.startswith(f"{reference.source}; "):
-        source = reference.source  # a derived value adds the source of its inputs
-    return (judgement.kind, source, judgement.at_least, judgement.at_most) == (
-        reference.kind,
-        reference.source,
-        reference.at_least,
-        reference.at_most,
-    )
+def _invalid(figures: Aggregates, references: Sequence[tuple[str, Reference]]) -> Counter[int]:
+    """Return the number of INVALID figures for each reference, by its place."""
+    invalid: Counter[int] = Counter()
+    places = places_by_metric(references)
+    for measurand, about in enumerate(figures.records.measurands):
+        candidates = places.get((about.case, about.metric), ())
+        of_measurand = np.flatnonzero((figures.measurand == measurand) & ~figures.valid).tolist()
+        if candidates and of_measurand:
+            record = figures.record(of_measurand[0])  # a limit is for all nodes
+            for place in candidates:
+                if applies(references[place][1], record):
+                    invalid[place] += len(of_measurand)
+    return invalid

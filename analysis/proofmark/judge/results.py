@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -60,12 +60,14 @@ class Results(Sequence[Result]):
         verdict: the verdict of each figure, as its number in `WORDS`.
         answers: the judgements of references, by figure.
         fleet: the comparison of like nodes.
+        by_reference: the judged figures of each reference, by its place in `ordered_references`.
     """
 
     aggregates: Aggregates
     verdict: Numbers
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet
+    by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.aggregates)

@@ -22,7 +22,15 @@ from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.limit_checks import LimitCheck, check_limits
-from proofmark.judge.references.compare import Figures, Nodes, applies, compare, uses_all_cores
+from proofmark.judge.references.compare import (
+    Figures,
+    Nodes,
+    applies,
+    compare,
+    ordered_references,
+    places_by_metric,
+    uses_all_cores,
+)
 from proofmark.judge.references.compare import Judgement as Judgement
 from proofmark.judge.references.derived import NOTHING_RATED
 from proofmark.judge.required import unjudged
@@ -210,8 +218,9 @@ def judge(
     """
     hardware = nodes or {}
     figures = aggregate(records)
-    judgements = _judge_figures(figures, _references(benchmarks, limits), hardware, rated)
-    answers, of_limit = judgements.of_figure, judgements.of_limit
+    references = ordered_references(benchmarks, limits)
+    judgements = _judge_figures(figures, references, hardware, rated)
+    answers = judgements.of_figure
     fleet = measure_fleet(figures, benchmarks, hardware, family_level)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
         answers[figure] = (*answers.get(figure, ()), judgement)
@@ -219,10 +228,11 @@ def judge(
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
-    results = Results(figures, verdicts, answers, fleet)
+    results = Results(figures, verdicts, answers, fleet, judgements.by_reference)
     suite = benchmarks.suites.get(plan.suite)
     required = suite.required_metrics if suite else ()
-    by_place = {place: of_limit.get(id(limit), []) for place, limit in enumerate(limits)}
+    first = len(references) - len(limits)
+    of_limits = [judgements.by_reference.get(first + place, []) for place in range(len(limits))]
     emulated = {measurand.origin for measurand in records.measurands} == {EMULATED}
     return Verdict(
         run,
@@ -230,7 +240,7 @@ def judge(
         covered,
         results,
         fleet,
-        limits=check_limits(plan, benchmarks, covered, figures, limits, by_place),
+        limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,
     )
@@ -242,61 +252,51 @@ class _Judgements:
 
     Attributes:
         of_figure: the judgements of each figure to which a reference applies.
-        of_limit: the figures that a limit of the contract applies to, each with its judgement, by
-            the identity of the limit.
+        by_reference: the figures that a reference judged, each with its judgement, by the place of
+            the reference.
     """
 
     of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
-    of_limit: dict[int, list[tuple[int, Judgement]]] = field(default_factory=dict)
-
-
-def _references(
-    benchmarks: Benchmarks, limits: Sequence[Limit]
-) -> dict[tuple[str, str], list[Reference]]:
-    """Return the references and limits by case and metric."""
-    by_metric: dict[tuple[str, str], list[Reference]] = {}
-    for name, case in benchmarks.cases.items():
-        for reference in case.references:
-            by_metric.setdefault((name, reference.metric), []).append(reference)
-    for limit in limits:
-        by_metric.setdefault((limit.case, limit.metric), []).append(limit)
-    return by_metric
+    by_reference: dict[int, list[tuple[int, Judgement]]] = field(default_factory=dict)
 
 
 def _judge_figures(
     figures: Aggregates,
-    references: Mapping[tuple[str, str], Sequence[Reference]],
+    references: Sequence[tuple[str, Reference]],
     nodes: Nodes,
     rated: Rated,
 ) -> _Judgements:
     """Return the judgements of each valid figure to which a reference applies."""
-    counterparts = Figures(figures)
+    counterparts, places = Figures(figures), places_by_metric(references)
     answers = _Judgements()
     for number, measurand in enumerate(figures.records.measurands):
-        applying: Sequence[Reference] | None = None
-        candidates = references.get((measurand.case, measurand.metric))
+        applying: dict[int, Reference] | None = None
+        candidates = places.get((measurand.case, measurand.metric))
         if candidates is None:
             continue
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
             if applying is None:  # the same for all nodes
-                applying = [reference for reference in candidates if applies(reference, record)]
+                wanted = {place: references[place][1] for place in candidates}
+                applying = {place: each for place, each in wanted.items() if applies(each, record)}
             if not applying:
                 break
             all_cores = uses_all_cores(record, nodes)
-            chosen = [each for each in applying if all_cores or not each.all_cores]
+            chosen = {
+                place: each for place, each in applying.items() if all_cores or not each.all_cores
+            }
             if not chosen:
                 continue
             value = float(figures.median[figure])
-            paired = any(reference.against for reference in chosen)
+            paired = any(reference.against for reference in chosen.values())
             repeats = figures.repeats(figure) if paired else {}
-            answers.of_figure[figure] = tuple(
-                compare(record, value, reference, counterparts, nodes, repeats, rated)
-                for reference in chosen
-            )
-            for reference, answer in zip(chosen, answers.of_figure[figure], strict=True):
-                if isinstance(reference, Limit):
-                    answers.of_limit.setdefault(id(reference), []).append((figure, answer))
+            judged = {
+                place: compare(record, value, reference, counterparts, nodes, repeats, rated)
+                for place, reference in chosen.items()
+            }
+            answers.of_figure[figure] = tuple(judged.values())
+            for place, judgement in judged.items():
+                answers.by_reference.setdefault(place, []).append((figure, judgement))
     return answers
 
 

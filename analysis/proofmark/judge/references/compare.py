@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from proofmark.cases.models import Against, Reference
+from proofmark.cases.models import Against, Benchmarks, Reference
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.units import factor
@@ -15,6 +15,7 @@ from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import NOTHING_RATED, derive
 from proofmark.records.columns import EMULATED, Record
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
 
 Scalar = str | int | float
@@ -126,6 +127,31 @@ class Figures:
             median(value for _, value in fitting),
             by_repeat(replace(record, value=value) for record, value in fitting),
         )
+
+
+def ordered_references(
+    benchmarks: Benchmarks, limits: Sequence[Limit]
+) -> list[tuple[str, Reference]]:
+    """Return the references of all cases, then the limits of the contract, each with its case.
+
+    In this order they judge a figure. A place in this list identifies a reference.
+    """
+    of_cases = [
+        (name, reference)
+        for name, case in benchmarks.cases.items()
+        for reference in case.references
+    ]
+    return [*of_cases, *((limit.case, limit) for limit in limits)]
+
+
+def places_by_metric(
+    references: Sequence[tuple[str, Reference]],
+) -> dict[tuple[str, str], list[int]]:
+    """Return the places of `references` by case and metric."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, (case, reference) in enumerate(references):
+        places.setdefault((case, reference.metric), []).append(place)
+    return places
 
 
 def traits(record: Record) -> dict[str, Scalar]:
