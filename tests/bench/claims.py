@@ -228,7 +228,7 @@ def count(name: str, kind: str, noise: float, trials: int, seed: int = 1) -> Row
 
 @cache
 def _sweep(name: str, without: bool) -> pl.DataFrame:
-    """Return a sweep without noise; each figure stands there once for each repeat."""
+    """Return a sweep without noise; it has each figure once for each repeat."""
     subject = SUBJECTS[name]
     sheet = subject.none() if without and subject.none else subject.true()
     sheet.rows = [row for row in sheet.rows if row["metric"] not in ("t_min", "t_max")]

@@ -22,7 +22,7 @@ LOGIN = {
 
 
 def site(kit: Kit, name: str, hosts: object) -> tuple[str, str]:
-    """Write an inventory; return the arguments that select it."""
+    """Write an inventory; return the arguments of ansible-playbook that use it."""
     folder = kit.folder / "inventory" / name
     folder.mkdir(parents=True)
     (folder / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")

@@ -46,7 +46,9 @@ class NetworkCheck:
         self._listed = cache(_listed)
 
     def invalid_reason(self, step: Step, nodes: Sequence[str], execution: Attempt) -> str:
-        """Return why another network carried the messages of an execution, or an empty string.
+        """Return the reason if another network carried the messages of an execution.
+
+        The reason is an empty string if the named network carried them.
 
         An execution that was started by hand has no samples: it is not checked.
 

@@ -15,8 +15,8 @@ EXPLAINS = 0.5
 """The least part of a delay that other processes or a hypervisor must explain. The delay of ranks
 that share a CPU is caused by the ranks."""
 BUSY = 0.5
-"""The least share of CPU time of ranks that need their CPUs. Ranks that wait for I/O leave them to
-others, and to the kernel threads of their file system."""
+"""Ranks need their CPUs if they use at least this share of the CPU time. Ranks that wait for I/O
+use less; other processes and kernel threads of the file system may then run on these CPUs."""
 _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 

@@ -90,10 +90,10 @@ def _node(entry: Mapping[str, Any]) -> NodeNoise:
 
 
 def _amount(value: Any) -> float:
-    """Return a number that is finite and not negative.
+    """Return `value` as a number.
 
     Raises:
-        TypeError or ValueError: it is not.
+        TypeError or ValueError: it is no number, is not finite, or is negative.
     """
     number = float(value)
     if not (math.isfinite(number) and number >= 0):

@@ -22,7 +22,7 @@ class RatedDimms(StrictModel):
 
 
 class Rated(StrictModel):
-    """What the vendor states for one node. A stated value replaces that of the probe.
+    """The figures of one node in the data sheet of the vendor. They replace those of the probe.
 
     Attributes:
         dimms: the memory modules.

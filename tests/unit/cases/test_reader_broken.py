@@ -22,7 +22,7 @@ MARKED = {
     HPL: "End of Tests.",
     "hpcc-1.5.0_N4000_n2.txt": "End of HPC Challenge tests.",
     "stream-5.10_N64000000_t2.txt": "Solution Validates",
-    # All requested rows prove the end, too.
+    # The row of the last requested operation.
     "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt": "read  ",
     "imb-2021.7_PingPong_n2.txt": "# All processes entering MPI_Finalize",
     "npb-3.4.3_bt.A_full_n4.txt": " Verification    =",

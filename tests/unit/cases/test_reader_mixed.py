@@ -20,7 +20,7 @@ HPL = text_of("hpl-1.0a_two-variants.txt")
 IOR = text_of("ior_io500_mistral_ior-easy-read.txt")
 OUTPUTS = {"stream": STREAM, "osu-latency": OSU, "hpl": HPL, "ior": f"{IOR.rstrip()}\n"}
 ROWS = {"stream": 4, "osu-latency": 4, "hpl": 4, "ior": 1}
-"""Figures that stand in rows."""
+"""Figures of rows."""
 BESIDE_ROWS = {"residual"}
 """Figures of other lines."""
 ENDS = {"stream": "Solution Validates", "hpl": "End of Tests", "ior": "Finished"}

@@ -118,7 +118,7 @@ def test_a_printed_command_line_counts(line: str) -> None:
     assert not valid(read("osu-latency", f"{line}\n{osu(1, 2)}"))
     both = f"{line}\n{osu(1, 2, 4)}{line.replace('1:4', '1:2')}\n{osu(1, 2)}{osu(1)}"
     assert len(valid(read("osu-latency", both))) == 6  # the last has no command line
-    assert valid(read("osu-latency", f"{line}\n{osu(1, 2)}", "-m 1:2"))  # the step knows better
+    assert valid(read("osu-latency", f"{line}\n{osu(1, 2)}", "-m 1:2"))  # the step states the sizes
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ def reference_of(record: Record, where: dict[str, Any]) -> Reference:
 
 
 class TestRecords:
-    """The plan knows no less than the records: what a record has, a limit can select."""
+    """A limit can select every trait that a record has."""
 
     def test_each_record_can_be_selected_by_all_of_its_traits(
         self, finished: tuple[Run, Records]

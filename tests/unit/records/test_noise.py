@@ -226,7 +226,7 @@ class TestNodes:
     def test_only_the_disturbed_node_repeats(
         self, kit: Kit, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A process runs on CPU 0; only the rank on n2 needs this CPU."""
+        """A process uses CPU 0 all the time. The rank on n2 computes; the others only wait."""
         spin = SPIN.format(seconds=2).strip()
         program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{END}'
         run, job = self.run(kit, monkeypatch, program)

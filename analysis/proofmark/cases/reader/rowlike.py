@@ -1,6 +1,6 @@
 """Whether a line that cannot be read may be a damaged row of a table.
 
-Job scripts print lines around a table. They are told from rows by their words only.
+Job scripts print lines around a table. Only their words distinguish them from rows.
 """
 
 from __future__ import annotations

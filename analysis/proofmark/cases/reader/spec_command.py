@@ -1,6 +1,7 @@
 """The models of what a command line proves about the output of its program.
 
-The command line is a line of the output, or the arguments of the step (`command.Request`).
+The command line is read from the output. If the output has none, it is that of the step
+(`command.Request`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ MEMORIES = ("ddr", DECIDING)
 """Both memories are measured. The other one is information."""
 
 WORSE = 0.05
-"""Relative difference by which a mean rate may at most be worse without being clearly worse."""
+"""A mean rate is clearly worse if it is lower by more than this relative difference."""
 EFFECT = 0.01
 """Relative difference of mean rates from which on one placement is better or worse."""
 HIGHER = 0.05
@@ -306,9 +306,9 @@ def _decide_c24(stream: Measured, machine: Machine) -> Decision:
     listed = ", ".join(f"{kernel} {end.ratio:.2f}" for kernel, end in ends.items())
     flat = [kernel for kernel, up in rises.items() if not up]
     rising = (
-        f"{' and '.join(flat)} does not clearly rise on both sides"
+        f"{' and '.join(flat)} does not clearly rise in both halves"
         if flat
-        else "all rise on both sides"
+        else "all rise in both halves"
     )
     return Decision(
         every(
