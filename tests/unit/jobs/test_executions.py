@@ -27,6 +27,7 @@ OTHER = "another-host"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 STRAY = "setsid env -i {folder}/stray 300 &"
 """A process that has another session and another environment than the step."""
+END = 'echo "size 1"; echo "rate 100"; echo END'
 WITHOUT_CGROUPS = (
     "for each in /sys/fs/cgroup/unified /sys/fs/cgroup; do"
     ' [ ! -e "$each/cgroup.controllers" ] || umount "$each" || exit 90; done; "$@"; exit "$?"'
@@ -324,6 +325,46 @@ class TestSurvivors:
         assert call(command) == 0
         assert self.strays(kit) == []
         assert left_behind(f"PROOFMARK_STEP={step}/") == []
+
+    @pytest.mark.fault("helper-starts-late")
+    @pytest.mark.parametrize("late", ["", "--watchdog"], ids=["control", "fault"])
+    def test_a_later_start_ends_a_helper_of_a_killed_script(
+        self, kit: Kit, run: Run, shell: list[str], late: str
+    ) -> None:
+        """The script is killed before its watchdog, which has another session, has started."""
+        kit.program(f"echo on; [ -e {kit.folder}/go ] || sleep 100; {END}")
+        tools = kit.folder / "tools"
+        tools.mkdir()
+        wrapper = f'case $3 in {late or "none"}) sleep 3 ;; esac; exec /usr/bin/setsid "$@"'
+        (tools / "setsid").write_text(f"#!/bin/sh\n{wrapper}\n", encoding="utf-8")
+        (tools / "setsid").chmod(0o755)
+        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+        (step,) = steps_of(run)
+        out = step / "unfinished-1" / "stdout"
+        command = [*shell, str(step / "run.sh")]
+        with running(subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment)) as first:
+            until(lambda: out.exists() and out.read_text() == "on\n")
+            first.kill()
+            first.wait(300)
+        (kit.folder / "go").touch()
+        assert call(command) == 0
+        assert left_behind(f"{step}/", timeout_s=30) == []
+
+    @pytest.mark.parametrize("verb", ["--launch", "--watchdog", "--watch"])
+    def test_a_helper_that_starts_after_its_script_has_ended(
+        self, kit: Kit, shell: list[str], verb: str
+    ) -> None:
+        kit.program(f"touch {kit.folder}/started; {END}")
+        (step,) = steps_of(kit.run())
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        command = [*shell, str(step / "run.sh"), verb]
+        environment = {**os.environ, "OUT": str(kit.folder), "BINDING": str(kit.folder)}
+        subprocess.run([*command, str(ended.pid)], env=environment, timeout=60, check=False)
+        assert not (kit.folder / "started").exists()
+        if verb == "--launch":
+            subprocess.run([*command, str(os.getpid())], env=environment, check=True)
+            assert (kit.folder / "started").exists()
 
     @pytest.mark.parametrize("name", ['a "b" \\', "tab\there", "line\nend", "naïve", "(x) S 1"])
     def test_any_name_of_a_program_is_reported(self, kit: Kit, run: Run, name: str) -> None:

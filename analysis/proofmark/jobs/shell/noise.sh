@@ -262,7 +262,7 @@ sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the pro
 end_sampler() {
 	[ -n "$SAMPLER" ] || return
 	polls=0
-	while [ "$polls" -lt 200 ] && process_facts "$SAMPLER" && [ "$state" != Z ]; do
+	while [ "$polls" -lt 200 ] && alive "$SAMPLER"; do
 		# Repeated: a process that is being started loses a signal.
 		[ $((polls % 10)) != 0 ] || kill -TERM "-$SAMPLER" 2>/dev/null || kill -TERM "$SAMPLER"
 		sleep 0.01

@@ -2,9 +2,9 @@
 # ---- below this line all steps are the same ------------------------------------------------
 # sh run.sh [--job]    runs the step in a new folder, unfinished-<n>/; its end renames this folder to
 #                      execution-<n>/. With --job a job runs it, and not a person.
-# sh run.sh --launch   (internal) becomes the launcher, in a new session
-# sh run.sh --watchdog (internal) stops the program at the time limit
-# sh run.sh --watch    (internal) looks at the files in scratch while the program runs
+# sh run.sh --launch … (internal) becomes the launcher, in a new session
+# sh run.sh --watchdog … (internal) stops the program at the time limit
+# sh run.sh --watch …  (internal) looks at the files in scratch while the program runs
 # sh run.sh --sample … (internal) samples this node while the step runs
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
@@ -160,6 +160,10 @@ process_facts() { # process_facts PID: sets name, state, parent, born
 	[ $# -ge 20 ] && state=$1 parent=$2 born=${20}
 }
 
+alive() { # alive PID: it has not ended
+	process_facts "$1" && [ "$state" != Z ]
+}
+
 adopter() { # prints the process that becomes the parent of orphans
 	read -r own _ </proc/self/stat
 	{
@@ -223,6 +227,7 @@ describe_left() { # sets SURVIVORS: the processes in LEFT as a JSON list
 
 case ${1-} in
 --launch)
+	alive "$2" || exit 74
 	# These variables are those of the launcher that started this step on every node.
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
 	if [ -n "$SCRATCH" ]; then
@@ -236,6 +241,7 @@ case ${1-} in
 	launch
 	;;
 --watchdog)
+	alive "$2" || exit 0 # a later run.sh looks for processes of a script only after its end
 	MARKS=PROOFMARK_STEP=$OUT/
 	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended by a later run.sh: this one was killed
 	echo "$TIMEOUT" >timed_out
@@ -243,6 +249,7 @@ case ${1-} in
 	exit
 	;;
 --watch)
+	alive "$2" || exit 0
 	watch_scratch
 	exit
 	;;
@@ -340,11 +347,12 @@ while [ "$earlier" -lt "$NUMBER" ]; do
 		[ -z "$SCRATCH" ] || [ ! -e "$SCRATCH" ] || refuse "$host uses its scratch, $SCRATCH"
 		continue
 	fi
-	if process_facts "$process" && [ "$born" = "$began" ] && [ "$state" != Z ]; then
+	if alive "$process" && [ "$born" = "$began" ]; then
 		refuse "runs already, as process $process"
 	fi
 	MARKS="$MARKS${MARKS:+
-}PROOFMARK_STEP=$old/"
+}PROOFMARK_STEP=$old/
+PROOFMARK_HELPER=$old/"
 	CGROUP=$PARENT/proofmark-$HOST-$process
 	[ -z "$PARENT" ] || [ ! -d "$CGROUP" ] || remove_cgroup
 done
@@ -372,19 +380,19 @@ BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
 (
 	[ -z "$CGROUP" ] || echo 0 >"$CGROUP/cgroup.procs" || exit 74
 	export PROOFMARK_STEP="$OUT/"
-	exec setsid sh "$HERE/run.sh" --launch
+	exec setsid sh "$HERE/run.sh" --launch $$
 ) </dev/null >stdout 2>stderr &
 PROGRAM=$!
 if [ -z "$INTERRUPTED" ]; then
 	(
-		export OUT PROGRAM CGROUP
-		exec setsid sh "$HERE/run.sh" --watchdog
+		export OUT PROGRAM CGROUP PROOFMARK_HELPER="$OUT/"
+		exec setsid sh "$HERE/run.sh" --watchdog $$
 	) </dev/null >/dev/null 2>&1 &
 	WATCHDOG=$!
 	case $WRITES in running*)
 		(
-			export OUT
-			exec setsid sh "$HERE/run.sh" --watch
+			export OUT PROOFMARK_HELPER="$OUT/"
+			exec setsid sh "$HERE/run.sh" --watch $$
 		) </dev/null >/dev/null 2>&1 &
 		WATCH=$!
 		;;
