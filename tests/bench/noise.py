@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,11 +18,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
 from rich.console import Console
 from rich.table import Table
-from tests.folders import ROOT
-from tests.roles.kit import Kit, make_kit
+from tests.roles.kit import make_real_kit
 
 from proofmark.runs.noise_file import NodeNoise, read_noise
 
@@ -35,19 +32,6 @@ QUANTITIES: dict[str, Callable[[NodeNoise], float]] = {
     "burst": lambda node: node.burst,
 }
 """The values that the thresholds of `Stability` bound; of the ranks the least value is shown."""
-
-
-def prepared(folder: Path) -> Kit:
-    """Make a checkout with the real cases and programs."""
-    kit = make_kit(folder)
-    facts = (ROOT / "inventory/local/group_vars/local/partition.yml").read_text(encoding="utf-8")
-    for name in ("benchmarks", "environments", "requirements"):
-        shutil.rmtree(kit.folder / name, ignore_errors=True)
-        shutil.copytree(ROOT / name, kit.folder / name)
-    (ROOT / ".provision").mkdir(exist_ok=True)
-    (kit.folder / ".provision").symlink_to(ROOT / ".provision")
-    kit.partition(facts=yaml.safe_load(facts)["partition"].get("facts", {}))
-    return kit
 
 
 @contextmanager
@@ -80,7 +64,7 @@ def main() -> None:
     table = Table("run", "exit", "PASS", "FAIL", "INVALID", "UNJUDGED", "disturbed", *QUANTITIES)
     proofmark = str(Path(sys.executable).with_name("proofmark"))
     with tempfile.TemporaryDirectory(prefix="proofmark-noise-") as folder:
-        kit = prepared(Path(folder))
+        kit = make_real_kit(Path(folder))
         for number in range(chosen.runs):
             with hog(chosen.hog):
                 played = kit.play("acceptance.yml", "-e", "fresh=true")

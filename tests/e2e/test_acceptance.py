@@ -17,7 +17,7 @@ import pytest
 import yaml
 from tests.fixtures.kit import snapshot
 from tests.folders import ROOT
-from tests.roles.kit import Kit, Played, make_kit, processes_of
+from tests.roles.kit import Kit, Played, make_real_kit, processes_of
 
 from proofmark.site.node.cpu import cpu_list
 
@@ -36,13 +36,7 @@ USES: dict[str, Any] = {
 
 def small_kit(top: Path) -> Kit:
     """Make a kit of the real cases and programs, with the sizes of `USES` in its suite `quick`."""
-    kit = make_kit(top)
-    facts = (ROOT / "inventory/local/group_vars/local/partition.yml").read_text(encoding="utf-8")
-    for name in ("benchmarks", "environments", "requirements"):
-        shutil.rmtree(kit.folder / name, ignore_errors=True)
-        shutil.copytree(ROOT / name, kit.folder / name)
-    (ROOT / ".provision").mkdir(exist_ok=True)
-    (kit.folder / ".provision").symlink_to(ROOT / ".provision")
+    kit = make_real_kit(top)
     for path in (kit.folder / "benchmarks").glob("*.yml"):
         case = yaml.safe_load(path.read_text(encoding="utf-8"))
         if path.name != "suites.yml":
@@ -50,7 +44,6 @@ def small_kit(top: Path) -> Kit:
             case["suites"] = others | ({"quick": USES[path.stem]} if path.stem in USES else {})
             case["stability"] = {"least_seconds": 3600}  # the machine of a test may be disturbed
             path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
-    kit.partition(facts=yaml.safe_load(facts)["partition"].get("facts", {}))
     return kit
 
 

@@ -196,6 +196,19 @@ def make_kit(top: Path) -> Kit:
     return made
 
 
+def make_real_kit(top: Path) -> Kit:
+    """Make a kit in `top` with the cases, environments and programs of the checkout."""
+    kit = make_kit(top)
+    for name in ("benchmarks", "environments", "requirements"):
+        shutil.rmtree(kit.folder / name, ignore_errors=True)
+        shutil.copytree(ROOT / name, kit.folder / name)
+    (ROOT / ".provision").mkdir(exist_ok=True)
+    (kit.folder / ".provision").symlink_to(ROOT / ".provision")
+    text = (ROOT / "inventory/local/group_vars/local/partition.yml").read_text(encoding="utf-8")
+    kit.partition(facts=yaml.safe_load(text)["partition"].get("facts", {}))
+    return kit
+
+
 def assert_runnable_by(user: str) -> None:
     """Check that `user` can run this Python, which a checkout under a closed home forbids."""
     command = ["su", "-s", "/bin/sh", user, "-c", shlex.join([sys.executable, "-c", "pass"])]

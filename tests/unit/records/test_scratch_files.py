@@ -131,6 +131,14 @@ class TestWorkingDirectory:
         assert writing == {"fio-cache", "ior", "npb-btio"}
 
 
+CHANGES = {
+    "control": "",
+    "mounted": f"mount -t tmpfs {OTHER} scratch",
+    "link": f"mkdir other && mount -t tmpfs {OTHER} other && rmdir scratch && ln -s other scratch",
+}
+"""Commands that give the scratch another file system."""
+
+
 class TestIntendedFileSystem:
     @pytest.mark.fault("program-writes-elsewhere")
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
@@ -143,20 +151,14 @@ class TestIntendedFileSystem:
         assert not injected or (found.reason or "").endswith(": the program wrote elsewhere")
 
     @pytest.mark.fault("scratch-on-another-file-system")
-    @pytest.mark.parametrize("how", ["control", "mounted", "link"])
+    @pytest.mark.parametrize("how", CHANGES)
     def test_the_inventory_names_type_and_source(self, kit: Kit, how: str) -> None:
         """Another file system is mounted on scratch, or scratch is a link to another one."""
         case(kit)
         here = mount_of(str(kit.folder), read_mounts(Path("/proc/mounts").read_text().splitlines()))
         assert here is not None
-        before = {
-            "control": "",
-            "mounted": f"mount -t tmpfs {OTHER} scratch",
-            "link": f"mkdir other && mount -t tmpfs {OTHER} other && rmdir scratch && "
-            "ln -s other scratch",
-        }[how]
         run = kit.run()
-        record(kit, before, run=run)
+        record(kit, CHANGES[how], run=run)
         (step,), (folder,) = run.plan.steps(), steps_of(run)
         content = (execution(folder) / "scratch.json").read_bytes()
         path = str(kit.folder / "scratch")
@@ -172,16 +174,10 @@ class TestIntendedFileSystem:
             )
 
     @pytest.mark.fault("scratch-differs-from-recorded-mount")
-    @pytest.mark.parametrize("how", ["control", "mounted", "link"])
+    @pytest.mark.parametrize("how", CHANGES)
     def test_the_probe_before_the_job_names_the_mount(self, kit: Kit, how: str) -> None:
         """The inventory names no type; the node has another file system there than before."""
         case(kit)
-        before = {
-            "control": "",
-            "mounted": f"mount -t tmpfs {OTHER} scratch",
-            "link": f"mkdir other && mount -t tmpfs {OTHER} other && rmdir scratch && "
-            "ln -s other scratch",
-        }[how]
         run = kit.run()
         probe = (ROOT / "analysis/proofmark/site/node/probe.sh").read_text(encoding="utf-8")
         (run.folder / "probe.sh").write_text(probe, encoding="utf-8")
@@ -190,7 +186,7 @@ class TestIntendedFileSystem:
         (step,) = steps_of(run)
         inner = (step / "run.sh").read_text(encoding="utf-8")
         (step / "run.sh").write_text(
-            f'[ "$1" != --job ] || (cd {kit.folder} && {before or ":"}) || exit 90\n{inner}'
+            f'[ "$1" != --job ] || (cd {kit.folder} && {CHANGES[how] or ":"}) || exit 90\n{inner}'
         )
         command = ["unshare", "--mount", "dash", f"{job}/job.sh"]
         environment = {**os.environ, "PROBE_SKIP_S": "1"}
