@@ -21,7 +21,7 @@ from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 from proofmark.software.target import target_requirements
 
-SHELL = files("proofmark.jobs") / "shell"
+_SHELL = files("proofmark.jobs") / "shell"
 
 
 THRESHOLDS = ("max_steal", "max_others", "max_delay", "max_burst", "least_seconds")
@@ -75,6 +75,11 @@ def _command(step: Step, software: Software) -> tuple[str, str]:
     return plain.model_dump_json(), json.dumps(environment, sort_keys=True)
 
 
+def shell(*parts: str) -> str:
+    """Return the text of these files of ``jobs/shell``, one after the other."""
+    return "".join((_SHELL / part).read_text(encoding="utf-8") for part in parts)
+
+
 def each_script(step: Step) -> str:
     """Return the ``run.sh`` of a per-node step: it creates and runs the script of each node."""
     head = [
@@ -84,7 +89,7 @@ def each_script(step: Step) -> str:
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
-    return "\n".join(head) + (SHELL / "each.sh").read_text()
+    return "\n".join(head) + shell("repeats.sh", "each.sh")
 
 
 def step_script(
@@ -161,7 +166,7 @@ def step_script(
         "",
     ]
     parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
-    return "\n".join(head) + "".join((SHELL / name).read_text() for name in parts)
+    return "\n".join(head) + shell(*parts)
 
 
 def _least(writes: WrittenFiles) -> str:

@@ -1,5 +1,4 @@
 # shellcheck shell=sh disable=SC2153 # the first lines of every run.sh set these variables
-# ---- below this line all per-node steps are the same --------------------------------------
 # sh run.sh   measures this node, or the pair whose first node it is, in the folder of the instance
 # The folder gets a run.sh like that of any other step. Exit 0 on a node that is not in the step.
 # sh run.sh --attempt=ATTEMPT [--unfinished | --disturbed=N] [--without=NODE,…]
@@ -30,16 +29,8 @@ if [ "${1-}" = --unfinished ]; then
 	done
 fi
 case ${1-} in
---disturbed=*) # the same rule as in job.sh
-	count=0
-	for started in "$HERE/$FOLDER"/execution-*/started; do
-		[ -e "$started" ] || continue
-		read -r _ _ _ by _ <"$started"
-		[ "$by" != other ] || continue
-		[ -e "${started%started}disturbed" ] || exit 0
-		count=$((count + 1))
-	done
-	if [ "$count" = 0 ] || [ "$count" -ge "${1#*=}" ]; then exit 0; fi
+--disturbed=*)
+	is_disturbed "${1#*=}" "$HERE/$FOLDER" || exit 0
 	shift
 	;;
 esac

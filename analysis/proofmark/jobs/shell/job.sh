@@ -1,5 +1,4 @@
 # shellcheck shell=sh disable=SC2153 # the first lines of every job.sh set these variables
-# ---- below this line all jobs are the same ------------------------------------------------
 # sh job.sh                      runs the job
 # sh job.sh --probe WHAT FOLDER  (internal) stores the probe of this node, before or after the steps
 # sh job.sh --network WHEN FOLDER  (internal) stores the counters of the networks of this node
@@ -103,22 +102,6 @@ has_result() { # has_result STEP: on a planned node, or by a job
 	return 1
 }
 
-# The same rule as in each.sh.
-is_disturbed() { # is_disturbed FOLDER…: one has only disturbed executions, and less than EXECUTIONS
-	for place in "$@"; do
-		count=0
-		for started in "$place"/execution-*/started; do
-			[ -e "$started" ] || continue
-			read -r _ _ _ by _ <"$started"
-			[ "$by" != other ] || continue
-			count=$((count + 1))
-			[ -e "${started%started}disturbed" ] || { count=0 && break; }
-		done
-		[ "$count" = 0 ] || [ "$count" -ge "$EXECUTIONS" ] || return 0
-	done
-	return 1
-}
-
 # A per-node step is finished when all nodes have ended or the time limit is over; the job writes rc.
 on_every_node() { # on_every_node STEP SECONDS [REPEAT]: with REPEAT only nodes that were disturbed
 	folder=steps/$1
@@ -171,9 +154,9 @@ while [ "$round" -lt "$EXECUTIONS" ]; do
 		[ -z "$STOPPED" ] || break
 		step=${entry%%:*}
 		if [ "$entry" = "$step" ]; then
-			! is_disturbed "steps/$step" || run sh "steps/$step/run.sh" --job
+			! is_disturbed "$EXECUTIONS" "steps/$step" || run sh "steps/$step/run.sh" --job
 		else
-			! is_disturbed "steps/$step"/*/ || on_every_node "$step" "${entry#*:}" repeat
+			! is_disturbed "$EXECUTIONS" "steps/$step"/*/ || on_every_node "$step" "${entry#*:}" repeat
 		fi
 	done
 	round=$((round + 1))

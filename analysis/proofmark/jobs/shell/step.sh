@@ -362,6 +362,7 @@ LEFT=
 MARKS=PROOFMARK_STEP=$OUT/
 
 for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
+PROOFMARK_HELPER=$OUT/ # in the environment of processes that the signals of this script spare
 BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" noise "noise/$HOST" || exit 74
@@ -385,13 +386,13 @@ BEGAN=$now BUSY=$busy STOLEN=$stolen OWN=$own
 PROGRAM=$!
 if [ -z "$INTERRUPTED" ]; then
 	(
-		export OUT PROGRAM CGROUP PROOFMARK_HELPER="$OUT/"
+		export OUT PROGRAM CGROUP PROOFMARK_HELPER
 		exec setsid sh "$HERE/run.sh" --watchdog $$
 	) </dev/null >/dev/null 2>&1 &
 	WATCHDOG=$!
 	case $WRITES in running*)
 		(
-			export OUT PROOFMARK_HELPER="$OUT/"
+			export OUT PROOFMARK_HELPER
 			exec setsid sh "$HERE/run.sh" --watch $$
 		) </dev/null >/dev/null 2>&1 &
 		WATCH=$!
