@@ -14,7 +14,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +55,14 @@ def samples(run: Path) -> list[NodeNoise]:
     return [node for node in nodes if node.seconds >= 0.5 and node.rank_seconds > 0]
 
 
+def reasons(results: Iterable[Mapping[str, str]]) -> Counter[tuple[str, str]]:
+    """Return the number of results that are FAIL or INVALID, by verdict and reason."""
+    words = ("FAIL", "INVALID")
+    return Counter(
+        (each["verdict"], each["reason"]) for each in results if each["verdict"] in words
+    )
+
+
 def main() -> None:
     """Run, and print one line for each run."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -75,17 +84,19 @@ def main() -> None:
                 text=True,
                 check=False,
             )
-            counts, nodes = kit.verdict()["counts"], samples(kit.run())
+            verdict, nodes = kit.verdict(), samples(kit.run())
             worst = (
                 (min if name == "ranks" else max)(map(value, nodes), default=float("nan"))
                 for name, value in QUANTITIES.items()
             )
             code = f"{done.returncode} (play {played.code})"
             print(f"run {number + 1} of {chosen.runs}: exit code {code}", file=sys.stderr)
+            for (word, reason), count in reasons(verdict["results"]).most_common(5):
+                print(f"  {count} {word}: {reason}", file=sys.stderr)
             table.add_row(
                 str(number + 1),
                 code,
-                *(str(counts[word]) for word in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
+                *(str(verdict["counts"][word]) for word in ("PASS", "FAIL", "INVALID", "UNJUDGED")),
                 str(len(list(kit.run().glob("steps/**/disturbed")))),
                 *(f"{value:.1%}" for value in worst),
             )
