@@ -53,7 +53,7 @@ test: lint-files
 soak: .venv-dev
 	$(PYTEST) --tier=soak $(ARGS)
 
-PYTEST := pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST := pytest -n 6 --dist loadfile --no-loadscope-reorder
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)

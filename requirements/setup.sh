@@ -94,6 +94,8 @@ update_venv() {
     fresh project || {
         .venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
             --no-deps --no-build-isolation --no-index -e .
+        # A process that cannot write bytecode here compiles the package again at each start.
+        .venv/bin/python -m compileall -q analysis/proofmark
         sha256sum pyproject.toml >.venv/project.sha256
     }
 }

@@ -42,7 +42,8 @@ SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 
 """Functions of the kit's scripts that run one of their words: how many words stand before it."""
 GENERATED = frozenset(
     {"launch", "on_all", "rank_cpus", "json_text", "report_scratch", "watch_scratch"}
-    | {"end_sampler", "judge_noise", "process_facts", "sample_node", "start_sampler"}
+    | {"alive", "end_sampler", "is_disturbed", "judge_noise", "process_facts"}
+    | {"sample_node", "start_sampler"}
 )
 """Functions that another part of a generated script defines."""
 

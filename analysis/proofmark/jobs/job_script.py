@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proofmark.common.files import write_whole
 from proofmark.jobs.request import EXECUTIONS, request_of
-from proofmark.jobs.step_script import GRACE_S, shell
+from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.files import RunFiles
@@ -51,7 +51,7 @@ def write_job(
         "'",
         "",
     ]
-    write_whole(script, "\n".join(head) + shell("repeats.sh", "job.sh"))
+    write_whole(script, "\n".join(head) + shell_parts("repeats.sh", "job.sh"))
     return request
 
 

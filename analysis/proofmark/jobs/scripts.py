@@ -9,7 +9,13 @@ from pathlib import Path
 from proofmark.cases.models import Benchmarks, Stability
 from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_script import write_job
-from proofmark.jobs.step_script import FOLDER, each_script, processor_needs, shell, step_script
+from proofmark.jobs.step_script import (
+    FOLDER,
+    each_script,
+    processor_needs,
+    shell_parts,
+    step_script,
+)
 from proofmark.plan.plan import SCRATCH, Plan
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
@@ -61,8 +67,8 @@ def write_scripts(
     """
     run_files = RunFiles(run)
     write_whole(run_files.probe_script, PROBE.read_text())
-    write_whole(run_files.network_script, shell("network.sh"))
-    write_whole(run_files.processor_check, shell("fit.awk"))
+    write_whole(run_files.network_script, shell_parts("network.sh"))
+    write_whole(run_files.processor_check, shell_parts("fit.awk"))
     groups = plan.needed()
     for step in (step for group in groups for job in group.jobs for step in job.steps):
         step_files = run_files.step(step.id)

@@ -75,7 +75,7 @@ def _command(step: Step, software: Software) -> tuple[str, str]:
     return plain.model_dump_json(), json.dumps(environment, sort_keys=True)
 
 
-def shell(*parts: str) -> str:
+def shell_parts(*parts: str) -> str:
     """Return the text of these files of ``jobs/shell``, one after the other."""
     return "".join((_SHELL / part).read_text(encoding="utf-8") for part in parts)
 
@@ -89,7 +89,7 @@ def each_script(step: Step) -> str:
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
-    return "\n".join(head) + shell("repeats.sh", "each.sh")
+    return "\n".join(head) + shell_parts("repeats.sh", "each.sh")
 
 
 def step_script(
@@ -166,7 +166,7 @@ def step_script(
         "",
     ]
     parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
-    return "\n".join(head) + shell(*parts)
+    return "\n".join(head) + shell_parts(*parts)
 
 
 def _least(writes: WrittenFiles) -> str:

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.table import table
 
+UNSTEADY = 2 / 3
+"""A figure is INVALID if at least this share of its repeats is unsteady (ADR 0071)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Aggregates:
@@ -153,7 +156,7 @@ def aggregate(records: Records) -> Aggregates:
     All executions of a step without an invalid record count: a repetition cannot replace a bad
     value. If there is none, only the last execution counts. A disturbed repeat of a figure does not
     count if another repeat was not disturbed. If the rate of the machine changed in some of these
-    repeats, they do not count if most repeats are steady.
+    repeats, they do not count if more than a third of the repeats are steady.
     """
     identity, identities = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
@@ -164,7 +167,7 @@ def aggregate(records: Records) -> Aggregates:
         records, order, figure, {each.disturbed for each in records.executions}, 1.0
     )
     order, unsteady = _undisturbed(
-        records, order, figure, {each.unsteady for each in records.executions}, 0.5
+        records, order, figure, {each.unsteady for each in records.executions}, UNSTEADY
     )
     left_out = disturbed + unsteady
     _, begins, group = np.unique(figure[order], return_index=True, return_inverse=True)

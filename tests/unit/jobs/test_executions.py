@@ -356,7 +356,7 @@ class TestSurvivors:
     ) -> None:
         kit.program(f"touch {kit.folder}/started; {END}")
         (step,) = steps_of(kit.run())
-        ended = subprocess.Popen(["true"])
+        ended = subprocess.Popen(["sleep", "0"])
         ended.wait()
         command = [*shell, str(step / "run.sh"), verb]
         environment = {**os.environ, "OUT": str(kit.folder), "BINDING": str(kit.folder)}
