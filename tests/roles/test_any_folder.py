@@ -38,6 +38,7 @@ def python_in(folder: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # make fresh runs both commands of the README in such a folder
 def test_an_acceptance_runs_if_every_path_has_a_blank(top: Path) -> None:
     kit = make_kit(top)
     environment(kit, PYTHON_SYSTEM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from proofmark.site.storage import FileSystem
 from proofmark.software.provider import provider_names
 
 
+@cache
 def site(inventory: str, limit: str) -> Site:
+    """Return a site of the kit; it is read once, because models are frozen."""
     return load_site(ROOT / "inventory" / inventory, limit)
 
 
