@@ -318,6 +318,12 @@ class TestMedian:
         assert aggregates(*made[:3]).repeats(0) == {1: 2.0, 2: 9.0}
 
 
+class TestSingleRuns:
+    def test_a_valid_figure_that_was_measured_once_is_one(self) -> None:
+        made = [record(1), record(2, repeat=1), record(2, repeat=2), invalid(3)]
+        assert aggregate(Records.of(made)).single_run.tolist() == [True, False, False]
+
+
 class TestDisturbed:
     @pytest.mark.parametrize(
         ("bad", "values", "left_out"),
