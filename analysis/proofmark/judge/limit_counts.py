@@ -65,20 +65,19 @@ def limit_counts(
         )
         for place, (case, reference) in enumerate(references)
     ]
-    of_cases, of_site = counts[: len(counts) - len(limits)], counts[len(counts) - len(limits) :]
-    return [*of_site, *(count for count in of_cases if count.steps)]
+    # The contract comes first. A reference of a case is listed if it is for the suite.
+    listed = [count for count in counts if count.steps or isinstance(count.reference, Limit)]
+    return sorted(listed, key=lambda count: not isinstance(count.reference, Limit))
 
 
 def _invalid(figures: Aggregates, references: Sequence[tuple[str, Reference]]) -> Counter[int]:
-    """Return the number of INVALID figures for each reference, by its place."""
+    """Return how many INVALID figures each reference is for. A key is a place in `references`."""
     invalid: Counter[int] = Counter()
     places = places_by_metric(references)
-    for measurand, about in enumerate(figures.records.measurands):
-        candidates = places.get((about.case, about.metric), ())
-        of_measurand = np.flatnonzero((figures.measurand == measurand) & ~figures.valid).tolist()
-        if candidates and of_measurand:
-            record = figures.record(of_measurand[0])  # a limit is for all nodes
-            for place in candidates:
-                if applies(references[place][1], record):
-                    invalid[place] += len(of_measurand)
+    numbers = np.bincount(figures.measurand[~figures.valid]).tolist()
+    for measurand, number in enumerate(numbers):
+        about = figures.records.of_measurand(measurand)
+        for place in places.get((about.case, about.metric), ()):
+            if applies(references[place][1], about):
+                invalid[place] += number
     return invalid

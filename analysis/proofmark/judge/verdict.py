@@ -231,8 +231,11 @@ def judge(
     results = Results(figures, verdicts, answers, fleet, judgements.by_reference)
     suite = benchmarks.suites.get(plan.suite)
     required = suite.required_metrics if suite else ()
-    first = len(references) - len(limits)
-    of_limits = [judgements.by_reference.get(first + place, []) for place in range(len(limits))]
+    of_limits = [
+        judgements.by_reference.get(place, [])
+        for place, (_, reference) in enumerate(references)
+        if isinstance(reference, Limit)
+    ]
     emulated = {measurand.origin for measurand in records.measurands} == {EMULATED}
     return Verdict(
         run,
@@ -270,17 +273,16 @@ def _judge_figures(
     counterparts, places = Figures(figures), places_by_metric(references)
     answers = _Judgements()
     for number, measurand in enumerate(figures.records.measurands):
-        applying: dict[int, Reference] | None = None
-        candidates = places.get((measurand.case, measurand.metric))
-        if candidates is None:
+        about = figures.records.of_measurand(number)
+        applying = {
+            place: references[place][1]
+            for place in places.get((measurand.case, measurand.metric), ())
+            if applies(references[place][1], about)
+        }
+        if not applying:
             continue
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
-            if applying is None:  # the same for all nodes
-                wanted = {place: references[place][1] for place in candidates}
-                applying = {place: each for place, each in wanted.items() if applies(each, record)}
-            if not applying:
-                break
             all_cores = uses_all_cores(record, nodes)
             chosen = {
                 place: each for place, each in applying.items() if all_cores or not each.all_cores
