@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, end, execution, left_behind, make_kit, steps_of, until
+from tests.fixtures.kit import OUTPUT, Kit, end, execution, left_behind, make_kit, steps_of, until
 from tests.processes import running
 
 from proofmark.jobs.execute import execute
@@ -27,7 +27,8 @@ OTHER = "another-host"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 STRAY = "setsid env -i {folder}/stray 300 &"
 """A process that has another session and another environment than the step."""
-END = 'echo "size 1"; echo "rate 100"; echo END'
+HANGS = "echo on; [ -e {folder}/go ] || sleep 100"
+"""The program prints a line. It then sleeps if the file `go` does not exist."""
 WITHOUT_CGROUPS = (
     "for each in /sys/fs/cgroup/unified /sys/fs/cgroup; do"
     ' [ ! -e "$each/cgroup.controllers" ] || umount "$each" || exit 90; done; "$@"; exit "$?"'
@@ -281,7 +282,7 @@ class TestSurvivors:
         )
 
     def test_a_cgroup_ends_the_process(self, kit: Kit, run: Run, shell: list[str]) -> None:
-        kit.program(f'{STRAY.format(folder=kit.folder)} echo "size 1"; echo "rate 100"; echo END')
+        kit.program(f"{STRAY.format(folder=kit.folder)} {OUTPUT}")
         (step,) = steps_of(run)
         assert call([*shell, str(step / "run.sh")]) == 0
         assert self.strays(kit) == []
@@ -310,9 +311,7 @@ class TestSurvivors:
     def test_a_later_start_ends_the_cgroup_of_a_killed_script(
         self, kit: Kit, run: Run, shell: list[str]
     ) -> None:
-        kit.program(
-            f"{STRAY.format(folder=kit.folder)} echo on; [ -e {kit.folder}/go ] || sleep 100"
-        )
+        kit.program(f"{STRAY.format(folder=kit.folder)} {HANGS.format(folder=kit.folder)}")
         (step,) = steps_of(run)
         out = step / "unfinished-1" / "stdout"
         command = [*shell, str(step / "run.sh")]
@@ -332,7 +331,7 @@ class TestSurvivors:
         self, kit: Kit, run: Run, shell: list[str], late: str
     ) -> None:
         """The script is killed before its watchdog, which has another session, has started."""
-        kit.program(f"echo on; [ -e {kit.folder}/go ] || sleep 100; {END}")
+        kit.program(HANGS.format(folder=kit.folder))
         tools = kit.folder / "tools"
         tools.mkdir()
         wrapper = f'case $3 in {late or "none"}) sleep 3 ;; esac; exec /usr/bin/setsid "$@"'
@@ -350,21 +349,38 @@ class TestSurvivors:
         assert call(command) == 0
         assert left_behind(f"{step}/", timeout_s=30) == []
 
-    @pytest.mark.parametrize("verb", ["--launch", "--watchdog", "--watch"])
+    @pytest.mark.fault("helper-of-an-ended-script")
+    @pytest.mark.parametrize(
+        ("verb", "code"), [("--launch", 74), ("--watchdog", 0), ("--watch", 0)]
+    )
     def test_a_helper_that_starts_after_its_script_has_ended(
-        self, kit: Kit, shell: list[str], verb: str
+        self, kit: Kit, shell: list[str], verb: str, code: int
     ) -> None:
-        kit.program(f"touch {kit.folder}/started; {END}")
+        """The helper ends at once. A watchdog or watch of a live script needs 70 s here."""
+        kit.case(sweep={"size": 1}, cost={"seconds": 1, "bytes": 1}, writes={"bytes": 1})
+        kit.program(OUTPUT)
         (step,) = steps_of(kit.run())
         ended = subprocess.Popen(["sleep", "0"])
         ended.wait()
-        command = [*shell, str(step / "run.sh"), verb]
         environment = {**os.environ, "OUT": str(kit.folder), "BINDING": str(kit.folder)}
-        subprocess.run([*command, str(ended.pid)], env=environment, timeout=60, check=False)
-        assert not (kit.folder / "started").exists()
-        if verb == "--launch":
-            subprocess.run([*command, str(os.getpid())], env=environment, check=True)
-            assert (kit.folder / "started").exists()
+        done = subprocess.run(
+            [*shell, str(step / "run.sh"), verb, str(ended.pid)],
+            cwd=kit.folder,
+            env=environment,
+            capture_output=True,
+            timeout=45,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (code, b"")
+
+    def test_a_launch_while_its_script_is_alive(self, kit: Kit, shell: list[str]) -> None:
+        """Control: no fault is injected."""
+        kit.program(OUTPUT)
+        (step,) = steps_of(kit.run())
+        command = [*shell, str(step / "run.sh"), "--launch", str(os.getpid())]
+        environment = {**os.environ, "BINDING": str(kit.folder)}
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert done.stdout == b"size 1\nrate 100\nEND\n"
 
     @pytest.mark.parametrize("name", ['a "b" \\', "tab\there", "line\nend", "naïve", "(x) S 1"])
     def test_any_name_of_a_program_is_reported(self, kit: Kit, run: Run, name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import Kit, execution, left_behind, make_kit, steps_of
+from tests.fixtures.kit import OUTPUT, Kit, execution, left_behind, make_kit, steps_of
 from tests.folders import ROOT
 from tests.processes import running
 
@@ -29,7 +29,6 @@ from proofmark.runs.noise_file import NodeNoise, read_noise
 from proofmark.runs.run import Run
 
 LIMIT = {"metric": "rate", "kind": "derived", "value": 50, "at_least": 1, "source": "a table"}
-END = 'echo "size 1"; echo "rate 100"; echo END'
 SPIN = """
 read -r now _ </proc/uptime
 end=$((${{now%.*}} + {seconds}))
@@ -65,7 +64,7 @@ def hogs(number: int = 1, cpu: int = 0) -> Iterator[None]:
 
 
 def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **case: Any) -> Run:
-    kit.program(f"{program}\n{END}")
+    kit.program(f"{program}\n{OUTPUT}")
     usual = {"sweep": {"size": 1}, "launch": "threads", "references": [LIMIT], "stability": {}}
     kit.case(**{**usual, **case})
     return kit.run(kit.software(**(software or {})))
@@ -165,7 +164,7 @@ class TestHogs:
     @pytest.mark.fault("noise-emulated")
     def test_an_emulated_record_stays_valid(self, kit: Kit) -> None:
         site = kit.site()
-        kit.program(f"{SPIN.format(seconds=2)}\n{END}")
+        kit.program(f"{SPIN.format(seconds=2)}\n{OUTPUT}")
         kit.case(sweep={"size": 1}, launch="threads", stability={})
         emulated = site.partition.model_copy(update={"origin": "emulated"})
         run = kit.run(site=site.model_copy(update={"partition": emulated}))
@@ -228,7 +227,7 @@ class TestNodes:
     ) -> None:
         """A process uses CPU 0 all the time. The rank on n2 computes; the others only wait."""
         spin = SPIN.format(seconds=2).strip()
-        program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{END}'
+        program = f'if [ "$(uname -n)" = n2 ]; then {spin}; else {BLOCK}; fi\n{OUTPUT}'
         run, job = self.run(kit, monkeypatch, program)
         with hogs():
             subprocess.run(["sh", str(job)], check=True)
@@ -239,7 +238,7 @@ class TestNodes:
         self, kit: Kit, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Control: nothing is injected."""
-        run, job = self.run(kit, monkeypatch, END)
+        run, job = self.run(kit, monkeypatch, OUTPUT)
         subprocess.run(["sh", str(job)], check=True)
         assert self.counts(run) == [1, 1, 1]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from tests.fixtures.kit import FAKE, Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import FAKE, OUTPUT, Kit, execution, make_kit, steps_of
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -34,8 +34,7 @@ from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem, Scratch
 
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
-PRINTED = 'echo "size 1"; echo "rate 100"; echo END'
-BTIO = f"head -c 100000 /dev/zero >btio.full.out; {PRINTED}"
+BTIO = f"head -c 100000 /dev/zero >btio.full.out; {OUTPUT}"
 """A program that writes a relative file name, as BT-IO does."""
 OTHER = "other-disk"
 """The source of a file system that is not the intended one."""
@@ -92,9 +91,7 @@ class TestWorkingDirectory:
 
     def test_inputs_and_outputs_are_found(self, kit: Kit) -> None:
         """The program reads its input and writes its output file in its working directory."""
-        kit.program(
-            f"read -r line <given; head -c 9 /dev/zero >data; ({PRINTED}; echo $line) >made"
-        )
+        kit.program(f"read -r line <given; head -c 9 /dev/zero >data; ({OUTPUT}; echo $line) >made")
         kit.case(
             sweep={"size": 1},
             directory="{scratch}",
@@ -143,7 +140,7 @@ class TestIntendedFileSystem:
     @pytest.mark.fault("program-writes-elsewhere")
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
     def test_a_program_that_writes_elsewhere(self, kit: Kit, injected: bool) -> None:
-        elsewhere = f"head -c 100000 /dev/zero >{kit.folder}/elsewhere; {PRINTED}"
+        elsewhere = f"head -c 100000 /dev/zero >{kit.folder}/elsewhere; {OUTPUT}"
         kit.program(elsewhere if injected else BTIO)
         case(kit)
         found = record(kit)
@@ -247,7 +244,7 @@ class TestSize:
     @pytest.mark.fault("files-in-scratch-too-small")
     @pytest.mark.parametrize("bytes_", [100000, 99999])
     def test_the_files_must_reach_their_size(self, kit: Kit, bytes_: int) -> None:
-        kit.program(f"head -c {bytes_} /dev/zero >data; {PRINTED}")
+        kit.program(f"head -c {bytes_} /dev/zero >data; {OUTPUT}")
         case(kit)
         found = record(kit)
         assert found.valid is (bytes_ == 100000)
@@ -267,7 +264,7 @@ class TestSize:
             f"cd {folder}; for n in 1 2 3; do head -c 40000 /dev/zero >'file '$n; done; "
             "for _ in 1 2 3 4 5 6 7 8 9 10; do "
             f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/steps/*/"
-            f"unfinished-1/scratch.seen && break; done; rm file*; {PRINTED}"
+            f"unfinished-1/scratch.seen && break; done; rm file*; {OUTPUT}"
         )
         case(kit, files=3, removes=True)
         found = record(kit, shell=SHELLS[name])
@@ -276,7 +273,7 @@ class TestSize:
     @pytest.mark.fault("too-few-files-in-scratch")
     @pytest.mark.parametrize("files", [4, 5])
     def test_the_number_of_files(self, kit: Kit, files: int) -> None:
-        kit.program(f"mkdir a; for n in 1 2 3; do : >a/$n; done; : >b; {PRINTED}")
+        kit.program(f"mkdir a; for n in 1 2 3; do : >a/$n; done; : >b; {OUTPUT}")
         case(kit, bytes=0, files=files)
         found = record(kit)
         assert found.valid is (files == 4)
@@ -323,7 +320,7 @@ class TestReport:
 
     def test_names_with_blanks(self, kit: Kit) -> None:
         """The folder of the largest file has a blank; the mount is found nevertheless."""
-        kit.program(f'mkdir "a b"; head -c 100000 /dev/zero >"a b/c d"; : >e; {PRINTED}')
+        kit.program(f'mkdir "a b"; head -c 100000 /dev/zero >"a b/c d"; : >e; {OUTPUT}')
         case(kit)
         run = kit.run()
         assert record(kit, run=run).valid
