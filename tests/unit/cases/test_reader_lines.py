@@ -360,14 +360,28 @@ def test_a_run_that_contradicts_itself_is_not_a_sign_of_a_mixture() -> None:
     assert [each.valid for each in readings] == [False, True]
 
 
-def test_a_complaint_before_a_failure_concerns_the_row_after_it() -> None:
-    rules: dict[str, Any] = {"complaints": [{"match": "WARN"}], "fails": ["FAILED"]}
-    readings = read("WARN\nFAILED\nT 1 2\nT 2 3\n", **rules)
-    assert [each.reason for each in readings] == [
-        "the output contains 'FAILED'",
-        "the output contains 'WARN'",
-        "",
-    ]
+@pytest.mark.parametrize(
+    ("after", "reasons"),
+    [
+        (
+            "FAILED\nT 1 2\nT 2 3\n",
+            ["the output contains 'FAILED'", "the output contains 'WARN'", ""],
+        ),
+        (
+            "FAILED 1\nFAILED 2\n",
+            [
+                "the output contains 'FAILED 1'; the output contains 'WARN'",
+                "the output contains 'FAILED 2'; the output contains 'WARN'",
+            ],
+        ),
+    ],
+    ids=["a row follows", "no row follows"],
+)
+def test_a_complaint_concerns_the_next_row_or_else_every_reading(
+    after: str, reasons: list[str]
+) -> None:
+    readings = read(f"WARN\n{after}", complaints=[{"match": "WARN"}], fails=["FAILED.*"])
+    assert [each.reason for each in readings] == reasons
 
 
 def test_the_first_sign_of_a_mixture_is_the_reason() -> None:
@@ -388,15 +402,6 @@ def test_rules_for_text_and_documents_read_the_document() -> None:
     spec = ReadSpec.model_validate(block)
     assert [each.value for each in read_output(spec, "mine", '{"r": 5}\nT 1 2\n')] == [5]
     assert [each.value for each in read_output(spec, "mine", "T 1 2\n")] == [2]
-
-
-def test_a_complaint_without_a_row_concerns_every_reading() -> None:
-    rules: dict[str, Any] = {"complaints": [{"match": "WARN"}], "fails": ["FAILED.*"]}
-    readings = read("WARN\nFAILED 1\nFAILED 2\n", **rules)
-    assert [each.reason for each in readings] == [
-        "the output contains 'FAILED 1'; the output contains 'WARN'",
-        "the output contains 'FAILED 2'; the output contains 'WARN'",
-    ]
 
 
 def test_an_empty_key_of_a_column_is_no_role() -> None:
