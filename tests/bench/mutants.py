@@ -616,7 +616,7 @@ class Watch:
 
 
 class Session:
-    """A plug-in of pytest. Instead of each test it runs the mutants with this test."""
+    """A plug-in of pytest that runs tests of the session with each mutant."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial

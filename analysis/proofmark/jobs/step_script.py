@@ -76,7 +76,7 @@ def _command(step: Step, software: Software) -> tuple[str, str]:
 
 
 def shell_parts(*parts: str) -> str:
-    """Return the text of these files of ``jobs/shell``, one after the other."""
+    """Return the joined texts of files in ``jobs/shell``."""
     return "".join((_SHELL / part).read_text(encoding="utf-8") for part in parts)
 
 

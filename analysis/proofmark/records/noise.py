@@ -15,8 +15,8 @@ EXPLAINS = 0.5
 """The least part of a delay that other processes or a hypervisor must explain. The delay of ranks
 that share a CPU is caused by the ranks."""
 BUSY = 0.5
-"""Ranks need their CPUs if they use at least this share of the CPU time. Ranks that wait for I/O
-use less; other processes and kernel threads of the file system may then run on these CPUs."""
+"""Other processes disturb ranks that use at least this share of the CPU time of their CPUs. Ranks
+that wait for I/O use less. Other processes do not disturb these."""
 _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 
@@ -34,7 +34,7 @@ def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> str:
         for node, causes in disturbed[:_NAMED]
     ]
     more = f"; and {len(disturbed) - _NAMED} more nodes" if len(disturbed) > _NAMED else ""
-    return f"disturbed: {'; '.join(shown)}{more}"
+    return "disturbed: " + "; ".join(shown) + more
 
 
 def _disturbance(node: NodeNoise, causes: Iterable[str]) -> str:

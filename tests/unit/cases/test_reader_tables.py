@@ -126,7 +126,9 @@ def test_a_context_line_ends_the_table() -> None:
 
 
 def test_a_failure_ends_the_table() -> None:
-    readings = read("size rate\n1 2\nFAILED\n4 5\n", fails=["FAILED"])
+    """The line after the failure looks like a row, but it is outside of the table."""
+    header, row, later = "size rate\n", "1 2\n", "4 5\n"
+    readings = read(f"{header}{row}FAILED\n{later}", fails=["FAILED"])
     assert [each.value for each in readings] == [2, None]
 
 

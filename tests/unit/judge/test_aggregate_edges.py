@@ -1,4 +1,4 @@
-"""The records that count and their grouping, at the edges of each condition."""
+"""Boundary values of the selection of records and of their grouping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits of like nodes, at the edges of each condition."""
+"""Boundary values of the comparison of digits of like nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One figure and one reference, at the edges of each condition."""
+"""Boundary values of the comparison of one figure with one reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Required metrics and exit codes, at the edges of each condition."""
+"""Boundary values of required metrics and exit codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
 from proofmark.site.partition import Limit
 
-NO_ROW = "fake rate on unknown hardware: no row of an output has it"
+REQUIRED = "fake rate on unknown hardware"
+"""The name of the requirement: case, metric, class of nodes. No node has reported its hardware."""
+NO_ROW = f"{REQUIRED}: no row of an output has it"
+BROKEN = f"{REQUIRED}: broken"
 KEPT = reference(at_least=0.5)
 
 
@@ -48,7 +51,7 @@ def verdict(
 
 class TestRequired:
     def test_a_judged_metric(self, kit: tuple[Plan, Benchmarks]) -> None:
-        """The control of this file."""
+        """Control: every condition holds."""
         assert verdict(kit, [record()]).required == ()
 
     def test_a_missed_reference_is_a_judgement(self, kit: tuple[Plan, Benchmarks]) -> None:
@@ -56,12 +59,12 @@ class TestRequired:
 
     def test_an_unjudged_figure(self, kit: tuple[Plan, Benchmarks]) -> None:
         (line,) = verdict(kit, [record()], []).required
-        assert line.startswith("fake rate on unknown hardware: ")
+        assert line.startswith(f"{REQUIRED}: ")
         assert line != NO_ROW
 
     def test_an_invalid_figure_and_its_reason(self, kit: tuple[Plan, Benchmarks]) -> None:
         (line,) = verdict(kit, [invalid()]).required
-        assert line == "fake rate on unknown hardware: broken"
+        assert line == BROKEN
 
     def test_a_figure_without_the_required_parameter_is_not_required(
         self, kit: tuple[Plan, Benchmarks]
@@ -86,11 +89,11 @@ class TestRequired:
     def test_each_mode_is_a_class(self, kit: tuple[Plan, Benchmarks]) -> None:
         both = [record(), record(mode="flat", valid=False, reason="broken", step="0009-fake")]
         (line,) = verdict(kit, both).required
-        assert line == "fake rate on unknown hardware; mode flat: broken"
+        assert line == f"{REQUIRED}; mode flat: broken"
 
     @pytest.mark.parametrize(
         ("valid", "expected"),
-        [((True, False), ()), ((False, False), ("fake rate on unknown hardware: broken",))],
+        [((True, False), ()), ((False, False), (BROKEN,))],
     )
     def test_an_emulated_figure_must_be_valid(
         self, kit: tuple[Plan, Benchmarks], valid: tuple[bool, ...], expected: tuple[str, ...]
@@ -110,7 +113,7 @@ class TestRequired:
 
 
 class TestLimits:
-    """Limits of the contract for steps that the plan does not have, or that did not run."""
+    """A limit of the contract needs a planned step that can have a figure for it."""
 
     @staticmethod
     def limit(**changes: Any) -> Limit:

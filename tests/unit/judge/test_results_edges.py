@@ -1,4 +1,4 @@
-"""The verdict of a figure from its judgements, and the counts of results, at their edges."""
+"""Boundary values of the verdict of a figure and of the counts of results."""
 
 from __future__ import annotations
 

@@ -71,13 +71,13 @@ def test_references_that_select_no_figure_of_their_system(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = change(checkout, *(changes for changes, _ in WRONG))
-    code, (printed, said) = main(["cases", "--check"]), capsys.readouterr()
-    lines = said.splitlines()
+    code, (printed, errors) = main(["cases", "--check"]), capsys.readouterr()
+    lines = errors.splitlines()
     assert (code, printed, len(lines)) == (3, "", len(WRONG))
     begin = f"{checkout}/benchmarks/stream.yml: references."
     expected = {place: words for place, (_, words) in enumerate(WRONG, start=first)}
     for place, words in expected.items():
-        assert any(f"{begin}{place}.{words}" in line for line in lines), (place, said)
+        assert any(f"{begin}{place}.{words}" in line for line in lines), (place, errors)
 
 
 @pytest.mark.fault("reference-selects-nothing")

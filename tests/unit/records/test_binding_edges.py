@@ -1,4 +1,4 @@
-"""The reported binding at the edges of each condition, and the cache of bindings that passed."""
+"""Boundary values of the check of the binding, and the cache of its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Physical bounds at their edges: the exact bound, both sides, units and reasons."""
+"""Boundary values of the physical bounds, their units and their reasons."""
 
 from __future__ import annotations
 

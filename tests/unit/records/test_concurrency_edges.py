@@ -1,4 +1,4 @@
-"""The overlap of copies and their spread, at the edges of each condition."""
+"""Boundary values of the checks of overlap and spread of copies."""
 
 from __future__ import annotations
 

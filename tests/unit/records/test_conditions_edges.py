@@ -1,4 +1,4 @@
-"""Firmware mode and file system of one execution, at the edges of each condition."""
+"""Boundary values of the checks of firmware mode and file system."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class TestRate:
             ([100, 100, 100, 100, 100, 30, 100, 30, 100], "5 of 9"),
         ],
     )
-    def test_unsteady_repeats_do_not_count_if_a_third_and_more_are_steady(
+    def test_unsteady_repeats_do_not_count_if_more_than_a_third_are_steady(
         self, kit: Kit, rates: list[float], left_out: str
     ) -> None:
         word, reason = answer(kit, rates)

@@ -1,4 +1,4 @@
-"""Disturbed and unsteady executions, at the edges of each condition, without a run."""
+"""Boundary values of the checks for disturbed and unsteady executions."""
 
 from __future__ import annotations
 

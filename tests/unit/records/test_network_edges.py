@@ -102,7 +102,7 @@ def carried(node: str = "n1") -> str:
 
 class TestShare:
     def test_the_intended_network(self, job: Job) -> None:
-        """The control of this file."""
+        """Control: every condition holds."""
         job.write(fast0=100)
         assert job.reason() == ""
 

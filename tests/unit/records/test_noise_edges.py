@@ -1,4 +1,4 @@
-"""The decision about a disturbed node, at the edges of each threshold."""
+"""Boundary values of the thresholds of a disturbed node."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class TestThresholds:
         assert found == GOT + words
 
     def test_quiet_samples_of_no_time(self) -> None:
-        """The control."""
+        """Control: no time was lost."""
         assert noise_reason([noise(seconds=0.0)], Stability(least_seconds=0)) == ""
 
     @pytest.mark.parametrize(("burst", "disturbed"), [(0.25, False), (0.26, True)])

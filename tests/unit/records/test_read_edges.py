@@ -1,4 +1,4 @@
-"""The records of one step, read from its files, at the edges of each condition."""
+"""Boundary values of the reading of one step from its files."""
 
 from __future__ import annotations
 

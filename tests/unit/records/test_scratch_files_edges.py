@@ -1,4 +1,4 @@
-"""The checks of the files of a step, at the edges of each condition, without a run."""
+"""Boundary values of the checks of the files of a step."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TestContent:
 
 class TestReport:
     def test_the_files_of_the_step(self) -> None:
-        """The control of this file."""
+        """Control: every condition holds."""
         assert error() == ""
 
     def test_a_missing_report(self) -> None:

@@ -1,4 +1,4 @@
-"""Each reason why an execution is INVALID by its own files, at the edges of its condition."""
+"""Boundary values of each check that makes an execution INVALID by its own files."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from proofmark.software.provider import provider_names
 
 @cache
 def site(inventory: str, limit: str) -> Site:
-    """Return a site of the kit; it is read once, because models are frozen."""
+    """Return a site of the kit. Each site is read once; tests cannot change it."""
     return load_site(ROOT / "inventory" / inventory, limit)
 
 

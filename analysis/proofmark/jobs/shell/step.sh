@@ -241,7 +241,7 @@ case ${1-} in
 	launch
 	;;
 --watchdog)
-	alive "$2" || exit 0 # a later run.sh looks for processes of a script only after its end
+	alive "$2" || exit 0 # the script was killed before this process started
 	MARKS=PROOFMARK_STEP=$OUT/
 	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended by a later run.sh: this one was killed
 	echo "$TIMEOUT" >timed_out
@@ -362,7 +362,7 @@ LEFT=
 MARKS=PROOFMARK_STEP=$OUT/
 
 for input in $INPUTS; do cp "$HERE/$input" . || exit 74; done
-PROOFMARK_HELPER=$OUT/ # in the environment of processes that the signals of this script spare
+PROOFMARK_HELPER=$OUT/ # marks watchdog and watch; stop_program sends them no signal
 BINDING=$OUT/binding
 export BINDING SCRATCH
 mkdir "$BINDING" noise "noise/$HOST" || exit 74
