@@ -8,6 +8,8 @@ export LC_ALL := C.UTF-8
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Ansible, pip and others write below HOME, which may be missing or belong to another user.
 export HOME := $(shell requirements/home.sh)
+# Each process would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 ifndef GIT_CONFIG_COUNT
 # The checkout may belong to another user.
 export GIT_CONFIG_COUNT := 1

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.references.compare import applies, ordered_references, places_by_metric
+from proofmark.judge.references.compare import applying_references, ordered_references
 from proofmark.judge.results import Results
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import selection
@@ -73,11 +71,8 @@ def limit_counts(
 def _invalid(figures: Aggregates, references: Sequence[tuple[str, Reference]]) -> Counter[int]:
     """Return how many INVALID figures each reference is for. A key is a place in `references`."""
     invalid: Counter[int] = Counter()
-    places = places_by_metric(references)
-    numbers = np.bincount(figures.measurand[~figures.valid]).tolist()
-    for measurand, number in enumerate(numbers):
-        about = figures.records.of_measurand(measurand)
-        for place in places.get((about.case, about.metric), ()):
-            if applies(references[place][1], about):
-                invalid[place] += number
+    of_measurand = Counter(figures.measurand[~figures.valid].tolist())
+    for measurand, applying in applying_references(figures.records, references):
+        for place in applying:
+            invalid[place] += of_measurand[measurand]
     return invalid

@@ -25,10 +25,9 @@ from proofmark.judge.limit_checks import LimitCheck, check_limits
 from proofmark.judge.references.compare import (
     Figures,
     Nodes,
-    applies,
+    applying_references,
     compare,
     ordered_references,
-    places_by_metric,
     uses_all_cores,
 )
 from proofmark.judge.references.compare import Judgement as Judgement
@@ -270,17 +269,9 @@ def _judge_figures(
     rated: Rated,
 ) -> _Judgements:
     """Return the judgements of each valid figure to which a reference applies."""
-    counterparts, places = Figures(figures), places_by_metric(references)
+    counterparts = Figures(figures)
     answers = _Judgements()
-    for number, measurand in enumerate(figures.records.measurands):
-        about = figures.records.of_measurand(number)
-        applying = {
-            place: references[place][1]
-            for place in places.get((measurand.case, measurand.metric), ())
-            if applies(references[place][1], about)
-        }
-        if not applying:
-            continue
+    for number, applying in applying_references(figures.records, references):
         for figure in np.flatnonzero((figures.measurand == number) & figures.valid).tolist():
             record = figures.record(figure)
             all_cores = uses_all_cores(record, nodes)

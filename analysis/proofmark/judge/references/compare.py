@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -13,7 +13,7 @@ from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import NOTHING_RATED, derive
-from proofmark.records.columns import EMULATED, Record
+from proofmark.records.columns import EMULATED, Record, Records
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
@@ -144,14 +144,20 @@ def ordered_references(
     return [*of_cases, *((limit.case, limit) for limit in limits)]
 
 
-def places_by_metric(
-    references: Sequence[tuple[str, Reference]],
-) -> dict[tuple[str, str], list[int]]:
-    """Return the places of `references` by case and metric."""
+def applying_references(
+    records: Records, references: Sequence[tuple[str, Reference]]
+) -> Iterator[tuple[int, dict[int, Reference]]]:
+    """Yield each measurand that a reference is for, with these references by their places."""
     places: dict[tuple[str, str], list[int]] = {}
     for place, (case, reference) in enumerate(references):
         places.setdefault((case, reference.metric), []).append(place)
-    return places
+    for number, measurand in enumerate(records.measurands):
+        about = records.of_measurand(number)
+        candidates = places.get((measurand.case, measurand.metric), ())
+        chosen = {place: references[place][1] for place in candidates}
+        applying = {place: each for place, each in chosen.items() if applies(each, about)}
+        if applying:
+            yield number, applying
 
 
 def traits(record: Record) -> dict[str, Scalar]:
