@@ -303,7 +303,7 @@ class TestSurvivors:
         out = step / "unfinished-1" / "stdout"
         command = [*shell, str(step / "run.sh")]
         with running(subprocess.Popen(command, stdin=subprocess.DEVNULL)) as process:
-            until(lambda: out.exists() and out.read_text() == "on\n")
+            until(lambda: out.exists() and out.read_text() == "on\n" and self.strays(kit) != [])
             process.terminate()
             assert process.wait(300) == 143
         assert self.strays(kit) == []
@@ -319,7 +319,7 @@ class TestSurvivors:
             until(lambda: out.exists() and out.read_text() == "on\n")
             process.kill()
             process.wait(300)
-        assert self.strays(kit) != []
+        until(lambda: self.strays(kit) != [])
         (kit.folder / "go").touch()
         assert call(command) == 0
         assert self.strays(kit) == []
