@@ -7,6 +7,7 @@ be drained, every mode must be the original one, and the run must have each reco
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -49,15 +50,15 @@ class Killer:
     durations: dict[str, float] = field(default_factory=dict)
     kills: Counter[str] = field(default_factory=Counter)
 
-    def command(self, words: Sequence[str]) -> str:
-        """Run a command to its end and return its output.
+    def command(self, words: Sequence[str], text: str = "") -> str:
+        """Run a command to its end, with `text` as its standard input, and return its output.
 
         Raises:
             AssertionError: its exit code is not 0.
         """
         begin = time.monotonic()
-        process = self._start(words)
-        output, _ = process.communicate(timeout=LONGEST_S)
+        process = self._start(words, subprocess.PIPE)
+        output, _ = process.communicate(text, timeout=LONGEST_S)
         assert process.returncode == 0, f"{words}: code {process.returncode}\n{output}"
         self.durations[_name(words)] = time.monotonic() - begin
         return output
@@ -85,7 +86,9 @@ class Killer:
         except ProcessLookupError:
             process.kill()
 
-    def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
+    def _start(
+        self, words: Sequence[str], stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         tools = Path(sys.executable).parent
         environment = {
             **self.room.environment(),
@@ -99,7 +102,7 @@ class Killer:
             [str(tools / "proofmark"), *words],
             cwd=self.kit.folder,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -124,13 +127,13 @@ def killer(nodes: int, seed: int) -> Iterator[Killer]:
 
 
 def _probe(kit: Kit, room: Room) -> None:
-    """Write the probes of a node and of the shell, which the role provision writes otherwise."""
+    """Write the probes of a node and of the shell, which are the role provision's otherwise."""
     package, top = kit.folder / "analysis/proofmark", kit.folder.parent
     node = room.names[0]
     facts = room.cluster.on(node, "sh", f"{package}/site/node/probe.sh", "facts")
-    (top / "node").write_text(facts)
     program = room.cluster.on(node, "sh", f"{package}/software/probe-program.sh", "/bin/sh")
-    (top / "shell.probe").write_text(program)
+    probes = {"node": facts, "packages": {"shell": {"output": program}}}
+    (top / "probes.json").write_text(json.dumps(probes))
 
 
 def _write_site(kit: Kit, room: Room) -> None:
@@ -179,12 +182,11 @@ def cycle(killer: Killer, times: int) -> None:
         killer.command(restore)
         _check_machine(killer.room)
 
-    probes = f"--probe={top}/shell.probe --node={top}/node"
-    killer.command(f"record-software {name} {probes}".split())
+    killer.command(["record-software", name], (top / "probes.json").read_text())
     killer.killed(enter, times)
     restored()
     killer.command(enter)
-    killer.killed(["stage", name], times)
+    killer.killed(f"execute {name} --scripts".split(), times)
     killer.killed(["execute", name], times)
     killer.killed(restore, times)
     _check_machine(killer.room)

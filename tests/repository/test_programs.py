@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
-from plugins.filter.kit import step_packages
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 from tests.programs import in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
 from proofmark.cli.preflight import print_findings
+from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.credentials import Credentials
@@ -37,7 +37,18 @@ IN_STEPS = {
     *(f"jobs/shell/{name}.sh" for name in ("each", "job", "network", "noise", "scratch", "step")),
 }
 NO_PROGRAMS = {
-    *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
+    *(
+        "cases",
+        "claims",
+        "execute",
+        "export",
+        "fabric",
+        "fetch",
+        "guard",
+        "init",
+        "install",
+        "latest",
+    ),
     *("mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),
 }
 """First words of lists with an option that are not commands."""
@@ -360,7 +371,9 @@ def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
     assert "numactl" not in plan_programs(run.plan)
 
 
-@pytest.mark.parametrize("membind", [[], [0]])
-def test_the_package_of_numactl_is_provided_if_memory_is_bound(membind: list[int]) -> None:
-    plan = {"groups": [{"jobs": [{"steps": [{"membind": membind}, {}]}]}]}
-    assert step_packages(plan) == (["numactl"] if membind else [])
+@pytest.mark.parametrize("binds", [False, True])
+def test_the_package_of_numactl_is_provided_if_memory_is_bound(tmp_path: Path, binds: bool) -> None:
+    kit = make_kit(tmp_path, mcdram=True)
+    write_case(kit, binds)
+    packages = plan_summary(kit.plan())["step_packages"]
+    assert packages == (["numactl"] if binds else [])

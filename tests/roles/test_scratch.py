@@ -29,6 +29,12 @@ def check(kit: Kit, *arguments: str) -> Played:
     return kit.play("playbooks/plan.yml", "playbooks/scratch.yml", *arguments)
 
 
+def set_run_user(kit: Kit) -> None:
+    """Set the variable of the role, so that only the scratch directory has another owner."""
+    variables = kit.folder / "inventory/local/group_vars/local/scratch.yml"
+    variables.write_text("scratch_user: nobody\n")
+
+
 def test_scratch_without_room_is_refused_before_any_benchmark(tmpfs: Kit) -> None:
     played = tmpfs.play("acceptance.yml")
     assert played.code == 2
@@ -59,8 +65,9 @@ def test_wrong_type_on_the_root_device_is_refused_and_not_created(kit: Kit) -> N
 
 def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
     """Root can write there, but the run user runs the benchmarks."""
+    set_run_user(kit)
     kit.scratch.mkdir(mode=0o755)
-    played = check(kit, "-e", "scratch_user=nobody")
+    played = check(kit)
     assert played.code == 2
     assert played.printed(
         "not writable by nobody: mktemp: failed to create file via template Permission denied"
@@ -69,10 +76,11 @@ def test_scratch_that_the_run_user_cannot_write_is_refused(kit: Kit) -> None:
 
 def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:
     """The control. A second call changes nothing."""
-    played = check(kit, "-e", "scratch_user=nobody")
+    set_run_user(kit)
+    played = check(kit)
     assert played.code == 0, played.output
     assert kit.scratch.owner() == "nobody"
-    again = kit.play("playbooks/scratch.yml", "-e", "scratch_user=nobody")
+    again = kit.play("playbooks/scratch.yml")
     assert (again.code, again.recap["changed"]) == (0, 0), again.output
 
 

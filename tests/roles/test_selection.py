@@ -108,7 +108,7 @@ STAGES = sorted(
 def test_each_stage_begins_with_the_check(stage: str) -> None:
     plays = yaml.safe_load((ROOT / "playbooks" / stage).read_text(encoding="utf-8"))
     first = plays[0]["ansible.builtin.import_playbook"]
-    assert first == ("validate.yml" if stage == "acceptance.yml" else "selection.yml")
+    assert first == ("plan.yml" if stage == "acceptance.yml" else "selection.yml")
 
 
 @pytest.mark.fault("empty-acceptance")

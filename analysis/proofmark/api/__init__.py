@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from proofmark.common.environment import of_another_user as of_another_user
     from proofmark.common.errors import BadInput as BadInput
     from proofmark.common.errors import ProofmarkError as ProofmarkError
-    from proofmark.common.nodesets import unfold as unfold
     from proofmark.common.private_folder import private_home as private_home
-    from proofmark.common.text import duration as duration
-    from proofmark.common.text import size as size
     from proofmark.jobs.launcher import Launch as Launch
     from proofmark.jobs.launcher import Launcher as Launcher
     from proofmark.judge.judging import judge_run as judge_run
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from proofmark.machine.bmc.model import Host as Host
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
-    from proofmark.machine.programs import called as called
-    from proofmark.machine.programs import step_programs as step_programs
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
     from proofmark.machine.scheduler import NodeStatus as NodeStatus
     from proofmark.machine.scheduler import Request as Request
@@ -82,18 +77,13 @@ MODULES = {
     "SchedulerUnavailable": "proofmark.machine.scheduler",
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
-    "called": "proofmark.machine.programs",
     "candidate_kernels": "proofmark.software.blas",
-    "duration": "proofmark.common.text",
     "judge_run": "proofmark.judge.judging",
     "of_another_user": "proofmark.common.environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "private_home": "proofmark.common.private_folder",
-    "size": "proofmark.common.text",
-    "step_programs": "proofmark.machine.programs",
     "system_needs": "proofmark.software.provision",
-    "unfold": "proofmark.common.nodesets",
 }
 """The module of each name."""
 

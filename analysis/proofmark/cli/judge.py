@@ -8,25 +8,17 @@ from argparse import ArgumentParser, Namespace
 from proofmark.cli.command import Command, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
-from proofmark.common.messages import say
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
-from proofmark.judge.ending import MEANING, ending
 from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import WORDS
-from proofmark.runs.files import RunFiles
 from proofmark.runs.run import open_run
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
-    parser.add_argument(
-        "--brief",
-        action="store_true",
-        help="print the JSON without the results, and the three last lines of a playbook on stderr",
-    )
     parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
 
 
@@ -34,13 +26,7 @@ def verdict(options: Namespace) -> int:
     """Judge a run and print the verdict."""
     run = open_run(options.folder)
     answer = judge_run(run)
-    if options.json and options.brief:
-        lines = ending(answer, f"{RunFiles(options.folder).report}", strict=options.strict)
-        meaning = MEANING[answer.exit_code(strict=options.strict)]
-        print_json({**answer.head(), "meaning": meaning, "lines": lines})
-        for line in lines:  # the playbook prints stderr
-            say(line)
-    elif options.json:
+    if options.json:
         write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
     else:
         rows = []

@@ -12,6 +12,7 @@ import yaml
 from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
@@ -75,14 +76,12 @@ def plan(options: Namespace) -> int:
     )
     print_json(
         {
+            **plan_summary(run.plan),
             "run": run.id,
             "folder": str(run.folder),
             "continued": continued,
             "digest": made.digest,
-            "totals": made.totals.model_dump(),
-            "packages": sorted({step.package for step in made.steps()}),
-            "plan": run.plan.model_dump(mode="json"),
-            "partition": site.partition.model_dump(),
+            "idle_limits": list(without_figures(made, benchmarks, site, machines)),
         }
     )
     return 0
@@ -95,7 +94,12 @@ def _print_plans(
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
-            {**made.model_dump(mode="json"), "history": asdict(cost), "idle_limits": lines}
+            {
+                **made.model_dump(mode="json"),
+                "summary": plan_summary(made),
+                "history": asdict(cost),
+                "idle_limits": lines,
+            }
             for made, cost, lines in zip(plans, earlier, idle, strict=True)
         ]
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})

@@ -6,7 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import Command, run_argument
+from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.messages import say
+from proofmark.judge.ending import MEANING, ending
 from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.report.export import FORMATS
 from proofmark.report.export import export as export_run
@@ -15,12 +18,32 @@ from proofmark.runs.checksums import write_checksums
 from proofmark.runs.run import open_run
 
 
+def _report_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the verdict without its results as JSON, and its last three lines on stderr",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="with --json: exit_code is 4 if anything is UNJUDGED"
+    )
+
+
 def report(options: Namespace) -> int:
-    """Write records, verdict and report of a run."""
+    """Write records, verdict and report of a run. The exit code is 0 for every verdict."""
     run = open_run(options.folder)
     answer = judge_and_write(run)
-    print(write_report(run, answer))
+    path = write_report(run, answer)
     write_checksums(run.folder)
+    if not options.json:
+        print(path)
+        return 0
+    code = answer.exit_code(strict=options.strict)
+    lines = ending(answer, f"{path}", strict=options.strict)
+    print_json({**answer.head(), "exit_code": code, "meaning": MEANING[code], "lines": lines})
+    for line in lines:  # the playbook prints stderr
+        say(line)
     return 0
 
 
@@ -51,6 +74,6 @@ def export(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "report": Command(report, "report runs/latest"),
+    "report": Command(report, "report runs/latest", _report_arguments),
     "export": Command(export, "export runs/latest --format perflog -o perflogs", _export_arguments),
 }

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
+from proofmark.cli.summary import plan_summary
 from proofmark.common.files import read_json
 from proofmark.common.messages import say
 from proofmark.jobs.execute import execute as execute_run
@@ -20,8 +22,9 @@ from proofmark.jobs.step_script import repeated_commands
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
-from proofmark.runs.run import benchmarks_of, leave_out, open_run, reported_names, site_of
-from proofmark.software.provision import provide_software
+from proofmark.runs.run import Run, benchmarks_of, leave_out, open_run, reported_names, site_of
+from proofmark.site.inventory import Site
+from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
 
 
@@ -29,14 +32,14 @@ def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
-    parser.add_argument("--plan", action="store_true", help="print the plan as JSON, nothing else")
+    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
 
 
 def status(options: Namespace) -> int:
     """Print the progress of a run; with ``--watch``, each change until the run ends."""
     run = open_run(options.folder)
     if options.plan:
-        print_json(run.plan.model_dump(mode="json"))
+        print_json(plan_summary(run.plan))
         return 0
     last = ""
     while True:
@@ -79,38 +82,33 @@ def rerun(options: Namespace) -> int:
 
 def _record_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--probe", action="append", default=[], type=Path, metavar="FILE")
-    parser.add_argument(
-        "--node", type=Path, metavar="FILE", help="the output of probe.sh facts on that node"
-    )
-    parser.add_argument("--prefix", action="append", default=[], metavar="PACKAGE=FOLDER")
     parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
 
 
 def record_software(options: Namespace) -> int:
-    """Write ``software.json``."""
-    run = open_run(options.folder)
-    prefixes = dict(item.partition("=")[::2] for item in options.prefix)
-    environments = kit_folder() / "environments"
+    """Write ``software.json`` from the probes that stdin has as JSON."""
     provide_software(
-        run,
-        environments,
-        prefixes,
-        options.probe,
+        open_run(options.folder),
+        kit_folder() / "environments",
+        read_stdin(Probes),
         by_installed=options.installed,
-        node=options.node,
     )
     return 0
 
 
-def stage(options: Namespace) -> int:
-    """Write the scripts of the steps and jobs."""
-    run = open_run(options.folder)
+def _execute_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--scripts", action="store_true", help="write the scripts of the steps, run nothing"
+    )
+
+
+def _stage(run: Run, site: Site) -> Run:
+    """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
     run = leave_out(run, repeated_commands(run.plan, software))
     for step, why in run.plan.not_needed.items():
         say(f"{step}: not needed: {why}")
-    site = site_of(run)
     partition = site.partition
     write_scripts(
         run.folder,
@@ -125,13 +123,17 @@ def stage(options: Namespace) -> int:
         reported_names(run, site),
         stability_of(partition, benchmarks_of(run)),
     )
-    return 0
+    return run
 
 
 def execute(options: Namespace) -> int:
-    """Run the jobs and print a summary."""
+    """Write the scripts of the steps, run the jobs and print a summary."""
     run = open_run(options.folder)
-    execute_run(run, site_of(run).partition.scheduler, say)
+    site = site_of(run)
+    run = _stage(run, site)
+    if options.scripts:
+        return 0
+    execute_run(run, site.partition.scheduler, say)
     print_line(summary(run))
     return 0
 
@@ -151,11 +153,10 @@ COMMANDS = {
     ),
     "record-software": Command(
         record_software,
-        "record-software runs/latest --probe hpcc.probe",
+        "record-software runs/latest --installed",
         _record_arguments,
         rights=Rights.NONE,
     ),
-    "stage": Command(stage, "stage runs/latest", rights=Rights.NONE),
-    "execute": Command(execute, "execute runs/latest", rights=Rights.NONE),
+    "execute": Command(execute, "execute runs/latest", _execute_arguments, rights=Rights.NONE),
     "collect": Command(collect, "collect runs/latest"),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proofmark.cli.checkout import kit_folder, site_arguments, site_of_own_run
 from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
@@ -33,7 +34,11 @@ def _install_arguments(parser: ArgumentParser) -> None:
         "--check", action="store_true", help="report what is missing, install nothing"
     )
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="a file of `proofmark bundle`")
-    parser.add_argument("--loaded", action="append", default=[], metavar="PACKAGE=FILE")
+    parser.add_argument(
+        "--modules",
+        action="store_true",
+        help="read the outputs of modules.sh on the node from stdin, as JSON by package",
+    )
     _source_arguments(parser)
 
 
@@ -84,7 +89,7 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
     run, kit = open_run(options.folder), kit_folder()
-    files = dict(item.partition("=")[::2] for item in options.loaded)
+    modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_own_run(options, run, {"provision_from": options.origin})
     request = ProvisionRequest(
@@ -98,7 +103,7 @@ def install(options: Namespace) -> int:
         jobs=options.jobs,
         facts=site.partition.facts,
         preinstalled=site.partition.preinstalled,
-        module_output={name: Path(file).read_text() for name, file in files.items()},
+        module_output=modules,
     )
     provider = PROVIDERS.get(options.origin)(request)
     missing = provider.missing()

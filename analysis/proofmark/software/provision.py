@@ -28,6 +28,7 @@ from proofmark.software.software import Package, Software, package_of
 PREFIX = "{prefix}"
 """In paths and variables: the folder into which pip installs."""
 
+PackageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]*$")]
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
@@ -134,7 +135,7 @@ def make_software(
     packages: dict[str, Package] = {}
     for name, source in sources.items():
         if source.pip and name not in prefixes:
-            raise bad_input("--prefix", name, "nothing", "the folder into which pip installed it")
+            raise bad_input("prefix", name, "nothing", "the folder into which pip installed it")
         prefix = prefixes.get(name, "")
         probed = {Path(program.name).name: program for program in programs.get(name, ())}
         used = _probed(name, source.paths(prefix), probed)
@@ -188,37 +189,48 @@ def _probed(
     return {program: probed[Path(path).name] for program, path in paths.items()}
 
 
+class ProgramProbe(StrictModel):
+    """The output of ``probe-program.sh`` for one package, and the folder into which pip installed.
+
+    `prefix` is empty if pip did not install the package.
+    """
+
+    output: str
+    prefix: str = ""
+
+
+class Probes(StrictModel):
+    """The probes of the role `provision`: that of the node, and those of programs by package."""
+
+    node: str
+    packages: dict[PackageName, ProgramProbe]
+
+
 def provide_software(
-    run: Run,
-    environments: Path,
-    prefixes: Mapping[str, str],
-    probes: Sequence[Path],
-    *,
-    by_installed: bool = False,
-    node: Path | None = None,
+    run: Run, environments: Path, probes: Probes, *, by_installed: bool = False
 ) -> None:
-    """Write ``software.json`` of `run`, and copy the probes that it is made from into the run.
+    """Write ``software.json`` of `run`, and write the probes that it is made from into the run.
 
     Args:
         run: the run.
         environments: the folder of the environments.
-        prefixes: the folder into which pip installed, by package.
-        probes: the output of ``probe-program.sh``, one file per package: ``hpcc.probe``.
+        probes: the probes of the programs and of the node.
         by_installed: whether to read the run's ``installed.json``, else ``system.yml``.
-        node: the output of ``probe.sh`` on the node that was probed; None is that of the run.
 
     Raises:
-        BadInput: a file is wrong or missing, or the programs differ from those of the run.
+        BadInput: a probe or a file is wrong or missing, or the programs differ from those of the
+            run.
     """
-    texts = {path.stem: path.read_text(encoding="utf-8", errors="replace") for path in probes}
-    node_probe = node or run.files.facts_probe
-    node_text = node_probe.read_text(encoding="utf-8", errors="replace")
-    facts = parse_probe(node_text, node_probe.name)
-    programs = {name: parse_programs(text, f"{name}.probe") for name, text in texts.items()}
+    facts = parse_probe(probes.node, "probe of the node")
+    programs = {
+        name: parse_programs(probe.output, f"{name}.probe")
+        for name, probe in probes.packages.items()
+    }
     if by_installed:
         installed = read_json(run.files.installed, Installed)
         software = installed_software(installed, programs, facts)
     else:
+        prefixes = {name: probe.prefix for name, probe in probes.packages.items() if probe.prefix}
         software = _system_software(run, environments, prefixes, programs, facts)
     target = run.files.software
     if target.exists():
@@ -227,9 +239,9 @@ def provide_software(
         return
     folder = run.files.program_probes
     folder.mkdir(exist_ok=True)
-    for name, text in texts.items():
-        (folder / f"{name}.probe").write_text(text)
-    (folder / "node.facts").write_text(node_text)
+    for name, probe in probes.packages.items():
+        (folder / f"{name}.probe").write_text(probe.output)
+    (folder / "node.facts").write_text(probes.node)
     write_private(target, software.model_dump_json(indent=1) + "\n")
     add_input(run.folder, target)
 

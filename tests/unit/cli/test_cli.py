@@ -299,17 +299,27 @@ class TestVerdict:
         assert called(capsys, "verdict", run.folder, *strict)[0] == code
         assert snapshot(run.folder) == before
 
-    def test_the_brief_form_ends_with_three_lines_on_stderr(
-        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    @pytest.mark.parametrize(
+        ("value", "strict", "exit_code", "meaning"),
+        [(101, [], 1, "FAIL"), (100, [], 0, "PASS"), (100, ["--strict"], 4, "UNJUDGED")],
+    )
+    def test_a_report_ends_with_three_lines_on_stderr(
+        self,
+        kit: Kit,
+        capsys: pytest.CaptureFixture[str],
+        value: float,
+        strict: list[str],
+        exit_code: int,
+        meaning: str,
     ) -> None:
-        judgeable(kit, 101)
+        judgeable(kit, value)
         run = executed(kit, capsys)
-        code, printed, said = called(capsys, "verdict", run.folder, "--json", "--brief")
-        brief = json.loads(printed)
-        assert (code, brief["meaning"]) == (1, "FAIL")
-        assert said.splitlines() == brief["lines"]
-        assert brief["lines"][2].startswith(f"report: {run.folder}/report.html; next: proofmark ")
-        assert {"run", "counts", "coverage", "retest", "fleet"} < brief.keys()
+        code, printed, said = called(capsys, "report", run.folder, "--json", *strict)
+        head = json.loads(printed)
+        assert (code, head["exit_code"], head["meaning"]) == (0, exit_code, meaning)
+        assert said.splitlines() == head["lines"]
+        assert head["lines"][2].startswith(f"report: {run.folder}/report.html; next: ")
+        assert {"run", "counts", "coverage", "retest", "fleet"} < head.keys()
 
     def test_nothing_judged_is_no_pass(self, kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
         code, printed, _ = called(capsys, "verdict", executed(kit, capsys).folder)

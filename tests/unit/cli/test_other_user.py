@@ -164,7 +164,7 @@ def test_restore_does_not_read_the_run(phi: Phi, how: str) -> None:
 
 
 @pytest.mark.fault("foreign-run-executed")
-@pytest.mark.parametrize("words", ["stage", "execute", "rerun", "record-software"])
+@pytest.mark.parametrize("words", ["execute", "rerun", "record-software"])
 def test_programs_of_another_user_are_not_started(
     phi: Phi, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,7 +181,7 @@ def test_programs_of_another_user_are_not_started(
 def test_programs_of_root_are_started(phi: Phi) -> None:
     """Control: no fault is injected."""
     run = phi.run()
-    assert main(["stage", str(run.folder)]) == 0
+    assert main(["execute", str(run.folder), "--scripts"]) == 0
 
 
 @pytest.mark.fault("run-user-link")

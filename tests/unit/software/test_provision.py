@@ -21,7 +21,13 @@ from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
-from proofmark.software.provision import System, make_software, provide_software, system_needs
+from proofmark.software.provision import (
+    Probes,
+    System,
+    make_software,
+    provide_software,
+    system_needs,
+)
 from proofmark.software.software import Software
 
 DATA = ROOT / "tests/data/probe"
@@ -150,7 +156,7 @@ def test_a_missing_program_is_named() -> None:
 
 
 def test_a_package_of_pip_needs_its_prefix() -> None:
-    with pytest.raises(BadInput, match="--prefix: intel-mpi-benchmarks"):
+    with pytest.raises(BadInput, match="prefix: intel-mpi-benchmarks"):
         make({"intel-mpi-benchmarks": program("x", "/bin/IMB-MPI1")}, prefixes={})
 
 
@@ -187,10 +193,13 @@ def run(tmp_path: Path) -> Run:
     return start_or_continue(tmp_path / "runs", plan, cases, site, FACTS)[0]
 
 
+def probed(text: str) -> Probes:
+    """Return the probes of a node with the programs of the package fio in `text`."""
+    return Probes.model_validate({"node": FACTS, "packages": {"fio": {"output": text}}})
+
+
 def provide(run: Run, tmp_path: Path, text: str) -> None:
-    probe = tmp_path / "fio.probe"
-    probe.write_text(text)
-    provide_software(run, tmp_path / "environments", {}, [probe])
+    provide_software(run, tmp_path / "environments", probed(text))
 
 
 def test_software_and_its_probes_are_written_into_the_run(run: Run, tmp_path: Path) -> None:
@@ -205,12 +214,10 @@ def test_software_and_its_probes_are_written_into_the_run(run: Run, tmp_path: Pa
 
 def test_declared_hardware_needs_the_facts_of_the_probed_node(run: Run, tmp_path: Path) -> None:
     (run.folder / "inputs/facts.probe").write_text("")
-    probe, node = tmp_path / "fio.probe", tmp_path / "node"
-    probe.write_text(program("fio", "/usr/bin/fio"))
-    with pytest.raises(BadInput, match=r"facts\.probe"):
-        provide_software(run, tmp_path / "environments", {}, [probe])
-    node.write_text(FACTS)
-    provide_software(run, tmp_path / "environments", {}, [probe], node=node)
+    probes = probed(program("fio", "/usr/bin/fio"))
+    with pytest.raises(BadInput, match="probe of the node"):
+        provide_software(run, tmp_path / "environments", probes.model_copy(update={"node": ""}))
+    provide_software(run, tmp_path / "environments", probes)
     assert (run.folder / "software/node.facts").read_text() == FACTS
 
 
@@ -231,10 +238,9 @@ def test_changed_software_is_refused_and_changes_no_file(run: Run, tmp_path: Pat
 
 
 def test_software_of_other_providers_is_read_from_installed_json(run: Run, tmp_path: Path) -> None:
-    probe = tmp_path / "fio.probe"
-    probe.write_text(program("fio", "/opt/fio/bin/fio-3"))
+    probes = probed(program("fio", "/opt/fio/bin/fio-3"))
     with pytest.raises(BadInput, match=r"installed\.json"):
-        provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+        provide_software(run, tmp_path / "environments", probes, by_installed=True)
     provided = Provided(
         version="3.3",
         spec="fio@3.3 +libaio",
@@ -247,7 +253,7 @@ def test_software_of_other_providers_is_read_from_installed_json(run: Run, tmp_p
     )
     installed = Installed(origin="spack", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())
-    provide_software(run, tmp_path / "environments", {}, [probe], by_installed=True)
+    provide_software(run, tmp_path / "environments", probes, by_installed=True)
     package = read_json(run.folder / "software.json", Software).packages["fio"]
     assert (package.origin, package.hash, package.environment) == ("spack", "abc", {"X": "1"})
     assert package.programs["fio"].path == "/opt/fio/bin/fio-3"
@@ -259,5 +265,6 @@ def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path)
     provided = Provided(version="3.3", prefix="/opt", programs={"fio": "/opt/bin/fio"})
     installed = Installed(origin="preinstalled", packages={"fio": provided})
     (run.folder / "installed.json").write_text(installed.model_dump_json())
+    probes = Probes.model_validate({"node": FACTS, "packages": {}})
     with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
-        provide_software(run, tmp_path / "environments", {}, [], by_installed=True)
+        provide_software(run, tmp_path / "environments", probes, by_installed=True)

@@ -1,0 +1,31 @@
+"""Reads the standard input of commands."""
+
+from __future__ import annotations
+
+import sys
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from proofmark.common.errors import bad_input
+from proofmark.common.limits import MAX_RUN_FILE_BYTES
+from proofmark.common.text import size
+
+Content = TypeVar("Content")
+
+
+def read_stdin(kind: type[Content]) -> Content:
+    """Return the JSON in stdin as `kind`.
+
+    Raises:
+        BadInput: it is no JSON, does not fit `kind`, or is larger than `MAX_RUN_FILE_BYTES`.
+    """
+    content = sys.stdin.buffer.read(MAX_RUN_FILE_BYTES + 1)
+    if len(content) > MAX_RUN_FILE_BYTES:
+        raise bad_input("stdin", "", "more bytes", f"at most {size(MAX_RUN_FILE_BYTES)}")
+    try:
+        return TypeAdapter(kind).validate_json(content)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        key = ".".join(map(str, first["loc"]))
+        raise bad_input("stdin", key, first["msg"], "JSON of the playbooks") from None
