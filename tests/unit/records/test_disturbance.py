@@ -126,7 +126,7 @@ class TestTicks:
     def test_the_thresholds_of_the_case_apply(
         self, kit: Kit, ticks: tuple[int, int, int], word: str, reason: str
     ) -> None:
-        run = measured(kit, [100])
+        run = measured(kit, [100], stability={**STABILITY, "max_steal": 0.05, "max_others": 0.1})
         folder = execution(steps_of(run)[0])
         when = json.loads((folder / "when.json").read_text())
         names = ("busy_ticks", "stolen_ticks", "own_ticks")
