@@ -47,7 +47,7 @@ options:
     default: ""
   stdin:
     description:
-      - Text that the command reads from its standard input.
+      - Text that the command reads from its standard input, for example output of a node.
       - Use it for secrets, which other users could read in a command line. Never shown or returned.
     type: str
     default: ""

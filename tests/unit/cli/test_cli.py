@@ -83,6 +83,7 @@ class TestUsage:
         [
             (["provide", "runs/r"], "record-software"),
             (["-v", "programs", "runs/r"], "check-programs"),
+            (["stage", "runs/r"], "execute"),
         ],
     )
     def test_an_old_command_is_refused_with_its_new_name(
