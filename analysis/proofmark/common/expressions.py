@@ -10,6 +10,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from simpleeval import (
@@ -114,8 +115,7 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
         with warnings.catch_warnings():
             # simpleeval warns of a second expression and of an assignment, and ignores both.
             warnings.simplefilter("error")
-            # A lambda changes the table of functions: the evaluation gets a copy.
-            value = EvalWithCompoundTypes(functions=dict(FUNCTIONS), names=known).eval(expression)
+            value = _value(expression, known)
     except (NameNotDefined, FunctionNotDefined) as error:
         words = [*known, *FUNCTIONS]
         unknown = str(getattr(error, "name", None) or getattr(error, "func_name", ""))
@@ -127,6 +127,21 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
         accepted = "finite numbers, texts or lists of them"
         raise bad_input(file, key, f"{expression!r}, which is {value!r}", accepted)
     return value
+
+
+def _value(expression: str, names: Mapping[str, Any]) -> Any:
+    if (name := expression.strip()) in names:
+        return names[name]
+    # A lambda changes the table of functions: the evaluation gets a copy.
+    evaluator = EvalWithCompoundTypes(functions=dict(FUNCTIONS), names=names)
+    return evaluator.eval(expression, _parsed(expression))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(expression: str) -> ast.stmt:
+    """Return the syntax tree of `expression`. A sweep evaluates the same text at each point."""
+    tree: ast.stmt = EvalWithCompoundTypes.parse(expression)
+    return tree
 
 
 def _is_scalar(value: Any) -> bool:
