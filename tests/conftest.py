@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import logging
 import signal
@@ -18,6 +19,8 @@ import yaml
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 HERE = Path(__file__).parent
+OBJECTS = 50_000
+"""New objects between two collections of garbage; the default takes a twelfth of the CPU time."""
 Started = list[weakref.ref["subprocess.Popen[Any]"]]
 
 _started: Started = []
@@ -214,3 +217,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if runs_in(item, tier)]
     items.sort(key=lambda item: "unit" in item.path.relative_to(HERE).parts)
+
+
+def pytest_collection_finish() -> None:
+    """Take the modules and tests, which live until the end, from the garbage collector."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(OBJECTS)

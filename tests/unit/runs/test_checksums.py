@@ -21,7 +21,7 @@ from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.runs import checksums
 from proofmark.runs.checksums import _line, read_checksums
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,20 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(tmp_path: Path, keys: Path) -> Run:
-    kit = make_kit(tmp_path / "a site's kit")
-    made = kit.run()
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """Return the folder of a signed run, which no test changes."""
+    made = make_kit(tmp_path_factory.mktemp("original")).run()
     execute(made, "none", lambda line: None)
     assert main(["report", str(made.folder)]) == 0
     assert main(["sign", str(made.folder), "--key", str(keys / "alice")]) == 0
-    return made
+    return made.folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, original: Path) -> Run:
+    folder = tmp_path / "a site's kit" / "runs" / original.name
+    return open_run(shutil.copytree(original, folder, symlinks=True))
 
 
 def verified(run: Run, signers: Path) -> int:
