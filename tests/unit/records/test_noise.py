@@ -91,7 +91,7 @@ def kit(tmp_path: Path) -> Kit:
 class TestHogs:
     @pytest.mark.fault("cpu-used-by-others")
     def test_a_process_on_the_cpu_of_the_rank_makes_the_figure_invalid(self, kit: Kit) -> None:
-        run = staged(kit, SPIN.format(seconds=2))
+        run = staged(kit, SPIN.format(seconds=3))
         with hogs():
             result = measured(run)
         assert result.verdict == "INVALID"
@@ -136,7 +136,7 @@ class TestHogs:
     def test_a_rank_is_preempted_while_its_peer_spins(self, kit: Kit) -> None:
         run = staged(
             kit,
-            SPIN.format(seconds=2),
+            SPIN.format(seconds=3),
             {"launcher": "openmpi", "prefix": "/usr"},
             launch="mpi",
             sweep={"size": 1, "ranks": 2, "placement": "close"},
@@ -152,7 +152,7 @@ class TestHogs:
     @pytest.mark.fault("noise-repeat")
     def test_a_disturbed_step_is_repeated_and_the_repeat_counts(self, kit: Kit) -> None:
         """The rank needs its CPU only in the first execution: the second one has no delay."""
-        first = SPIN.format(seconds=2) + 'echo "size 1"; echo "rate 10"; echo END; exit'
+        first = SPIN.format(seconds=3) + 'echo "size 1"; echo "rate 10"; echo END; exit'
         run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi; {BLOCK}")
         with hogs():
             result = measured(run)
