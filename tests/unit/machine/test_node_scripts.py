@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from proofmark.site.ssh import SshAccess, SshHost
 from tests.fixtures.kit import make_kit, until
 from tests.processes import running
 
@@ -29,7 +30,6 @@ from proofmark.machine.programs import SCRIPT
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.ssh import SshAccess, SshHost
 
 ODD_NAMES = (
     *("-oProxyCommand=touch ran", "n1;touch ran", "$(touch ran)", "`touch ran`", "n'1", 'n"1'),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from proofmark.site.ssh import SshHost
 
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.ssh import SshHost
 
 
 def load(folder: Path, hosts: Mapping[str, Any], **variables: Any) -> Site:
