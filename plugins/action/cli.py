@@ -173,12 +173,10 @@ class _Child:
         with contextlib.ExitStack() as ends:
             identity, environment = _identity(user, ends)
             stdin = ends.enter_context(_in_memory(text.encode())) if text else subprocess.DEVNULL
-            handed: tuple[int, ...] = ()
-            if groups:
-                handed = (ends.enter_context(_in_memory(groups)).fileno(),)
-                argv = [*argv, f"--groups-fd={handed[0]}"]
+            handed = [ends.enter_context(_in_memory(groups)).fileno()] if groups else []
+            options = [f"--groups-fd={number}" for number in handed]
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
+                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv, *options],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
@@ -30,7 +31,7 @@ class Checked(NamedTuple):
 
 
 def validate(
-    inventory: Inventory,
+    inventory: Path | Inventory,
     limit: str,
     benchmarks: Benchmarks,
     *,
@@ -55,7 +56,7 @@ def validate(
     }
     mistakes = [
         mistake
-        for file in sorted(inventory.folder.rglob("*.yml"))
+        for file in sorted(Inventory.of(inventory).folder.rglob("*.yml"))
         for mistake in repeated_keys(file)
     ]
     broken: list[Site] = []

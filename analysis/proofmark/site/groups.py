@@ -131,7 +131,9 @@ def resolved_groups(
     reader = AnsibleAccess(passwords)
     wanted = (*reader.names, ALIASES)
     compute = manager.groups.get(COMPUTE)
-    chosen = {host.name: host for host in manager.get_hosts(COMPUTE)} if compute else {}
+    # Not only the hosts of the running play.
+    hosts_under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
+    chosen = {host.name: host for host in hosts_under_limit}
 
     def values_of(host: str, names: tuple[str, ...]) -> dict[str, Any]:
         scope = variables.get_vars(host=chosen[host])

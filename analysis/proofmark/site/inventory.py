@@ -88,6 +88,11 @@ class Inventory:
     folder: Path
     groups: Mapping[str, PartitionGroup] | None = None
 
+    @classmethod
+    def of(cls, inventory: Path | Inventory) -> Inventory:
+        """Return `inventory`; a folder has no resolved groups."""
+        return cls(inventory) if isinstance(inventory, Path) else inventory
+
 
 def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
     """Return the inventory that ``-i`` or ``PROOFMARK_SITE`` names.
@@ -164,7 +169,7 @@ def read_sites(
     Raises:
         BadInput: Ansible cannot read the inventory.
     """
-    source = inventory if isinstance(inventory, Inventory) else Inventory(inventory)
+    source = Inventory.of(inventory)
     folder = source.folder
     sites: list[Site] = []
     mistakes: list[InputError] = []
