@@ -20,7 +20,14 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
-from proofmark.api import BadInput, of_another_user, private_home
+from proofmark.api import (
+    RESOLVED,
+    BadInput,
+    Passwords,
+    of_another_user,
+    private_home,
+    resolved_groups,
+)
 
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
@@ -52,6 +59,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "ok_codes": {"type": "list", "elements": "int", "default": [0]},
                 "user": {"type": "str", "default": ""},
                 "stdin": {"type": "str", "default": ""},
+                "groups": {"type": "bool", "default": False},
             }
         )
         argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
@@ -62,7 +70,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             raise AnsibleActionSkip(command_line)
         before = _contents(writes)
         with tempfile.TemporaryFile() as stdout:
-            child = _Child([*traced, *argv], options["user"], stdout, options["stdin"])
+            groups = self._groups(task_vars or {}) if options["groups"] else b""
+            child = _Child([*traced, *argv], options["user"], stdout, options["stdin"], groups)
             code, errors = child.wait(self._show)
             stdout.seek(0)
             text = stdout.read().decode(errors="replace")
@@ -87,6 +96,19 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
         if options["json"]:
             return result | {"json": _parse(text, command_line)}
         return result | {"stdout": text}
+
+    def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
+        """Return the partitions of the inventory as this play resolves them, as JSON."""
+        hostvars = task_vars["hostvars"]
+        asked = self._play_context
+        passwords = Passwords(asked.password or "", asked.become_pass or "")
+        try:
+            groups = resolved_groups(
+                hostvars._inventory, hostvars._variable_manager, self._loader, passwords
+            )
+        except BadInput as error:
+            raise AnsibleActionFail(str(error)) from None
+        return RESOLVED.dump_json(groups)
 
     def _show(self, line: str) -> None:
         self._display.display(f"    {line}")
@@ -135,7 +157,14 @@ class _Child:
     job then. This worker therefore waits until the command has ended.
     """
 
-    def __init__(self, argv: Sequence[str], user: str, stdout: IO[bytes], text: str = "") -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        user: str,
+        stdout: IO[bytes],
+        text: str = "",
+        groups: bytes = b"",
+    ) -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
             raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
@@ -143,14 +172,17 @@ class _Child:
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
             identity, environment = _identity(user, ends)
-            stdin = ends.enter_context(_in_memory(text)) if text else subprocess.DEVNULL
+            stdin = ends.enter_context(_in_memory(text.encode())) if text else subprocess.DEVNULL
+            handed = [ends.enter_context(_in_memory(groups)).fileno()] if groups else []
+            options = [f"--groups-fd={number}" for number in handed]
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
+                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv, *options],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 env=environment,
                 start_new_session=True,
+                pass_fds=handed,
             )
             self._ends = ends.pop_all()
 
@@ -208,13 +240,13 @@ class _Child:
         yield rest.decode(errors="replace")
 
 
-def _in_memory(text: str) -> IO[bytes]:
-    """Return a file that is in memory only, because `text` may have secrets.
+def _in_memory(content: bytes) -> IO[bytes]:
+    """Return a file that is in memory only, because `content` may have secrets.
 
     A pipe would block if the command prints much before it reads.
     """
-    file = os.fdopen(os.memfd_create("stdin"), "w+b")
-    file.write(text.encode())
+    file = os.fdopen(os.memfd_create("input"), "w+b")
+    file.write(content)
     file.seek(0)
     return file
 

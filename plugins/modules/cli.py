@@ -51,6 +51,13 @@ options:
       - Use it for secrets, which other users could read in a command line. Never shown or returned.
     type: str
     default: ""
+  groups:
+    description:
+      - Hand the partitions of the inventory to the command as this play resolves them; the command
+        then does not read the inventory again.
+      - Options of the play count, for example C(-u), C(--private-key), C(-K) and vault passwords.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: A command that writes nothing is run; any other is only shown.

@@ -22,13 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fixtures.shells import remote_shell
 from tests.processes import running
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import FirmwareState, Host
 from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 
 WANTED = {"ClusterMode": "SNC-4", "MemoryMode": "Cache"}
@@ -91,7 +91,7 @@ def by_the_kit(room: Mapping[str, Any], at_once: int) -> Cost:
     facts = {"back_end": "redfish", "port": room["port"], "ca": room["ca"], "timeout_s": 60}
     firmware = Firmware.model_validate(facts)
     credentials = Credentials(room["user"], room["password"])
-    end = back_end(BackEndContext(firmware, credentials, RemoteShell(["false"], 1)))
+    end = back_end(BackEndContext(firmware, credentials, remote_shell(["false"], 1)))
     hosts = [Host(node, address) for node, address in room["addresses"].items()]
     start, before = time.monotonic(), _cpu_s(resource.RUSAGE_SELF)
     readings, bad = split(fan_out(hosts, lambda host: end.read(host, WANTED), at_once))

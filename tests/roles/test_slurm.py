@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
+from tests.fixtures.shells import remote_shell
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -24,7 +25,6 @@ from proofmark.judge.judging import judge_run
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.job_folder import JobFolder
@@ -400,7 +400,7 @@ def test_the_features_of_a_node_are_not_read_from_a_reason(site: Site, reason: s
     if reason:
         site.slurm.call(*update, "State=DRAIN", f"Reason={reason}")
     context = BackEndContext(
-        Firmware(back_end="knl_generic"), Credentials(), RemoteShell(["true"], 1)
+        Firmware(back_end="knl_generic"), Credentials(), remote_shell(["true"], 1)
     )
     wanted = {"quad": True, "snc4": True, "flat": True}
     state = back_end(context).read(Host(node, ""), wanted)

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
+    from proofmark.site.ansible_access import Passwords as Passwords
+    from proofmark.site.groups import RESOLVED as RESOLVED
+    from proofmark.site.groups import resolved_groups as resolved_groups
     from proofmark.site.node.facts import parse_probe as parse_probe
     from proofmark.software.blas import candidate_kernels as candidate_kernels
     from proofmark.software.installed import Installed as Installed
@@ -62,12 +65,14 @@ MODULES = {
     "NodeError": "proofmark.machine.outcome",
     "NodeStatus": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
+    "Passwords": "proofmark.site.ansible_access",
     "Plot": "proofmark.report.plot",
     "PlotContext": "proofmark.report.plot",
     "ProofmarkError": "proofmark.common.errors",
     "Provided": "proofmark.software.installed",
     "Provider": "proofmark.software.provider",
     "ProvisionRequest": "proofmark.software.request",
+    "RESOLVED": "proofmark.site.groups",
     "Record": "proofmark.records.columns",
     "Request": "proofmark.machine.scheduler",
     "Run": "proofmark.runs.run",
@@ -83,6 +88,7 @@ MODULES = {
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "private_home": "proofmark.common.private_folder",
+    "resolved_groups": "proofmark.site.groups",
     "system_needs": "proofmark.software.provision",
 }
 """The module of each name."""

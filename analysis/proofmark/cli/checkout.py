@@ -12,13 +12,15 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.models import Benchmarks
 from proofmark.cli.command import complete
+from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.owner import refuse_foreign
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import start_or_continue
-from proofmark.site.inventory import COMPUTE, Site, choose_inventory, load_site, read_sites
+from proofmark.site.groups import COMPUTE
+from proofmark.site.inventory import Site, load_site, read_sites
 from proofmark.site.machines import machines_of
 
 
@@ -60,7 +62,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def site_arguments(parser: ArgumentParser) -> None:
     """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
-    parser.add_argument("-i", "--inventory", action="append", default=[], help="the site")
+    site_argument(parser, "the site")
     note = "a partition, or hosts of one (default: the partition of the run)"
     parser.add_argument("-l", "--limit", help=note)
 
@@ -76,7 +78,7 @@ def site_of_inventory(
     Raises:
         BadInput: no site is named, or the inventory or the limit does not have the partition.
     """
-    inventory = choose_inventory(options.inventory)
+    inventory = inventory_of(options)
     if options.limit:
         site = load_site(inventory, options.limit, overrides)
         if site.partition_name != partition:
@@ -90,7 +92,7 @@ def site_of_inventory(
     if mistakes:
         raise BadInput(*mistakes)
     names = ", ".join(site.partition_name for site in sites)
-    raise bad_input(inventory, "compute", f"no partition {partition!r} of the run", names)
+    raise bad_input(inventory.folder, "compute", f"no partition {partition!r} of the run", names)
 
 
 def site_of_own_run(
@@ -142,7 +144,7 @@ def open_or_plan_run(
     if not options.limit:
         raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
     overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
-    site = load_site(choose_inventory(options.inventory), options.limit, overrides)
+    site = load_site(inventory_of(options), options.limit, overrides)
     benchmarks = kit_benchmarks()
     machines, probe = machines_of(site)
     plan = make_plan(benchmarks, options.suite, site, machines)

@@ -24,11 +24,6 @@ def runs_argument(parser: ArgumentParser) -> None:
     parser.add_argument("folders", metavar="RUN", nargs="+", type=Path, help="folders of runs")
 
 
-def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
-    """Add ``--inventory`` to `parser`."""
-    parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
-
-
 def complete(action: Action, words: Callable[[], Iterable[str]]) -> None:
     """Let shells complete the argument of `action` with `words()` (argcomplete, "Completers")."""
     action.completer = lambda **_: words()  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""Reads the standard input of commands."""
+"""Reads the JSON that playbooks hand to commands."""
 
 from __future__ import annotations
 
 import sys
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -20,12 +20,21 @@ def read_stdin(kind: type[Content]) -> Content:
     Raises:
         BadInput: it is no JSON, does not fit `kind`, or is larger than `MAX_RUN_FILE_BYTES`.
     """
-    content = sys.stdin.buffer.read(MAX_RUN_FILE_BYTES + 1)
+    return parse(TypeAdapter(kind), sys.stdin.buffer, "stdin")
+
+
+def parse(adapter: TypeAdapter[Content], file: IO[bytes], name: str) -> Content:
+    """Return the JSON in `file`, which messages call `name`.
+
+    Raises:
+        BadInput: it is no JSON, does not fit, or is larger than `MAX_RUN_FILE_BYTES`.
+    """
+    content = file.read(MAX_RUN_FILE_BYTES + 1)
     if len(content) > MAX_RUN_FILE_BYTES:
-        raise bad_input("stdin", "", "more bytes", f"at most {size(MAX_RUN_FILE_BYTES)}")
+        raise bad_input(name, "", "more bytes", f"at most {size(MAX_RUN_FILE_BYTES)}")
     try:
-        return TypeAdapter(kind).validate_json(content)
+        return adapter.validate_json(content)
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False, include_input=False)
         key = ".".join(map(str, first["loc"]))
-        raise bad_input("stdin", key, first["msg"], "JSON of the playbooks") from None
+        raise bad_input(name, key, first["msg"], "JSON of the playbooks") from None

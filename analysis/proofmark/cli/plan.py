@@ -10,8 +10,9 @@ from pathlib import Path
 import yaml
 
 from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
-from proofmark.cli.command import Command, site_argument
+from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.cli.site import inventory_of, site_argument
 from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
@@ -24,7 +25,7 @@ from proofmark.plan.validation import validate as check_site
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
-from proofmark.site.inventory import choose_inventory, load_site, load_sites
+from proofmark.site.inventory import load_site, load_sites
 from proofmark.site.machines import machines_of
 from proofmark.software.provider import check_provider, provider_names
 
@@ -49,7 +50,7 @@ def plan(options: Namespace) -> int:
         "provision_from": options.provision_from,
         "scratch_dir": options.scratch_dir,
     }
-    inventory = choose_inventory(options.inventory)
+    inventory = inventory_of(options)
     if not options.create:
         sites = load_sites(inventory, options.limit, overrides)
         for site in sites:
@@ -163,7 +164,7 @@ def _validate_arguments(parser: ArgumentParser) -> None:
 
 def validate(options: Namespace) -> int:
     """Check a site and print the cost of each suite there."""
-    inventory = choose_inventory(options.inventory)
+    inventory = inventory_of(options)
     plans, mistakes, limits = check_site(
         inventory,
         options.limit,

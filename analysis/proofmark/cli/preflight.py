@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
-from proofmark.cli.command import Command, site_argument
+from proofmark.cli.command import Command
 from proofmark.cli.modes import credentials_of
+from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
 from proofmark.machine.preflight import Finding, preflight
 from proofmark.plan.expansion import make_plan
-from proofmark.site.inventory import choose_inventory, load_site
+from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
 
@@ -31,7 +32,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Check the requirements of an acceptance; change nothing."""
-    site = load_site(choose_inventory(options.inventory), options.limit)
+    site = load_site(inventory_of(options), options.limit)
     machines = machines_of(site)[0]
     made = make_plan(kit_benchmarks(), options.suite, site, machines, options.repeats)
     user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name

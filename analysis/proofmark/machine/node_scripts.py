@@ -8,18 +8,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import stop_signals
-from proofmark.machine.node_commands import NodeProcess, run_commands
+from proofmark.machine.node_commands import NodeProcess, NodeResult, run_commands
+from proofmark.machine.node_shell import node_command
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT, lacking, plan_programs
-from proofmark.machine.remote_shell import node_command, node_output
-from proofmark.machine.ssh_config import ssh_commands
+from proofmark.machine.remote_shell import node_output
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
@@ -63,15 +61,26 @@ def run_text(
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
     firmware = site.partition.firmware
-    with stop_signals() as signals, TemporaryDirectory(prefix="proofmark-") as folder:
-        commands, failed = _commands(site, names, Path(folder))
-        results = run_commands(
-            commands,
-            text,
-            timeout_s=TIMEOUT_S,
-            at_once=firmware.max_parallel if firmware else AT_ONCE,
-            signals=signals,
-        )
+    commands: dict[str, list[str]] = {}
+    failed: dict[str, NodeError] = {}
+    groups: dict[str, list[str]] = {}
+    for node in names:
+        try:
+            commands[node], secret = node_command(site, node)
+        except NodeError as error:
+            failed[node] = error
+        else:
+            groups.setdefault(secret, []).append(node)
+    results: dict[str, NodeResult] = {}
+    with stop_signals() as signals:
+        for secret, nodes in groups.items():  # all hosts of a site usually have one password
+            results |= run_commands(
+                {node: commands[node] for node in nodes},
+                secret + text,
+                timeout_s=TIMEOUT_S,
+                at_once=firmware.max_parallel if firmware else AT_ONCE,
+                signals=signals,
+            )
     processes: dict[str, NodeProcess] = {}
     for node in filter(commands.__contains__, names):
         result = results[node]
@@ -83,22 +92,6 @@ def run_text(
             assert isinstance(result, NodeProcess)
             processes[node] = result
     return processes, failed
-
-
-def _commands(
-    site: Site, names: Sequence[str], folder: Path
-) -> tuple[dict[str, list[str]], dict[str, NodeError]]:
-    """Return the command of each node that runs ``sh -s`` there, and the nodes without one."""
-    if site.ssh:
-        return ssh_commands(site.ssh, names, folder)
-    commands: dict[str, list[str]] = {}
-    refused: dict[str, NodeError] = {}
-    for node in names:
-        try:
-            commands[node] = node_command(site.remote_shell, node)
-        except NodeError as error:
-            refused[node] = error
-    return commands, refused
 
 
 def check_failure_budget(

@@ -128,7 +128,7 @@ def _ssh_outcome(error: NodeError) -> str:
 
 
 def _bmcs(site: Site, firmware: Firmware, credentials: Credentials) -> list[Finding]:
-    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+    shell = RemoteShell(site, firmware.timeout_s)
     chosen = back_end(BackEndContext(firmware, credentials, shell))
     hosts = hosts_of(site, firmware)
 

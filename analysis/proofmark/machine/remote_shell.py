@@ -1,17 +1,17 @@
-"""Runs a POSIX shell script on a node by the command of the site."""
+"""Runs a POSIX shell script on one node of a site."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Sequence
 from importlib.resources import files
 
 from proofmark.common.command import run_command
 from proofmark.machine.controller_tools import no_exit_code
 from proofmark.machine.node_commands import Result
+from proofmark.machine.node_shell import node_command
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.ssh_config import check_name
+from proofmark.site.inventory import Site
 
 SSH_FAILED = 255
 HOLDER = (files("proofmark.machine.modes") / "holder.sh").read_text(encoding="utf-8")
@@ -19,10 +19,10 @@ PROBE = (files("proofmark.machine.modes") / "mode-probe.sh").read_text(encoding=
 
 
 class RemoteShell:
-    """A command that runs ``sh -s`` on a node; the script is its input."""
+    """Runs scripts on the nodes of a site, one at a time."""
 
-    def __init__(self, command: Sequence[str], timeout_s: float) -> None:
-        self._command, self._timeout_s = command, timeout_s
+    def __init__(self, site: Site, timeout_s: float) -> None:
+        self._site, self._timeout_s = site, timeout_s
 
     def __call__(self, node: str, script: str, arguments: tuple[str, ...] = ()) -> str:
         """Run `script` on `node` and return what it prints.
@@ -31,25 +31,15 @@ class RemoteShell:
             NodeError: the node is not reached or gives no answer in time, or the exit code is
                 not 0.
         """
-        command = node_command(self._command, node)
+        words, secret = node_command(self._site, node)
         # In the script and not on the command line, whose quotes ssh would lose.
         given = f"set -- {shlex.join(arguments)}\n{script}" if arguments else script
         result: Result
         try:
-            result = run_command(command, text=given, timeout_s=self._timeout_s)
+            result = run_command(words, text=secret + given, timeout_s=self._timeout_s)
         except (OSError, subprocess.TimeoutExpired) as error:
             result = error
-        return node_output(node, command[0], result)
-
-
-def node_command(command: Sequence[str], node: str) -> list[str]:
-    """Return `command` with the name of the node.
-
-    Raises:
-        NodeError: the name is not one word for a shell.
-    """
-    check_name(node)
-    return [word.replace("{node}", node) for word in command]
+        return node_output(node, words[0], result)
 
 
 def node_output(node: str, program: str, result: Result) -> str:

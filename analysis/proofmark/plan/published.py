@@ -9,8 +9,9 @@ from proofmark.cases.models import Benchmarks, Reference
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.plan.expansion import all_suites
 from proofmark.plan.selection import cases_of, selection_mistakes
+from proofmark.site.groups import COMPUTE
 from proofmark.site.hardware import Hardware
-from proofmark.site.inventory import COMPUTE, Site, read_sites
+from proofmark.site.inventory import Site, read_sites
 from proofmark.site.machines import machines_of
 
 

@@ -12,7 +12,7 @@ from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
 from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.plan import Plan
-from proofmark.site.inventory import Site, read_sites, variable_files
+from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
 from proofmark.site.machines import machines_of
 
 
@@ -31,7 +31,7 @@ class Checked(NamedTuple):
 
 
 def validate(
-    inventory: Path,
+    inventory: Path | Inventory,
     limit: str,
     benchmarks: Benchmarks,
     *,
@@ -42,7 +42,7 @@ def validate(
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
     Args:
-        inventory: the folder of the inventory.
+        inventory: the inventory of the site.
         limit: pattern of hosts, as in Ansible's ``-l``.
         benchmarks: all cases and suites.
         environments: the accepted names of ``partition.environment``.
@@ -55,7 +55,9 @@ def validate(
         "provision_from": providers,
     }
     mistakes = [
-        mistake for file in sorted(inventory.rglob("*.yml")) for mistake in repeated_keys(file)
+        mistake
+        for file in sorted(Inventory.of(inventory).folder.rglob("*.yml"))
+        for mistake in repeated_keys(file)
     ]
     broken: list[Site] = []
     try:

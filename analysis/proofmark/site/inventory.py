@@ -1,13 +1,13 @@
-"""The Ansible inventory of a site. Ansible's own library reads it, so that both always agree."""
+"""The sites of an inventory: their hosts, partitions, and how the hosts are reached."""
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -15,15 +15,11 @@ from pydantic_core import ErrorDetails
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import RenamedKeys
-from proofmark.common.yaml_models import accepted_keys, check_files, placed, unknown_key
-from proofmark.site.firmware import SSH, Firmware
+from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
+from proofmark.site.access import Access
+from proofmark.site.firmware import SSH
+from proofmark.site.groups import ALIASES, PartitionGroup, read_groups
 from proofmark.site.partition import Partition
-from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
-
-COMPUTE = "compute"
-"""The parent group of all partitions. Plays target it."""
-ALIASES = "proofmark_aliases"
-"""The variable of a host with further names that it may report: one name, or a list."""
 
 
 class Site(RenamedKeys):
@@ -33,10 +29,10 @@ class Site(RenamedKeys):
         name: of the site.
         limit: the host pattern of ``-l``.
         hosts: the hosts of the partition that the limit selects.
-        connection: Ansible's connection plug-in (``ssh``, ``local``).
-        remote_shell: the command that runs ``sh -s`` on a node. The name of the node replaces
-            ``{node}``.
-        ssh: the settings of each host, if that command is the usual ssh.
+        connection: ``local`` if all hosts are this machine, else ``ssh``.
+        remote_shell: the command that runs ``sh -s`` on a node, if there is no `ssh`. The name of
+            the node replaces ``{node}``.
+        ssh: how each host is reached; None if the firmware's facts name the command.
         partition_hosts: all hosts of the partition, in the inventory's order. Switch levels are
             computed from their numbers.
         aliases: further names that a host may report, by host: the variable `ALIASES` of the host,
@@ -53,7 +49,7 @@ class Site(RenamedKeys):
     hosts: tuple[HostName, ...]
     connection: str
     remote_shell: list[str] = [*SSH]
-    ssh: SshAccess | None = None
+    ssh: Access | None = None
     partition_hosts: Nodes = []
     aliases: dict[str, list[str]] = {}
 
@@ -85,6 +81,19 @@ class Site(RenamedKeys):
         return self.inventory / "group_vars" / self.partition_name
 
 
+@dataclass(frozen=True)
+class Inventory:
+    """The folder of a site, and its groups if a play has resolved them."""
+
+    folder: Path
+    groups: Mapping[str, PartitionGroup] | None = None
+
+    @classmethod
+    def of(cls, inventory: Path | Inventory) -> Inventory:
+        """Return `inventory`; a folder has no resolved groups."""
+        return cls(inventory) if isinstance(inventory, Path) else inventory
+
+
 def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.environ) -> Path:
     """Return the inventory that ``-i`` or ``PROOFMARK_SITE`` names.
 
@@ -107,7 +116,7 @@ def choose_inventory(given: Sequence[str], environment: Mapping[str, str] = os.e
 
 
 def load_site(
-    inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
+    inventory: Path | Inventory, limit: str, overrides: Mapping[str, str | None] | None = None
 ) -> Site:
     """Return the site with the hosts and the partition that `limit` selects.
 
@@ -130,7 +139,7 @@ def load_site(
 
 
 def load_sites(
-    inventory: Path, limit: str, overrides: Mapping[str, str | None] | None = None
+    inventory: Path | Inventory, limit: str, overrides: Mapping[str, str | None] | None = None
 ) -> list[Site]:
     """Return one site for each partition that `limit` selects, in the inventory's order.
 
@@ -147,7 +156,7 @@ def load_sites(
 
 
 def read_sites(
-    inventory: Path,
+    inventory: Path | Inventory,
     limit: str,
     overrides: Mapping[str, str | None] | None = None,
     broken: list[Site] | None = None,
@@ -160,36 +169,40 @@ def read_sites(
     Raises:
         BadInput: Ansible cannot read the inventory.
     """
+    source = Inventory.of(inventory)
+    folder = source.folder
     sites: list[Site] = []
     mistakes: list[InputError] = []
 
-    def site_of(name: str, group: _PartitionGroup, partition: Partition) -> Site:
+    def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
+        firmware = partition.firmware
         return Site(
-            name=inventory.name,
-            inventory=inventory,
+            name=folder.name,
+            inventory=folder,
             limit=limit,
             partition_name=name,
             partition=partition,
             hosts=group.hosts,
-            connection=group.variables.get("ansible_connection", "ssh"),
-            remote_shell=_remote_shell(group.variables, partition.firmware),
-            ssh=_ssh(group, partition.firmware),
+            connection="local" if group.local else "ssh",
+            remote_shell=firmware.remote_shell if firmware and group.access is None else [*SSH],
+            ssh=group.access_with_passwords(),
             partition_hosts=list(group.all_hosts),
             aliases=group.aliases,
         )
 
-    for name, group in _read_with_ansible(inventory, limit).items():
-        file = inventory / "group_vars" / name
+    groups = source.groups if source.groups is not None else read_groups(folder, limit)
+    for name, group in groups.items():
+        file = folder / "group_vars" / name
         names = [(name, host) for host in group.all_hosts]
         for host, aliases in group.aliases.items():
             names += ((f"{host}.{ALIASES}", alias) for alias in aliases)
         if odd := [(key, each) for key, each in names if not is_name(each)]:
-            mistakes += (InputError(f"{inventory}", key, repr(each), ACCEPTED) for key, each in odd)
+            mistakes += (InputError(f"{folder}", key, repr(each), ACCEPTED) for key, each in odd)
             continue
-        if "partition" not in group.variables:
+        if group.partition is None:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
-        raw = _override(group.variables["partition"], overrides or {})
+        raw = _override(group.partition, overrides or {})
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
@@ -251,152 +264,3 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
         scratch = changed.get("scratch")
         changed["scratch"] = {**(scratch if isinstance(scratch, dict) else {}), "path": directory}
     return changed
-
-
-class _PartitionGroup(NamedTuple):
-    """The group of a partition in the inventory.
-
-    Attributes:
-        hosts: the hosts under the limit.
-        all_hosts: all hosts, in the inventory's order.
-        variables: the templated variables of the first host under the limit.
-        ssh: the templated variables of ssh by host, if the hosts are reached by the usual ssh.
-        aliases: further names that a host may report, by host.
-    """
-
-    hosts: tuple[str, ...]
-    all_hosts: tuple[str, ...]
-    variables: dict[str, Any]
-    ssh: dict[str, dict[str, Any]]
-    aliases: dict[str, list[str]]
-
-
-def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup]:
-    """Return the groups of the partitions that have hosts under `limit`, by name."""
-    check_files(inventory)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager
-        from ansible.parsing.dataloader import DataLoader
-        from ansible.plugins.loader import init_plugin_loader
-        from ansible.template import Templar
-        from ansible.utils.collection_loader import AnsibleCollectionConfig
-        from ansible.vars.hostvars import HostVars
-        from ansible.vars.manager import VariableManager
-
-        if AnsibleCollectionConfig.collection_finder is None:
-            init_plugin_loader()  # variables may contain lookups and filters
-        loader = DataLoader()
-        groups: dict[str, _PartitionGroup] = {}
-        try:
-            manager = InventoryManager(loader=loader, sources=[str(inventory)])
-            compute = manager.groups.get(COMPUTE)
-            partitions = {
-                group.name: tuple(host.name for host in group.get_hosts())
-                for group in (compute.child_groups if compute else ())
-            }
-            manager.subset(limit)
-            chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
-            variables = VariableManager(loader=loader, inventory=manager)
-            # It adds itself to `variables`: a template may use the variables of another host.
-            HostVars(inventory=manager, variable_manager=variables, loader=loader)
-            templar = Templar(loader=loader)
-
-            def host_values(name: str) -> dict[str, Any]:
-                scope = variables.get_vars(host=chosen[name])
-                names = (*VARIABLES, _CONNECTION, ALIASES)
-                kept = {key: scope[key] for key in names if key in scope}
-                if any("{" in str(value) for value in kept.values()):  # Templating is slow.
-                    templar.available_variables = scope
-                    kept = templar.template(kept)
-                return dict(_plain(kept))
-
-            for name, hosts in partitions.items():
-                selected = tuple(host for host in hosts if host in chosen)
-                if not selected:
-                    continue
-                scope = variables.get_vars(host=chosen[selected[0]])
-                kept = {key: scope[key] for key in _PARTITION_VARIABLES if key in scope}
-                values = _plain(Templar(loader=loader, variables=scope).template(kept))
-                usual = _is_usual_ssh(values)
-                of_hosts = {host: host_values(host) for host in selected}
-                aliases = _aliases(of_hosts)
-                groups[name] = _PartitionGroup(
-                    selected, hosts, values, of_hosts if usual else {}, aliases
-                )
-        except AnsibleError as error:
-            raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
-    return groups
-
-
-_CONNECTION = "ansible_connection"
-
-
-def _aliases(of_hosts: Mapping[str, dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the further names that each host may report, and remove their variables."""
-    names: dict[str, list[str]] = {}
-    for host, values in of_hosts.items():
-        given = values.pop(ALIASES, [])
-        listed = [str(each) for each in given] if isinstance(given, list) else [str(given)]
-        listed += [os.uname().nodename] if values.pop(_CONNECTION, "") == "local" else []
-        if listed:
-            names[host] = listed
-    return names
-
-
-_PARTITION_VARIABLES = (
-    "partition",
-    _CONNECTION,
-    "ansible_ssh_executable",
-    "ansible_become",
-    *VARIABLES,
-)
-
-
-def _is_usual_ssh(variables: Mapping[str, Any]) -> bool:
-    """Return whether Ansible would reach the hosts by the program ``ssh``.
-
-    A program of ``ansible_ssh_executable`` may have its own ``-F``; a second one would replace it.
-    """
-    executable = variables.get("ansible_ssh_executable") or SSH[0]
-    return variables.get("ansible_connection") != "local" and executable == SSH[0]
-
-
-def _shell(variables: Mapping[str, Any]) -> str:
-    return "sudo -n sh -s" if variables.get("ansible_become") else "sh -s"
-
-
-def _ssh(group: _PartitionGroup, firmware: Firmware | None) -> SshAccess | None:
-    custom = firmware and "remote_shell" in firmware.model_fields_set
-    return None if custom or not group.ssh else ssh_access(_shell(group.variables), group.ssh)
-
-
-def _remote_shell(variables: Mapping[str, Any], firmware: Firmware | None) -> list[str]:
-    """Return the remote shell of the firmware's facts, or else the one that Ansible would use."""
-    if firmware and "remote_shell" in firmware.model_fields_set:
-        return firmware.remote_shell
-    shell = _shell(variables)
-    if variables.get("ansible_connection") == "local":
-        return shell.split()
-    user, port = variables.get("ansible_user"), variables.get("ansible_port")
-    return [
-        str(variables.get("ansible_ssh_executable") or SSH[0]),
-        *SSH[1:-2],
-        *ssh_options(variables),
-        *(["-p", str(port)] if port else []),
-        f"{user}@{{node}}" if user else "{node}",
-        shell,
-    ]
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` without Ansible's tagged subclasses, which pydantic's strict types refuse."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value

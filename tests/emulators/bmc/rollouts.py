@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
@@ -16,7 +17,6 @@ from proofmark.machine.bmc.model import Host
 from proofmark.machine.modes.rollout import ModeRollout
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, wanted
@@ -165,7 +165,7 @@ class EmulatedSite:
         folder = self.run if run == "test" and controller == "head" else self.run / controller / run
         folder.mkdir(parents=True, exist_ok=True)
         firmware = self.firmware(**changes)
-        shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+        shell = remote_shell(firmware.remote_shell, firmware.timeout_s)
         mode_attributes = wanted(firmware, EXPECTED_STATES["quadrant-hybrid25"].settings)
         context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return ModeRollout(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import make_kit
+from tests.fixtures.shells import remote_shell
 
 from proofmark.cli.main import main
 from proofmark.common.command import run_command
@@ -18,7 +19,6 @@ from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.node_commands import run_commands
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.runs.checksums import SIGNATURE
 from proofmark.site.firmware import Firmware
 
@@ -76,7 +76,7 @@ def test_a_request_to_a_bmc_is_traced_without_credentials(
     with Emulator(["n1"], tmp_path / "bmc") as emulator:
         facts = {"back_end": "redfish", "port": emulator.port, "ca": str(emulator.ca)}
         firmware = Firmware.model_validate({**facts, "auth": "session", "bmc": "127.9.0.1"})
-        context = BackEndContext(firmware, Credentials(USER, PASSWORD), RemoteShell(["true"], 1))
+        context = BackEndContext(firmware, Credentials(USER, PASSWORD), remote_shell(["true"], 1))
         with caplog.at_level(logging.INFO, "proofmark.trace"):
             back_end(context).read(Host("n1", emulator.address("n1")), {})
     assert any(line.startswith("GET https://127.9.") for line in caplog.messages)

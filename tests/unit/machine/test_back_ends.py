@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.bmc.rollouts import path_with
+from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
@@ -20,7 +21,6 @@ from proofmark.machine.bmc.model import (
     refused_settings,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import Partition
 
@@ -38,7 +38,7 @@ esac
 
 def back_end_of(name: str) -> BackEnd:
     return back_end(
-        BackEndContext(Firmware(back_end=name), Credentials(), RemoteShell(["true"], 1))
+        BackEndContext(Firmware(back_end=name), Credentials(), remote_shell(["true"], 1))
     )
 
 
@@ -89,7 +89,7 @@ def test_syscfg_sets_a_value_by_the_number_of_the_node(
     (tmp_path / "cluster").write_text("Quadrant\n")
     monkeypatch.setenv("PATH", path_with(tmp_path))
     firmware = Firmware(back_end="syscfg", remote_shell=["sh", "-s"])
-    shell = RemoteShell(firmware.remote_shell, 10)
+    shell = remote_shell(firmware.remote_shell, 10)
     syscfg = back_end(BackEndContext(firmware, Credentials(), shell))
     host, wanted = Host("n1", ""), {"Cluster Mode": "SNC-4"}
     state = syscfg.read(host, wanted)

@@ -15,6 +15,7 @@ import pytest
 from tests.emulators.bmc.certificates import Authority
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import until
+from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc import https
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
@@ -23,7 +24,6 @@ from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import Firmware
 
 ADDRESS = "127.9.9.9"
@@ -318,7 +318,7 @@ def test_all_operations_share_one_connection(tmp_path: Path) -> None:
             facts = {"back_end": "redfish", "port": emulator.port, "ca": f"{emulator.ca}"}
             firmware = Firmware.model_validate({**facts, "auth": auth})
             context = BackEndContext(
-                firmware, Credentials(USER, PASSWORD), RemoteShell(["false"], 1)
+                firmware, Credentials(USER, PASSWORD), remote_shell(["false"], 1)
             )
             redfish, host = back_end(context), Host("n1", emulator.address("n1"))
             state = redfish.read(host, wanted)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -16,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.kit import make_kit, until
+from tests.fixtures.shells import remote_shell
+from tests.fixtures.sshd import Sshd, free_port, sshd
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -26,10 +27,9 @@ from proofmark.machine.node_commands import NodeResult, Result, run_commands
 from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT
-from proofmark.machine.remote_shell import RemoteShell
+from proofmark.site.access import Access, HostAccess
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.ssh import SshAccess, SshHost
 
 ODD_NAMES = (
     *("-oProxyCommand=touch ran", "n1;touch ran", "$(touch ran)", "`touch ran`", "n'1", 'n"1'),
@@ -66,7 +66,7 @@ def site_of_command(folder: Path, command: list[str], **firmware: Any) -> Site:
     site = make_kit(folder / "kit").site()
     facts = Firmware(back_end="record", remote_shell=command, **firmware)
     partition = site.partition.model_copy(update={"firmware": facts})
-    return site.model_copy(update={"remote_shell": command, "partition": partition})
+    return site.model_copy(update={"remote_shell": command, "ssh": None, "partition": partition})
 
 
 class TestResults:
@@ -172,7 +172,7 @@ class TestNames:
     @pytest.mark.parametrize("name", ["@all", "-x", "n1;id"])
     def test_one_node_gets_the_same_check(self, name: str) -> None:
         with pytest.raises(NodeError, match="this is no host name"):
-            RemoteShell(["sh", "-s"], 5)(name, "echo ran")
+            remote_shell(["sh", "-s"], 5)(name, "echo ran")
 
     def test_an_odd_name_is_text_in_a_node_set(self) -> None:
         """ClusterShell's own default configuration has groups: '*' would become their nodes."""
@@ -205,7 +205,7 @@ def test_a_signal_leaves_no_process_and_no_file(tmp_path: Path, number: signal.S
     stub = tmp_path / "bin" / "ssh"
     stub.write_text(f"#!/bin/sh\nsleep 60 &\necho $! >{tmp_path}/pids/$$\nwait\n")
     stub.chmod(0o755)
-    access = SshAccess(shell="sh -s", usual=SshHost())
+    access = Access(usual=HostAccess())
     site = make_kit(tmp_path / "kit").site().model_copy(update={"ssh": access})
     (tmp_path / "site.json").write_text(site.model_dump_json())
     environment = {
@@ -218,7 +218,6 @@ def test_a_signal_leaves_no_process_and_no_file(tmp_path: Path, number: signal.S
     with running(started) as process:
         pids = tmp_path / "pids"
         until(lambda: sum(bool(file.read_text()) for file in pids.iterdir()) == 3, 30)
-        assert len(list((tmp_path / "tmp").iterdir())) == 1, "the folder of ssh_config"
         process.send_signal(number)
         assert process.wait(10) == 1
         assert process.stderr
@@ -228,139 +227,33 @@ def test_a_signal_leaves_no_process_and_no_file(tmp_path: Path, number: signal.S
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-SHOWS_CONFIG = """#!/bin/sh
-stat -c 'mode %a' "${2%/*}" "$2"
-cat "$2"
-shift 2
-printf '<%s>' "$@"
-"""
-
-
-class TestSshConfig:
-    """What ssh gets; a stub prints it."""
-
-    @pytest.fixture(autouse=True)
-    def stub(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "ssh").write_text(SHOWS_CONFIG)
-        (tmp_path / "ssh").chmod(0o755)
-        (tmp_path / "tmp").mkdir()
-        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-        monkeypatch.setattr("tempfile.tempdir", f"{tmp_path}/tmp")
-
-    def printed(
-        self, tmp_path: Path, usual: SshHost, hosts: Mapping[str, SshHost], *names: str
-    ) -> tuple[dict[str, str], dict[str, NodeError]]:
-        access = SshAccess(shell="sudo -n sh -s", usual=usual, hosts=dict(hosts))
-        site = make_kit(tmp_path / "kit").site().model_copy(update={"ssh": access})
-        result = run_on_nodes(site, names)
-        assert list((tmp_path / "tmp").iterdir()) == [], "the private folder is removed"
-        return result
-
-    def test_each_node_has_an_entry_in_a_private_file(self, tmp_path: Path) -> None:
-        other = SshHost(host_name="fe80::1%eth0", user="ops", port="2222", identity_file="~/a key")
-        options = ("-o", "ProxyJump=gate")
-        outputs, _ = self.printed(tmp_path, SshHost(options=options), {"n2": other}, "n1", "n2")
-        text = (
-            "mode 700\nmode 600\n"
-            "Host n1\n"
-            "Host n2\n  HostName fe80::1%%eth0\n  User ops\n  Port 2222\n"
-            '  IdentityFile "~/a key"\n'
-            'Host *\n  Include "~/.ssh/config"\n  Include "/etc/ssh/ssh_config"\n'
-        )
-        usual = "<-o><BatchMode=yes><-o><ConnectTimeout=30>"
-        assert outputs == {
-            "n1": f"{text}{usual}<-o><ProxyJump=gate><n1><sudo -n sh -s>",
-            "n2": f"{text}{usual}<n2><sudo -n sh -s>",
-        }
-
-    def test_a_file_has_at_most_256_entries(self, tmp_path: Path) -> None:
-        names = [f"n{number}" for number in range(300)]
-        outputs, _ = self.printed(tmp_path, SshHost(), {}, *names)
-        assert list(outputs) == names
-        assert outputs["n255"].count("Host n") == 256
-        assert outputs["n256"].count("Host n") == 44
-
-    @pytest.mark.parametrize(
-        ("words", "included"),
-        [
-            (("-F", "/etc/site ssh"), ['"/etc/site ssh"']),
-            (("-F/first", "-v", "-F/last"), ['"/last"']),
-            (("-F", "none"), []),
-        ],
-    )
-    def test_a_file_that_the_site_names_is_included_instead(
-        self, tmp_path: Path, words: tuple[str, ...], included: list[str]
-    ) -> None:
-        other = SshHost(options=words)
-        outputs, _ = self.printed(tmp_path, SshHost(), {"n2": other}, "n1", "n2", "n3")
-        assert re.findall("Include (.*)", outputs["n2"]) == included
-        assert re.findall("Host n.", outputs["n2"]) == ["Host n2"]
-        assert "<-F" not in outputs["n2"]
-        assert outputs["n1"].count("Include") == 2
-        assert list(outputs) == ["n1", "n2", "n3"]
-
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"host_name": "-oProxyCommand=id"},
-            {"host_name": "a\nProxyCommand id"},
-            {"user": "$(id)"},
-            {"port": "22 23"},
-            {"identity_file": 'key"\nProxyCommand id'},
-        ],
-    )
-    def test_a_setting_that_would_be_more_than_one_is_refused(
-        self, tmp_path: Path, wrong: dict[str, str]
-    ) -> None:
-        outputs, failed = self.printed(tmp_path, SshHost(), {"n1": SshHost(**wrong)}, "n1", "n2")
-        assert (list(outputs), list(failed)) == (["n2"], ["n1"])
-        assert failed["n1"].outcome is Outcome.UNREACHABLE
-        assert "ProxyCommand" not in outputs["n2"]
-
-    def test_an_odd_name_has_no_entry(self, tmp_path: Path) -> None:
-        outputs, failed = self.printed(tmp_path, SshHost(), {}, "n1", *ODD_NAMES)
-        assert list(failed) == list(ODD_NAMES)
-        assert re.findall("Host (.*)", outputs["n1"]) == ["n1", "*"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def test_an_odd_name_fails_for_its_node_only(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho reached\n")
+    ssh.chmod(0o755)
+    access = Access(usual=HostAccess(program=f"{ssh}"))
+    site = make_kit(tmp_path / "kit").site().model_copy(update={"ssh": access})
+    outputs, failed = run_on_nodes(site, [*ODD_NAMES, "n1"])
+    assert (outputs, list(failed)) == ({"n1": "reached\n"}, list(ODD_NAMES))
+    assert {error.outcome for error in failed.values()} == {Outcome.UNREACHABLE}
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[int]:
-    """Serve ssh on a port of the loopback device; log-ins are by the key of `tmp_path`."""
-    key, port = tmp_path / "key", free_port()
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    (tmp_path / "known_hosts").write_text(f"* {(tmp_path / 'key.pub').read_text()}")
-    (tmp_path / "sshd_config").write_text(
-        f"ListenAddress 127.0.0.1:{port}\nHostKey {key}\nPidFile none\nStrictModes no\n"
-        f"AuthorizedKeysFile {key}.pub\nPermitRootLogin yes\nUsePAM no\nUseDNS no\n"
-    )
-    # The folder of its privileges is made in a private /run.
-    start = 'mount -t tmpfs none /run; mkdir /run/sshd; exec /usr/sbin/sshd -D -e -f "$0"'
-    command = ["unshare", "--mount", "sh", "-c", start, f"{tmp_path}/sshd_config"]
-    with (tmp_path / "log").open("w") as log:
-        begun = subprocess.Popen(command, stderr=log)
-        with running(begun) as daemon:
-            until(lambda: "listening" in (tmp_path / "log").read_text(), 20)
-            yield port
-            daemon.terminate()
+def server(tmp_path: Path) -> Iterator[Sshd]:
+    with sshd(tmp_path / "server") as started:
+        yield started
 
 
-def inventory(folder: Path, hosts: Mapping[str, Mapping[str, Any]], options: str = "") -> Site:
-    """Return a site whose hosts are reached by ssh with the key of `folder`."""
+def inventory(folder: Path, server: Sshd, hosts: Mapping[str, Mapping[str, Any]]) -> Site:
+    """Return a site whose hosts are reached by ssh with the key of `server`."""
     place = folder / "site"
     (place / "group_vars").mkdir(parents=True)
     groups = {"compute": {"children": {"p": {"hosts": hosts}}}}
     (place / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}))
-    known = f"-o UserKnownHostsFile={folder}/known_hosts -o GlobalKnownHostsFile=/dev/null"
+    known = f"-o UserKnownHostsFile={server.folder}/known_hosts -o GlobalKnownHostsFile=/dev/null"
     variables = {
-        "ansible_ssh_private_key_file": f"{folder}/key",
-        "ansible_ssh_common_args": f"{known} -o IdentitiesOnly=yes {options}",
+        "ansible_ssh_private_key_file": f"{server.folder}/key",
+        "ansible_ssh_common_args": f"{known} -o IdentitiesOnly=yes",
         "partition": {
             "hardware": "discovered",
             "environment": "local",
@@ -376,14 +269,14 @@ def inventory(folder: Path, hosts: Mapping[str, Mapping[str, Any]], options: str
 @pytest.mark.root
 @pytest.mark.fault("node-without-answer")
 def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
-    tmp_path: Path, sshd: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_scripts, "TIMEOUT_S", 6.0)
     loopback = {"ansible_host": "127.0.0.1"}
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        ports = {"refuses": free_port(), "hangs": silent.getsockname()[1], "answers": sshd}
+        ports = {"refuses": free_port(), "hangs": silent.getsockname()[1], "answers": server.port}
         hosts = {name: {**loopback, "ansible_port": port} for name, port in ports.items()}
-        site = Site.model_validate_json(inventory(tmp_path, hosts).model_dump_json())
+        site = Site.model_validate_json(inventory(tmp_path, server, hosts).model_dump_json())
         outputs, failed = run_on_nodes(site, site.hosts, (SCRIPT, ["sh", "/no such/program;"]))
     assert outputs == {"answers": "! no such program: /no such/program;\n"}
     assert failed["refuses"].outcome is Outcome.UNREACHABLE
@@ -392,15 +285,15 @@ def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
 
 
 @pytest.mark.root
-def test_nodes_that_answer(tmp_path: Path, sshd: int) -> None:
+def test_nodes_that_answer(tmp_path: Path, server: Sshd) -> None:
     """The control of the test above; one node is reached through a gate of the site's own file."""
     (tmp_path / "own").write_text(
-        f"Host gate\n  HostName 127.0.0.1\n  Port {sshd}\n  IdentityFile {tmp_path}/key\n"
-        f"  UserKnownHostsFile {tmp_path}/known_hosts\n"
+        f"Host gate\n  HostName 127.0.0.1\n  Port {server.port}\n"
+        f"  IdentityFile {server.folder}/key\n  UserKnownHostsFile {server.folder}/known_hosts\n"
     )
-    reached = {"ansible_host": "127.0.0.1", "ansible_port": sshd}
+    reached = {"ansible_host": "127.0.0.1", "ansible_port": server.port}
     through = {**reached, "ansible_ssh_extra_args": f"-F {tmp_path}/own -J gate"}
-    site = inventory(tmp_path, {"n1": reached, "n2": through, "n3": reached})
+    site = inventory(tmp_path, server, {"n1": reached, "n2": through, "n3": reached})
     outputs, failed = run_on_nodes(site, site.hosts, (SCRIPT, ["/bin/sh"]))
     assert (outputs, failed) == (dict.fromkeys(("n1", "n2", "n3"), ""), {})
-    assert "Accepted publickey" in (tmp_path / "log").read_text()
+    assert len(server.accepted()) == 4

@@ -9,6 +9,7 @@ import pytest
 from tests.emulators.bmc.machine import DEFAULTS
 from tests.emulators.bmc.node import boot
 from tests.emulators.bmc.rollouts import ATTRIBUTES, EXPECTED_STATES, GIB, MODES
+from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
 from proofmark.machine.modes.transition import original_state
@@ -20,7 +21,7 @@ from proofmark.machine.modes.verification import (
     verify_mode,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import PROBE, RemoteShell
+from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import History
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import NumaShape
@@ -34,7 +35,7 @@ def observe(folder: Path, mode: str, *, tables: bool = True) -> Observation:
     if not tables:
         (folder / "n1/sys/firmware/dmi/tables/DMI").unlink()
     script = str(ROOT / "tests/emulators/bmc/remote-shell.sh")
-    text = RemoteShell(["sh", script, str(folder), "{node}"], 10)("n1", PROBE)
+    text = remote_shell(["sh", script, str(folder), "{node}"], 10)("n1", PROBE)
     return read_observation(text, "n1", "knl")
 
 

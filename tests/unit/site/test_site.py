@@ -86,7 +86,7 @@ class TestLimit:
     def test_a_partition_gives_its_hosts_and_facts(self, inventory: Path) -> None:
         site = load_site(inventory, "a")
         assert (site.name, site.partition_name, site.hosts) == ("site", "a", ("n1", "n2"))
-        assert site.connection == "local"
+        assert (site.connection, load_site(inventory, "n1").connection) == ("ssh", "local")
         assert site.partition.scratch.path == "/scratch"
 
     @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def rollout_of(
         BadInput: back end, scheduler, certificates or BMC addresses of the site are wrong.
     """
     firmware = firmware_of(site)
-    shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+    shell = RemoteShell(site, firmware.timeout_s)
     context = BackEndContext(firmware, credentials, shell)
     mode_attributes: dict[str, Scalar] = {}
     for mode in site.partition.modes.values():

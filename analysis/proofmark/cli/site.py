@@ -1,0 +1,29 @@
+"""The inventory of a command: the option ``-i``, and the groups that a play hands over."""
+
+from __future__ import annotations
+
+import os
+from argparse import SUPPRESS, ArgumentParser, Namespace
+
+from proofmark.cli.input import parse
+from proofmark.site.groups import RESOLVED
+from proofmark.site.inventory import Inventory, choose_inventory
+
+
+def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
+    """Add ``--inventory`` to `parser`, and the option by which a play hands over its groups."""
+    parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+    parser.add_argument("--groups-fd", type=int, help=SUPPRESS)
+
+
+def inventory_of(options: Namespace) -> Inventory:
+    """Return the inventory that ``-i`` names, with the groups that a play has resolved.
+
+    Raises:
+        BadInput: not exactly one site is named, or the groups cannot be read.
+    """
+    folder = choose_inventory(options.inventory)
+    if options.groups_fd is None:
+        return Inventory(folder)
+    with os.fdopen(options.groups_fd, "rb") as file:
+        return Inventory(folder, parse(RESOLVED, file, "groups of the play"))

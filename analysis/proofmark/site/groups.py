@@ -1,0 +1,215 @@
+"""The groups of partitions in an inventory, as Ansible resolves them.
+
+`read_groups` reads an inventory with Ansible's library. In a play, the action plug-in of the kit
+resolves the groups from the inventory of the play and hands them to the command
+(`resolved_groups`), so that its options and passwords count.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, TypeAdapter
+
+from proofmark.common.errors import bad_input
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import check_files
+from proofmark.site.access import Access, HostAccess, access
+from proofmark.site.ansible_access import CONNECTION, AnsibleAccess, Passwords
+
+COMPUTE = "compute"
+"""The parent group of all partitions. Plays target it."""
+ALIASES = "proofmark_aliases"
+"""The variable of a host with further names that it may report: one name, or a list."""
+PARTITION = "partition"
+"""The variable of a group with the facts of the partition."""
+
+
+class PartitionGroup(StrictModel):
+    """The group of a partition in the inventory.
+
+    Attributes:
+        hosts: the hosts under the limit.
+        all_hosts: all hosts, in the inventory's order.
+        partition: the templated variable ``partition`` of the first host under the limit, if there
+            is one.
+        local: whether all hosts are this machine.
+        access: how the hosts are reached; None if the firmware's facts name the command.
+        passwords: for sudo, by host. A run never stores them.
+        aliases: further names that a host may report, by host.
+    """
+
+    hosts: tuple[str, ...] = Field(min_length=1)
+    all_hosts: tuple[str, ...]
+    partition: Any = None
+    local: bool = False
+    access: Access | None = None
+    passwords: dict[str, str] = {}
+    aliases: dict[str, list[str]] = {}
+
+    def access_with_passwords(self) -> Access | None:
+        """Return `access` with the passwords of its hosts."""
+        if self.access is None or not self.passwords:
+            return self.access
+        passwords = {host: SecretStr(self.passwords.get(host, "")) for host in self.hosts}
+        return access(
+            {
+                host: self.access.of(host).model_copy(update={"password": password})
+                for host, password in passwords.items()
+            }
+        )
+
+
+RESOLVED = TypeAdapter(dict[str, PartitionGroup])
+"""Reads the groups that a play has resolved, by name."""
+
+
+def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
+    """Return the groups of the partitions that have hosts under `limit`, by name.
+
+    Raises:
+        BadInput: Ansible cannot read the inventory, or a host cannot be reached in its way.
+    """
+    check_files(inventory)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from ansible import constants
+        from ansible.cli import CLI
+        from ansible.errors import AnsibleError
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.parsing.vault import VaultSecretsContext
+        from ansible.plugins.loader import init_plugin_loader
+        from ansible.utils.collection_loader import AnsibleCollectionConfig
+        from ansible.vars.hostvars import HostVars
+        from ansible.vars.manager import VariableManager
+
+        if AnsibleCollectionConfig.collection_finder is None:
+            init_plugin_loader()  # variables may contain lookups and filters
+        loader = DataLoader()
+        try:
+            identities = constants.DEFAULT_VAULT_IDENTITY_LIST
+            # Passwords of ansible.cfg and of the environment; a command asks for none.
+            secrets = CLI.setup_vault_secrets(
+                loader,
+                vault_ids=identities,
+                auto_prompt=False,
+                initialize_context=VaultSecretsContext.current(optional=True) is None,
+            )
+            loader.set_vault_secrets(secrets)
+            manager = InventoryManager(loader=loader, sources=[str(inventory)])
+            manager.subset(limit)
+            variables = VariableManager(loader=loader, inventory=manager)
+            # It adds itself to `variables`: a template may use the variables of another host.
+            HostVars(inventory=manager, variable_manager=variables, loader=loader)
+            return resolved_groups(manager, variables, loader, Passwords())
+        except AnsibleError as error:
+            raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
+
+
+def resolved_groups(
+    manager: Any, variables: Any, loader: Any, passwords: Passwords
+) -> dict[str, PartitionGroup]:
+    """Return the groups of the partitions of Ansible's objects, under their limit, by name.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+        variables: its ``VariableManager``.
+        loader: its ``DataLoader``.
+        passwords: those that Ansible asked for.
+
+    Raises:
+        AnsibleError: a variable cannot be templated.
+        BadInput: a host is reached in a way that the kit cannot use.
+    """
+    from ansible.template import Templar
+
+    reader = AnsibleAccess(passwords)
+    wanted = (*reader.names, ALIASES)
+    compute = manager.groups.get(COMPUTE)
+    # Not only the hosts of the running play.
+    hosts_under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
+    chosen = {host.name: host for host in hosts_under_limit}
+
+    def values_of(host: str, names: tuple[str, ...]) -> dict[str, Any]:
+        scope = variables.get_vars(host=chosen[host])
+        kept = {key: scope[key] for key in names if key in scope}
+        if any("{" in str(value) for value in kept.values()):  # Templating is slow.
+            kept = Templar(loader=loader, variables=scope).template(kept)
+        return dict(_plain(kept))
+
+    groups: dict[str, PartitionGroup] = {}
+    for group in compute.child_groups if compute else ():
+        hosts = tuple(host.name for host in group.get_hosts())
+        selected = tuple(host for host in hosts if host in chosen)
+        if selected:
+            facts = values_of(selected[0], (PARTITION,)).get(PARTITION)
+            groups[group.name] = _group(
+                hosts, selected, facts, reader, lambda host: values_of(host, wanted)
+            )
+    return groups
+
+
+def _group(
+    hosts: tuple[str, ...],
+    selected: tuple[str, ...],
+    facts: Any,
+    reader: AnsibleAccess,
+    values_of: Callable[[str], dict[str, Any]],
+) -> PartitionGroup:
+    named = _names_remote_shell(facts)
+    settings: dict[str, HostAccess] = {}
+    aliases: dict[str, list[str]] = {}
+    of_this_machine: list[str] = []
+    for host in selected:
+        values = values_of(host)
+        own = _aliases(values.pop(ALIASES, []))
+        if named:
+            local = values.get(CONNECTION) == "local"
+        else:
+            settings[host] = reader.of(host, values)
+            local = settings[host].local
+        if local:
+            of_this_machine.append(host)
+            own.append(os.uname().nodename)
+        if own:
+            aliases[host] = own
+    return PartitionGroup(
+        hosts=selected,
+        all_hosts=hosts,
+        partition=facts,
+        local=len(of_this_machine) == len(selected),
+        access=access(settings) if settings else None,
+        passwords={
+            host: password
+            for host, each in settings.items()
+            if (password := each.password.get_secret_value())
+        },
+        aliases=aliases,
+    )
+
+
+def _names_remote_shell(facts: Any) -> bool:
+    """Return whether the facts of a partition name the command that reaches its nodes."""
+    firmware = facts.get("firmware") if isinstance(facts, Mapping) else None
+    return isinstance(firmware, Mapping) and "remote_shell" in firmware
+
+
+def _aliases(given: Any) -> list[str]:
+    return [str(each) for each in given] if isinstance(given, list) else [str(given)]
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` without Ansible's tagged subclasses, which pydantic's strict types refuse."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
