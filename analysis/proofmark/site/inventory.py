@@ -17,6 +17,7 @@ from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, check_files, placed, unknown_key
 from proofmark.site.firmware import SSH, Firmware
+from proofmark.site.limit import unknown_names
 from proofmark.site.partition import Partition
 from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
 
@@ -277,7 +278,7 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager
+        from ansible.inventory.manager import InventoryManager, split_host_pattern
         from ansible.parsing.dataloader import DataLoader
         from ansible.plugins.loader import init_plugin_loader
         from ansible.template import Templar
@@ -296,6 +297,9 @@ def _read_with_ansible(inventory: Path, limit: str) -> dict[str, _PartitionGroup
                 group.name: tuple(host.name for host in group.get_hosts())
                 for group in (compute.child_groups if compute else ())
             }
+            parts = split_host_pattern(limit)
+            if unknown := list(unknown_names(parts, manager.groups, manager.hosts)):
+                raise BadInput(*unknown)
             manager.subset(limit)
             chosen = {host.name: host for host in manager.get_hosts(COMPUTE) if compute}
             variables = VariableManager(loader=loader, inventory=manager)
