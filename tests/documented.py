@@ -40,16 +40,26 @@ class Documented:
         page: the name of the page.
         line: its line there, from 1.
         text: the command, without its comment.
+        in_sentence: whether it is in a sentence, not in a block.
     """
 
     page: str
     line: int
     text: str
+    in_sentence: bool = False
 
     @property
     def words(self) -> list[str]:
         """The words of the command."""
         return shlex.split(self.text)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether a sentence only names a command of proofmark, without its arguments."""
+        program, *words = self.words
+        return (
+            self.in_sentence and program == "proofmark" and len(words) == 1 and words[0] in COMMANDS
+        )
 
     def __str__(self) -> str:
         """Return the place and the text."""
@@ -71,7 +81,7 @@ def commands_in(page: Path) -> list[Documented]:
         words = span[1].split()
         if words[0] in PROGRAMS and len(words) > 1:
             line = outside.count("\n", 0, span.start()) + 1
-            found.append(Documented(page.name, line, " ".join(words)))
+            found.append(Documented(page.name, line, " ".join(words), in_sentence=True))
     return sorted(found, key=lambda each: each.line)
 
 

@@ -30,7 +30,7 @@ RUN = DATA / "runs" / "local-quick.tar.xz"
 
 def is_checked(command: Documented) -> bool:
     """Return whether the words of the command are checked, and it is not executed."""
-    return any(fnmatchcase(command.text, pattern) for pattern in PATTERNS)
+    return command.is_name or any(fnmatchcase(command.text, pattern) for pattern in PATTERNS)
 
 
 ALL = [command for commands in PAGE_COMMANDS.values() for command in commands]
