@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.documented import PAGES, Documented, commands_in, wrong_words
+from tests.fixtures.checkout import seen_by_all
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
-from proofmark.machine import checkout
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))
@@ -60,10 +60,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
     public = (kit / "key.pub").read_text(encoding="utf-8")
     (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
-    mounts = tmp_path / "mounts"
-    mounts.write_text("home:/home / nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(checkout, "MOUNTS", mounts)
-    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", ())
+    seen_by_all(monkeypatch)
     monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.setenv("EDITOR", "true")
     monkeypatch.chdir(kit)

@@ -83,29 +83,23 @@ def validate(
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
+    wrong_keys = {each.key for each in site_mistakes}
     plans: list[Plan] = []
     limits: dict[str, list[str]] = {}
     lacks: list[list[str]] = []
     for site in [*sites, *broken]:
         found = list(_wrong_facts(site, benchmarks, checks))
         known: Collection[str] | None = None
-        if not PROVIDER_KEYS & {each.key for each in found}:
+        if PROVIDER_KEYS.isdisjoint(wrong_keys | {each.key for each in found}):
             known, package_mistakes = _packages(site, packages)
             found += package_mistakes
         whole = any(site is each for each in sites)
-        # The hardware of a site with wrong facts may be a placeholder.
-        readable = whole or site.partition.hardware != "discovered"
-        machines, machine_mistakes = _machines(site) if readable else ({}, [])
-        found += machine_mistakes
-        found += _broken_rules(benchmarks, site, machines, known)
-        plans_of_site: list[Plan] = []
-        if whole and machines:
-            plans_of_site, plan_mistakes = _plans(site, benchmarks, suites, machines)
-            plans += plans_of_site
-            lacks += (lacking(made, known) for made in plans_of_site)
-            found += plan_mistakes
-            found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
+        plans_of_site, more = _plans(site, benchmarks, suites, known, whole=whole)
+        found += more
+        found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
         mistakes += (_located(site, mistake) for mistake in found)
+        plans += plans_of_site
+        lacks += (lacking(made, known) for made in plans_of_site)
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
@@ -194,10 +188,25 @@ def _broken_rules(
 
 
 def _plans(
-    site: Site, benchmarks: Benchmarks, suites: Collection[str], machines: Mapping[str, Machine]
+    site: Site,
+    benchmarks: Benchmarks,
+    suites: Collection[str],
+    packages: Collection[str] | None,
+    *,
+    whole: bool,
 ) -> tuple[list[Plan], list[InputError]]:
-    mistakes: list[InputError] = []
+    """Return the plans of `suites`, and the mistakes in facts that only a plan can find.
+
+    A site that is not `whole` lacks wrong facts: it has no plans, and its hardware is read only if
+    it is declared.
+    """
+    if not whole and site.partition.hardware == "discovered":
+        return [], []
+    machines, mistakes = _machines(site)
+    mistakes += _broken_rules(benchmarks, site, machines, packages)
     plans: list[Plan] = []
+    if not whole or not machines:
+        return [], mistakes
     unlimited = _without_limits(site)  # each plan would check the limits again
     for suite in suites:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.checkout import seen_by_all
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
@@ -26,6 +27,11 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.topology import Topology
 from proofmark.site.storage import FileSystem
+
+
+@pytest.fixture(autouse=True)
+def any_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen_by_all(monkeypatch)
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.emulators.bmc.server import Emulator
+from tests.fixtures.checkout import seen_by_all
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
@@ -23,10 +24,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the template, for a checkout that all nodes see."""
     monkeypatch.delenv("PROOFMARK_SITE", raising=False)
     monkeypatch.chdir(ROOT)
-    mounts = tmp_path / "mounts"
-    mounts.write_text("home:/home / nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(checkout, "MOUNTS", mounts)
-    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", ())
+    seen_by_all(monkeypatch)
     shutil.copytree(ROOT / "inventory" / "template", tmp_path / "mysite")
     return tmp_path / "mysite"
 
@@ -188,6 +186,15 @@ def test_all_mistakes_are_printed_at_once(
         assert any(line.partition(": ")[2].startswith(start) for line in lines), start
 
 
+def test_a_missing_fact_makes_no_other_mistake(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its placeholder is not checked: the environment skl has no file of the provider system."""
+    edit(inventory, {"environment: .*": "environment: skl", "  provision_from: .*\n": ""})
+    (line,) = mistakes(capsys, inventory)
+    assert "partition.provision_from: found nothing; accepted: Field required" in line
+
+
 @pytest.mark.fault("packages-of-a-suite-missing")
 def test_a_suite_whose_packages_the_provider_lacks(
     inventory: Path, capsys: pytest.CaptureFixture[str]
@@ -274,11 +281,14 @@ def test_a_checkout_that_only_this_machine_sees(
     inventory: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
     mounts: str,
     folders: tuple[str, ...],
     reason: str,
 ) -> None:
-    checkout.MOUNTS.write_text(f"{mounts}\n", encoding="utf-8")
+    (tmp_path / "mounts").write_text(f"{mounts}\n", encoding="utf-8")
+    monkeypatch.setattr(checkout, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(checkout, "IN_MEMORY", frozenset({"tmpfs"}))
     monkeypatch.setattr(checkout, "OF_ONE_MACHINE", folders)
     (line,) = mistakes(capsys, inventory)
     assert line.startswith(f"{ROOT}: found a checkout {reason}, which ")
