@@ -12,7 +12,6 @@ import yaml
 from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
 from proofmark.cli.command import Command, site_argument
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.site_checks import site_checks, site_packages
 from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
@@ -165,6 +164,9 @@ def _validate_arguments(parser: ArgumentParser) -> None:
 
 def validate(options: Namespace) -> int:
     """Check a site, and print the cost of each suite there and the packages that it lacks."""
+    # They import the registries of all plug-ins, which `--help` and `plan` do not need.
+    from proofmark.cli.site_checks import site_checks, site_packages
+
     inventory = choose_inventory(options.inventory)
     plans, mistakes, limits, lacks = check_site(
         inventory,

@@ -12,7 +12,6 @@ from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
-from proofmark.software.provision import packages_of_system
 from proofmark.software.request import ProvisionRequest
 
 
@@ -99,6 +98,9 @@ def packages_at(kit: Path, site: Site) -> Collection[str] | None:
     """
     name, environment = site.partition.provision_from, site.partition.environment
     if name == SYSTEM:
+        # Its models take time to import; most commands need only the names of the providers.
+        from proofmark.software.provision import packages_of_system
+
         return packages_of_system(kit / "environments", environment)
     return PROVIDERS.get(name).packages(kit, site)
 
