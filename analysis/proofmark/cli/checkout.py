@@ -35,9 +35,12 @@ def kit_benchmarks() -> Benchmarks:
     return load_benchmarks(kit_folder() / "benchmarks")
 
 
-def suite_argument(parser: ArgumentParser | ArgumentGroup, default: str | None = "quick") -> None:
-    """Add ``--suite`` to `parser`."""
-    note = f"a suite (default: {default})" if default else "only the cases of this suite"
+def suite_argument(
+    parser: ArgumentParser | ArgumentGroup, default: str | None = "quick", note: str = ""
+) -> None:
+    """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
+    usual = f"a suite (default: {default})" if default else "only the cases of this suite"
+    note = note or usual
     complete(parser.add_argument("--suite", default=default, help=note), _suites)
 
 

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.command import Command
 from proofmark.common.environment import take_secrets
-from proofmark.common.errors import BadInput, Stopped
+from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.messages import say
 
 BAD_INPUT = 3
@@ -151,6 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"proofmark: {command}: an old command; its new name is {RENAMED[command]}")
         return BAD_INPUT
     top = parser()
+    if command and command not in COMMANDS:
+        hint = nearest(command, COMMANDS)
+        top.error(f"found the command {command!r}{hint}; accepted: {', '.join(COMMANDS)}")
     if COMPLETION in os.environ:
         from argcomplete import autocomplete
 

@@ -17,7 +17,6 @@ from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
-from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -27,7 +26,7 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import load_site, load_sites
 from proofmark.site.machines import machines_of
-from proofmark.software.provider import check_provider, provider_names
+from proofmark.software.provider import check_provider
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
@@ -160,29 +159,34 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
 def _validate_arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
+    note = "only this suite, which must lack no package (default: all suites)"
+    suite_argument(parser, None, note)
 
 
 def validate(options: Namespace) -> int:
-    """Check a site and print the cost of each suite there."""
+    """Check a site, and print the cost of each suite there and the packages that it lacks."""
+    # They import the registries of all plug-ins, which `--help` and `plan` do not need.
+    from proofmark.cli.site_checks import site_checks, site_packages
+
     inventory = inventory_of(options)
-    plans, mistakes, limits = check_site(
+    plans, mistakes, limits, lacks = check_site(
         inventory,
         options.limit,
         kit_benchmarks(),
-        environments=[
-            each.name for each in (kit_folder() / "environments").iterdir() if each.is_dir()
-        ],
-        schedulers=SCHEDULERS.names(),
-        providers=provider_names(),
+        checks=site_checks(kit_folder()),
+        packages=site_packages(kit_folder()),
+        suite=options.suite,
     )
     if mistakes:
         raise BadInput(*mistakes)
     rows = []
-    for made in plans:
+    for made, missing in zip(plans, lacks, strict=True):
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
-        rows.append((made.partition, made.suite, *numbers, duration(totals.wall_s)))
-    print_table(("partition", "suite", "jobs", "steps", "node-hours", "duration"), rows)
+        time, lacking = duration(totals.wall_s), ", ".join(missing) or "–"
+        rows.append((made.partition, made.suite, *numbers, time, lacking))
+    headers = ("partition", "suite", "jobs", "steps", "node-hours", "duration", "lacks")
+    print_table(headers, rows)
     for partition, assumed in {made.partition: made.assumed for made in plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.checkout import seen_by_all
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
+from proofmark.cli.site_checks import site_checks, site_packages
 from proofmark.common.errors import BadInput
-from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
 from proofmark.plan.validation import validate
@@ -26,7 +27,11 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.topology import Topology
 from proofmark.site.storage import FileSystem
-from proofmark.software.provider import provider_names
+
+
+@pytest.fixture(autouse=True)
+def any_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen_by_all(monkeypatch)
 
 
 @cache
@@ -176,16 +181,10 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 
 def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
-    environments = [path.name for path in (ROOT / "environments").iterdir()]
-    _, mistakes, _ = validate(
-        inventory,
-        limit,
-        benchmarks,
-        environments=environments,
-        schedulers=SCHEDULERS.names(),
-        providers=provider_names(),
+    checked = validate(
+        inventory, limit, benchmarks, checks=site_checks(ROOT), packages=site_packages(ROOT)
     )
-    return [f"{mistake}" for mistake in mistakes]
+    return [f"{mistake}" for mistake in checked.mistakes]
 
 
 @pytest.mark.slow

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
+from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
 from proofmark.software.spack.install import install, missing_specs, this_system
+from proofmark.software.spack.lock_check import read_roots
 
 
 class Spack(Provider):
@@ -14,6 +19,15 @@ class Spack(Provider):
     def missing(self) -> list[str]:
         """Return the specs of the lock that are not installed, as name and version."""
         return [spec.label for spec in missing_specs(self.request, this_system())]
+
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str]:
+        """Return the packages that the environment requests of Spack.
+
+        Raises:
+            BadInput: the environment has no ``spack.yaml``.
+        """
+        return read_roots(kit / "environments" / site.partition.environment)
 
     def install(self, say: Say) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.

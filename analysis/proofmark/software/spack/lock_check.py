@@ -47,6 +47,18 @@ def read_environment(directory: Path, operating_system: str) -> Environment:
     return Environment(roots=root_names(environment, definitions), target=read_target(directory))
 
 
+def read_roots(directory: Path) -> set[str]:
+    """Return the root packages of an environment. They are the same on all operating systems.
+
+    Raises:
+        BadInput: there is no such environment.
+    """
+    source, environment = _spack_yaml(directory)
+    shared = [name for name in environment.get("include", []) if "$" not in name]
+    scopes = _included(source, {"include": shared}, "")
+    return root_names(environment, _definitions([environment, *scopes]))
+
+
 def read_target(directory: Path) -> str:
     """Return archspec's name of the processor that an environment builds for.
 
