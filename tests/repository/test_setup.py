@@ -90,7 +90,7 @@ PYTHON = """#!/bin/sh
 echo "${{0##*/}}" >&2
 exit 9
 """
-"""A Python whose version and modules are suitable (0) or not (1); it makes no virtual environment."""
+"""A Python that is suitable (0) or not (1), and that makes no virtual environment."""
 TOOLS = (
     *("chmod", "cut", "dirname", "env", "flock", "grep", "ln", "ls"),
     *("mkdir", "readlink", "rm", "sed", "sha256sum", "sh", "tail", "tr"),
