@@ -23,6 +23,7 @@ from proofmark.software.spack.lock_rules import (
     overlay_digest,
     root_names,
 )
+from proofmark.software.spack.system import release_variables, this_system, write_release
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
@@ -176,11 +177,13 @@ def _concretize(
         "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
         "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
         "SPACK_PYTHON": str(python),
+        **release_variables(scratch),
     }
+    write_release(scratch, this_system())
     command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
-    this_system = _output(*command, "arch", "-o", env=variables)
-    if this_system != system:
-        accepted = f"{this_system}, because Spack runs on it"
+    spack_system = _output(*command, "arch", "-o", env=variables)
+    if spack_system != system:
+        accepted = f"{spack_system}, because Spack runs on it"
         raise bad_input("OS", "", system, accepted)
     environment = scratch / "environments" / arch
     concretize = [*command, "-e", str(environment), "concretize", "--force"]
