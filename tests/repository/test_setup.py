@@ -267,3 +267,13 @@ def test_home_is_a_folder_in_which_this_user_can_write(
     assert (home.stat().st_uid, home.stat().st_mode & 0o022) == (os.geteuid(), 0)
     again = run_in(folder, "home.sh", TMPDIR=f"{tmp_path}", **variables)
     assert again.stdout == done.stdout  # a second call creates no second folder
+
+
+@pytest.mark.parametrize("family", MANAGERS)
+def test_each_system_has_all_packages_of_the_kit(family: str) -> None:
+    """The names differ between systems: only their number can be compared."""
+    numbers = []
+    for name in (family, "debian"):
+        text = (REQUIREMENTS / f"{name}-run.txt").read_text()
+        numbers.append(len([line for line in text.splitlines() if line.split("#")[0].strip()]))
+    assert numbers[0] == numbers[1]

@@ -146,7 +146,8 @@ def make(
         python: the Python that runs Spack and that has the solver.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
+        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
+            its solver finds no solution.
     """
     read_environment(root / "environments" / arch, operating_system)
     pins = _load(root / PINS)
@@ -187,7 +188,11 @@ def _concretize(
         raise bad_input("OS", "", system, accepted)
     environment = scratch / "environments" / arch
     concretize = [*command, "-e", str(environment), "concretize", "--force"]
-    subprocess.run(concretize, env=variables, check=True, stdout=sys.stderr)
+    done = subprocess.run(concretize, env=variables, check=False, stdout=sys.stderr)
+    if done.returncode:
+        found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
+        accepted = f"an environment that the compiler of {system} can build"
+        raise bad_input(root / "environments" / arch, "spack concretize", found, accepted)
     lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
     return canonicalise(lock)
 
