@@ -26,7 +26,7 @@ find_python() (
     case :$PATH: in *:/usr/bin:*) PATH=/usr/bin:$PATH ;; esac
     IFS=:
     for folder in $PATH; do
-        [ "$folder" != "$root/.venv/bin" ] || continue
+        case $folder in */.venv/bin) continue ;; esac # it is about to be replaced
         for candidate in "$folder/python3" "$folder"/python3.[1-9][0-9]; do
             [ ! -x "$candidate" ] || ! "$candidate" -c "$recent" 2>/dev/null || {
                 echo "$candidate"

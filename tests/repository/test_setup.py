@@ -139,7 +139,7 @@ def system(folder: Path, family: str, installed: str, pythons: dict[str, str], u
     return path
 
 
-def run_setup(folder: Path, path: Path) -> subprocess.CompletedProcess[str]:
+def run_setup(folder: Path, path: Path | str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [folder / "requirements/setup.sh", "run"],
         env={"PATH": f"{path}"},
@@ -203,6 +203,20 @@ def test_python_is_found_under_any_name(
         return
     assert done.returncode == 1
     assert "accepted: Python 3.11 or newer with the modules venv and ensurepip" in done.stderr
+
+
+@pytest.mark.parametrize("alias", [False, True])
+def test_the_python_of_the_virtual_environment_is_not_chosen(checkout: Path, alias: bool) -> None:
+    """It is removed before the new one is made; PATH may have it by another name of the folder."""
+    path = system(checkout, "debian", "dpkg|hwloc|python3-venv", {"python3.12": "3.12"}, user=1000)
+    bin_folder = checkout / ".venv/bin"
+    bin_folder.mkdir()
+    shutil.copy(path / "python3.12", bin_folder / "python3")
+    link = checkout / "link"
+    link.symlink_to(checkout)
+    (checkout / ".venv/run.sha256").unlink()
+    done = run_setup(checkout, f"{(link if alias else checkout) / '.venv/bin'}:{path}")
+    assert (done.returncode, done.stderr) == (9, "python3.12\n")
 
 
 @pytest.mark.parametrize("name", ['a"b', "a'b", "a$b", "a%b", "a:b", "a[b", "a\\nb", "a\nb", "a#b"])
