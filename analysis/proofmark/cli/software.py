@@ -24,6 +24,7 @@ from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock_check import make
+from proofmark.software.spack.system import this_system
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
@@ -125,7 +126,7 @@ def install(options: Namespace) -> int:
 
 
 def _this_system(options: Namespace) -> str:
-    system = spack.this_system()
+    system = this_system().name
     if options.os not in (None, "", system):
         raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
     return system

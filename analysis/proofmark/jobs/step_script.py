@@ -151,7 +151,7 @@ def step_script(
         f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
-        f"THREADS={'bound' if step.bind_threads else ''} # bound: one CPU for each thread",
+        f"THREADS={_threads(step)} # bound: one CPU for each thread; reported: the launcher binds",
         f"SCRATCH={shlex.quote(folder)}",
         f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
         *([_least(step.writes)] if step.writes else ["WRITES="]),
@@ -167,6 +167,13 @@ def step_script(
     ]
     parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
     return "\n".join(head) + shell_parts(*parts)
+
+
+def _threads(step: Step) -> str:
+    """Return who binds the threads of a rank, whose CPUs the script then reports; or ""."""
+    if step.bind_threads:
+        return "bound"
+    return "reported" if step.launch == "threads" and step.threads > 1 else ""
 
 
 def _least(writes: WrittenFiles) -> str:

@@ -17,6 +17,9 @@ from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
 from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
 
+EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+"""A folder of ``environments/``; archspec's names have underscores (``neoverse_v2``)."""
+
 
 def _known_target(name: str) -> str:
     if name and name not in TARGETS:
@@ -84,7 +87,7 @@ class Partition(RenamedKeys):
         Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],
         Discriminator(lambda given: "discovered" if isinstance(given, str) else "declared"),
     ]
-    environment: Slug
+    environment: EnvironmentName
     scheduler: Slug
     provision_from: Slug
     preinstalled: dict[Slug, Preinstalled] = {}
