@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import yaml
@@ -16,6 +16,7 @@ from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
+from proofmark.jobs.site_check import job_mistakes
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
@@ -65,6 +66,9 @@ def plan(options: Namespace) -> int:
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    if mistakes := job_mistakes(site, [made]):
+        file = str(site.facts)
+        raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
     run, continued = start_or_continue(
         kit_folder() / "runs",
         made,
@@ -173,6 +177,7 @@ def validate(options: Namespace) -> int:
         ],
         schedulers=SCHEDULERS.names(),
         providers=provider_names(),
+        job_mistakes=job_mistakes,
     )
     if mistakes:
         raise BadInput(*mistakes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ def validate(
     environments: Collection[str],
     schedulers: Collection[str],
     providers: Collection[str],
+    job_mistakes: Callable[[Site, Sequence[Plan]], Iterable[InputError]] = lambda *_: (),
 ) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
@@ -48,6 +49,7 @@ def validate(
         environments: the accepted names of ``partition.environment``.
         schedulers: the accepted names of ``partition.scheduler``.
         providers: the accepted names of ``partition.provision_from``.
+        job_mistakes: returns what keeps the jobs of the plans of a site from running.
     """
     accepted = {
         "environment": environments,
@@ -74,6 +76,7 @@ def validate(
     for site in sites:
         plans_of_site, plan_mistakes = _plans(site, benchmarks)
         plans += plans_of_site
+        plan_mistakes += job_mistakes(site, plans_of_site)
         mistakes += (_located(site, mistake) for mistake in plan_mistakes)
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
