@@ -82,7 +82,7 @@ def hostlist(names: Iterable[str]) -> str:
     That is the syntax of programs that know no second pair of brackets (Flux RFC 29).
     """
     nodes = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
-    nodes.fold_axis = -1
+    nodes.fold_axis = (-1,)
     return str(nodes)
 
 

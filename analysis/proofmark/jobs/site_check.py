@@ -50,9 +50,7 @@ def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     own = scheduler(partition.scheduler).own_launcher
     if named != "plain" and (named or not own or partition.provision_from != "preinstalled"):
         return
-    steps = [
-        step for job in jobs for step in job.steps if step.launch == "mpi" and step.ranks > 1
-    ]
+    steps = [step for job in jobs for step in job.steps if step.launch == "mpi" and step.ranks > 1]
     if steps:
         most = max(steps, key=lambda step: step.ranks)
         why = "which starts one process" if named else "and the probe does not recognize its MPI"
@@ -74,7 +72,12 @@ def _cpus(site: Site) -> Iterator[InputError]:
 
 
 def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
-    """Yield what the scheduler refuses in the largest job of each plan."""
+    """Yield what the scheduler refuses in the largest job of each plan.
+
+    A site without a scheduler has no jobs of several nodes yet: such a job is refused later.
+    """
+    if site.partition.scheduler == "none":
+        return
     chosen, queue = scheduler(site.partition.scheduler), site.partition.queue
     for plan in plans:
         jobs = [job for group in plan.groups for job in group.jobs]

@@ -10,7 +10,6 @@ from proofmark.cases.models import Slug
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
 
-
 _WORDS = r"^[A-Za-z0-9_.,:= ]*$"
 """The characters of values that a line of a job script contains."""
 

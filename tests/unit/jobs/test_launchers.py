@@ -280,5 +280,7 @@ def test_ranks_that_share_a_cpu_do_not_spin(name: str, mpi: str, settings: str) 
 
 
 def test_an_unknown_launcher_is_refused_with_the_names_of_all() -> None:
-    with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
+    with pytest.raises(
+        BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: flux, hydra"
+    ):
         launcher("openmpy")
