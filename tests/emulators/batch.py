@@ -264,8 +264,8 @@ def flux(verb: str, *arguments: str) -> int:
             print(f"flux-cancel: ERROR: {arguments[0]}: job is inactive", file=sys.stderr)
             return 1
         return 0
-    listed = ("list", "--no-header", "--states=free,allocated,down", "--format={state}|{nodelist}")
-    if (verb, arguments) != ("resource", listed):
+    listed = "list --no-header --states=free,allocated,down --format={state}|{nodelist}"
+    if verb != "resource" or " ".join(arguments) != listed:
         return usage("flux", " ".join([verb, *arguments]))
     print("free|n[1-2]\nallocated|n2,n3\ndown|n4-ib\nextra")
     return 0

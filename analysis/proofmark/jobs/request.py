@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from proofmark.machine.scheduler import Request
@@ -65,21 +65,21 @@ def _threads(step: Step) -> int:
 def _tasks(job: Job) -> list[list[int]]:
     """Return the numbers of the ranks on each node, see `Request`.
 
-    They are those of the step with the most ranks. A node gets more of them if another step has
-    more ranks there.
+    They are those of the step with the most ranks. A node gets more of them if it has none, or if
+    another step has more ranks there.
     """
     of_steps = [_ranks_of_nodes(step, len(job.nodes)) for step in job.steps]
     tasks = max(of_steps, key=lambda nodes: sum(map(len, nodes)))
+    needed = [max(1, *map(len, of_node)) for of_node in zip(*of_steps, strict=True)]
     numbers = count(sum(map(len, tasks)))
     return [
-        ranks
-        + [next(numbers) for _ in range(max(len(nodes[node]) for nodes in of_steps) - len(ranks))]
-        for node, ranks in enumerate(tasks)
+        [*ranks, *islice(numbers, each - len(ranks))]
+        for each, ranks in zip(needed, tasks, strict=True)
     ]
 
 
 def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
-    """Return the numbers of the ranks of `step` on each of `nodes` nodes, at least one on each."""
+    """Return the numbers of the ranks of `step` on each of `nodes` nodes."""
     if step.scope != "job":
         each = max(Counter(rank.node for rank in step.cpus).values(), default=step.ranks)
         return [list(range(node * each, (node + 1) * each)) for node in range(nodes)]
@@ -87,8 +87,7 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
     ranks: list[list[int]] = [[] for _ in range(nodes)]
     for number, node in enumerate(places):
         ranks[node].append(number)
-    numbers = count(len(places))
-    return [of_node or [next(numbers)] for of_node in ranks]
+    return ranks
 
 
 def request_of(run: Path, job: Job, queue: Queue) -> Request:
