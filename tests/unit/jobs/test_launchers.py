@@ -355,20 +355,22 @@ class TestEmulated:
         assert "--setopt=pmi=pmix" in words
 
     @pytest.mark.parametrize(
-        ("name", "words"),
+        "line",
         [
-            ("jsrun", "--nrs 2 true"),
-            ("jsrun", "--erf_input erf true"),
-            ("flux", "run --colour=red true"),
-            ("flux", "run --nodes=1 --ntasks=2 --tasks-per-node=2 true"),
-            ("flux", "run --nodes=2 --requires=host:n1 --ntasks=2 true"),
+            "jsrun --nrs 2 true",
+            "jsrun --erf_input erf true",
+            "flux run --colour=red true",
+            "flux run --nodes=1 --ntasks=2 --tasks-per-node=2 true",
+            "flux run --nodes=2 --requires=host:n1 --ntasks=2 true",
         ],
     )
-    def test_the_emulated_commands_refuse(self, commands: Path, name: str, words: str) -> None:
+    def test_the_emulated_commands_refuse(self, commands: Path, line: str) -> None:
         """The control of the emulated commands."""
         erf = "cpu_index_using: physical\nrank: 0: { hostname: a; cpu: {0}; }\n"
         (commands / "erf").write_text(f"{erf}rank: 1: {{ hostname: a; cpu: {{0}}; }}\n")
-        done = subprocess.run([commands / name, *words.split()], cwd=commands, check=False)
+        done = subprocess.run(
+            [f"./{line.split()[0]}", *line.split()[1:]], cwd=commands, check=False
+        )
         assert done.returncode == 1
 
 
