@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from itertools import count, islice
+from math import ceil
 from pathlib import Path
 
 from proofmark.machine.scheduler import Request
@@ -48,10 +49,12 @@ def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
 def cpus_used(step: Step) -> int:
     """Return the largest number of CPUs that `step` uses on a node.
 
-    A program that binds its own processes uses a CPU for each thread of each rank.
+    A program that binds its own processes uses a CPU for each thread of each rank, and its ranks
+    are distributed evenly.
     """
     if not step.cpus:
-        return step.ranks * step.threads
+        nodes = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
+        return ceil(step.ranks / nodes) * step.threads
     of_nodes: dict[int, set[int]] = {}
     for rank in step.cpus:
         of_nodes.setdefault(rank.node, set()).update(rank.cpus)

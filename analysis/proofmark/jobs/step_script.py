@@ -219,12 +219,13 @@ def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> 
     Raises:
         BadInput: the ranks have no launcher: all of them would be one process.
     """
-    name = (launch_settings.launcher or package.launcher) if step.launch == "mpi" else "plain"
-    if step.launch == "mpi" and step.ranks > 1 and name == "plain":
+    if step.launch != "mpi":
+        return "plain"
+    if not launch_settings.launcher and package.launcher == "plain" and step.ranks > 1:
         found = f"no launcher for {step.ranks} ranks: the MPI of {step.package} is not recognized"
-        accepted = f"partition.launch.launcher: {', '.join(LAUNCHERS.names())}, except plain"
-        raise bad_input("software.json", step.id, found, accepted)
-    return name
+        names = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
+        raise bad_input("software.json", step.id, found, f"partition.launch.launcher: {names}")
+    return launch_settings.launcher or package.launcher
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:

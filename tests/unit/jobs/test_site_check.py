@@ -101,7 +101,11 @@ def test_validate_refuses_the_power_595_and_plans_it(capsys: pytest.CaptureFixtu
     (line,) = capsys.readouterr().err.splitlines()
     assert "partition.yml:" in line
     assert "steps run on Linux only" in line
-    assert main(["plan", *inventory, "-l", "p595", "--suite", "node"]) == 0
+    planned = ["plan", *inventory, "-l", "p595", "--suite", "node"]
+    assert main(planned) == 0
+    assert main([*planned, "--create", "--run-id", "never"]) == 3
+    assert "steps run on Linux only" in capsys.readouterr().err
+    assert not (ROOT / "runs/never").exists()
 
 
 @pytest.mark.fault("too-few-cpus-requested")
