@@ -20,7 +20,7 @@ FOLDER = Path(os.environ["FAKE_BATCH"])
 CLOCK = r"\d\d+:[0-5]\d:[0-5]\d"
 PBS_LINE = 4095
 """qsub of PBS Pro 14 to 19 reads this number of characters of a line."""
-CHUNK = r"1:host=[\w.-]+:ncpus=[1-9]\d*(:mem=\d+(kb|mb|gb))?:ompthreads=\d+"
+CHUNK = r"1:host=[\w.-]+:ncpus=[1-9]\d*(:mem=\d+(kb|mb|gb))?:mpiprocs=1:ompthreads=\d+"
 PBS = {
     "-N": r"[A-Za-z]\S{0,14}",
     "-l place=": r"(free|pack|scatter|vscatter)(:(excl|shared|exclhost))?",

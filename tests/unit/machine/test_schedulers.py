@@ -161,12 +161,16 @@ def test_the_header_requests_what_the_steps_use(
 @pytest.mark.parametrize(
     ("name", "queue", "expected"),
     [
-        ("pbs", {}, "select=1:host=n1:ncpus=4:ompthreads=1+1:host=n2:ncpus=4:ompthreads=1"),
+        (
+            "pbs",
+            {},
+            "select=1:host=n1:ncpus=4:mpiprocs=1:ompthreads=1+1:host=n2:ncpus=4:mpiprocs=1:ompthreads=1",
+        ),
         (
             "pbs",
             {"memory_per_node": 1 << 30},
-            "select=1:host=n1:ncpus=4:mem=1048576kb:ompthreads=1"
-            "+1:host=n2:ncpus=4:mem=1048576kb:ompthreads=1",
+            "select=1:host=n1:ncpus=4:mem=1048576kb:mpiprocs=1:ompthreads=1"
+            "+1:host=n2:ncpus=4:mem=1048576kb:mpiprocs=1:ompthreads=1",
         ),
         ("slurm", {}, "n1\nn2\n"),
         ("sge", {}, "normal@n1,normal@n2"),
@@ -196,7 +200,7 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
     ("name", "queue", "nodes", "message"),
     [
         pytest.param(
-            *("pbs", {}, MANY, r"nodes_per_job: found a job of 8305 nodes.* at most about 3\d\d\d"),
+            *("pbs", {}, MANY, r"nodes_per_job: found a job of 8305 nodes.* at most about 2\d\d\d"),
             marks=pytest.mark.fault("node-list-too-long"),
         ),
         ("sge", {}, tuple(f"node{name}" for name in MANY), "accepted: at most about 6898 nodes"),

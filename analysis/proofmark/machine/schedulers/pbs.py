@@ -107,12 +107,12 @@ class Pbs(DrainingScheduler):
     def host_list(self, request: Request) -> str:
         """Return the selection: one chunk for each host, with its CPUs and memory.
 
-        Without ``ompthreads`` PBS sets OMP_NUM_THREADS to ``ncpus``. Without ``mpiprocs`` a chunk
-        has one line in the file of nodes, so that pbsdsh starts one task on each host.
+        With ``mpiprocs=1`` a chunk has one line in the file of nodes, so that pbsdsh starts one
+        task on each host. Without ``ompthreads`` PBS sets OMP_NUM_THREADS to ``ncpus``.
         """
         memory = request.queue.memory_per_node
         limit = f":mem={memory // 1024}kb" if memory else ""
-        resources = f":ncpus={request.cpus}{limit}:ompthreads=1"
+        resources = f":ncpus={request.cpus}{limit}:mpiprocs=1:ompthreads=1"
         chunks = "+".join(f"1:host={node}{resources}" for node in request.nodes)
         return as_argument(f"select={chunks}", request)
 
