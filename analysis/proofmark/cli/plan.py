@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import yaml
@@ -65,6 +65,12 @@ def plan(options: Namespace) -> int:
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    # It imports the registries of plug-ins, which the printing of a plan does not need.
+    from proofmark.jobs.site_check import job_mistakes
+
+    if mistakes := job_mistakes(site, [made]):
+        file = str(site.facts)
+        raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
     run, continued = start_or_continue(
         kit_folder() / "runs",
         made,
@@ -165,8 +171,9 @@ def _validate_arguments(parser: ArgumentParser) -> None:
 
 def validate(options: Namespace) -> int:
     """Check a site, and print the cost of each suite there and the packages that it lacks."""
-    # They import the registries of all plug-ins, which `--help` and `plan` do not need.
+    # They import the registries of all plug-ins, which other uses of this module do not need.
     from proofmark.cli.site_checks import site_checks, site_packages
+    from proofmark.jobs.site_check import job_mistakes
 
     inventory = inventory_of(options)
     plans, mistakes, limits, lacks = check_site(
@@ -175,6 +182,7 @@ def validate(options: Namespace) -> int:
         kit_benchmarks(),
         checks=site_checks(kit_folder()),
         packages=site_packages(kit_folder()),
+        job_mistakes=job_mistakes,
         suite=options.suite,
     )
     if mistakes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ Check = Callable[[Site], object]
 Packages = Callable[[Site], Collection[str] | None]
 """Returns the packages that the provider of the site has, or None if they are not known. It raises
 `BadInput` if the provider cannot have packages there."""
+JobMistakes = Callable[[Site, Sequence[Plan]], Iterable[InputError]]
+"""Returns what keeps the jobs of the plans of a site from running."""
 PROVIDER_KEYS = frozenset({"partition.environment", "partition.provision_from"})
 """The facts that select the packages of a site. If one is wrong, the packages are not known."""
 
@@ -54,6 +56,7 @@ def validate(
     *,
     checks: Mapping[str, Check],
     packages: Packages,
+    job_mistakes: JobMistakes,
     suite: str | None = None,
 ) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
@@ -65,6 +68,7 @@ def validate(
         checks: further checks of a site by the fact that they check, a dotted key of the partition.
             A check with an empty key gives its mistakes their file and key itself.
         packages: the packages of a site.
+        job_mistakes: what keeps the jobs of a site from running.
         suite: the only suite, whose packages must not be lacking; None for all suites, of which one
             must lack no package.
 
@@ -99,6 +103,7 @@ def validate(
         plans_of_site, more = _plans(site, benchmarks, suites, known, whole=whole)
         found += more
         found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
+        found += job_mistakes(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
         lacks += (lacking(made, known) for made in plans_of_site)

@@ -25,6 +25,7 @@ class Hardware(StrictModel):
             the folder of the partition's variables. A mode may have another topology.
         memory_bytes: memory for programs, if the topology has no memory or another size.
         llc_bytes: all caches of the last level, if the topology has no caches or another size.
+        operating_system: of the nodes. Steps run on Linux; for others, plans can be made.
         sources: the source of each fact, by key.
         assumed: facts without a source, by key. The plan shows them.
     """
@@ -36,6 +37,7 @@ class Hardware(StrictModel):
     flop_per_cycle: Count | None = None
     memory_bytes: Count | None = None
     llc_bytes: Count | None = None
+    operating_system: Literal["linux", "aix"] = "linux"
     sources: dict[str, Text] = {}
     assumed: dict[str, Text] = {}
 

@@ -18,6 +18,7 @@ from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
 from proofmark.cli.site_checks import site_checks, site_packages
 from proofmark.common.errors import BadInput
+from proofmark.jobs.site_check import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
 from proofmark.plan.validation import validate
@@ -185,18 +186,26 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
     checked = validate(
-        inventory, limit, benchmarks, checks=site_checks(ROOT), packages=site_packages(ROOT)
+        inventory,
+        limit,
+        benchmarks,
+        checks=site_checks(ROOT),
+        packages=site_packages(ROOT),
+        job_mistakes=job_mistakes,
     )
     return [f"{mistake}" for mistake in checked.mistakes]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inventory", ["nurion", "tachyon", "p595", "template", *EXAMPLES])
+@pytest.mark.parametrize("inventory", ["nurion", "tachyon", "template", *EXAMPLES])
 def test_the_kits_sites_are_valid(inventory: str) -> None:
-    """Missing environments and schedulers are not mistakes of the sites."""
-    others = ("partition.environment: found", "partition.scheduler: found")
-    mistakes = check(ROOT / "inventory" / inventory)
-    assert [line for line in mistakes if not any(other in line for other in others)] == []
+    assert check(ROOT / "inventory" / inventory) == []
+
+
+@pytest.mark.slow
+def test_the_only_mistake_of_the_power_595_is_its_operating_system() -> None:
+    (mistake,) = check(ROOT / "inventory" / "p595")
+    assert "partition.hardware.operating_system: found 'aix'" in mistake
 
 
 @pytest.mark.parametrize(

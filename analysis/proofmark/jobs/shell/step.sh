@@ -12,7 +12,7 @@ HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 rank_number() { # sets rank: the number among all ranks of the step, also of several copies
-	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-0}}}}}
+	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-${FLUX_TASK_RANK:-0}}}}}}
 	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1}))
 }
 
@@ -229,7 +229,7 @@ case ${1-} in
 --launch)
 	alive "$2" || exit 74
 	# These variables are those of the launcher that started this step on every node.
-	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
+	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
 	if [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
 		# Another node may remove the folder of the step, which is empty, before this makes its own.

@@ -16,6 +16,7 @@ from proofmark.machine.scheduler import (
     NodeStatus,
     Request,
     SchedulerUnavailable,
+    as_argument,
     ask_scheduler,
 )
 from proofmark.runs.job_state import JobStatus, State
@@ -78,13 +79,16 @@ class Pbs(DrainingScheduler):
     stop_command = "qdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#PBS OPTION``."""
+        """Return the directives, ``#PBS OPTION``, without the nodes.
+
+        qsub of PBS Pro 14 to 19 reads 4,095 characters of a directive (MAX_LINE_LEN in its source).
+        `submit` therefore passes ``-l select`` as an argument. ``exclhost`` also reserves the host
+        if it has several vnodes.
+        """
         queue = request.queue
-        place = "scatter:excl" if queue.exclusive else "scatter"
         options = {
             "-N": request.name,
-            "-l select=": "+".join(f"1:host={node}" for node in request.nodes),
-            "-l place=": place,
+            "-l place=": "scatter:exclhost" if queue.exclusive else "scatter",
             "-l walltime=": request.clock,
             "-j": "oe",
             "-o": shlex.quote(f"{request.log}"),
@@ -97,7 +101,20 @@ class Pbs(DrainingScheduler):
             for flag, value in options.items()
             if value
         ]
-        return [f"#PBS {line}" for line in [*lines, *queue.options]]
+        by_hand = f'# qsub -l "$(cat {shlex.quote(str(request.host_file))})" job.sh'
+        return [*(f"#PBS {line}" for line in [*lines, *queue.options]), by_hand]
+
+    def host_list(self, request: Request) -> str:
+        """Return the selection: one chunk for each host, with its CPUs and memory.
+
+        With ``mpiprocs=1`` a chunk has one line in the file of nodes, so that pbsdsh starts one
+        task on each host. Without ``ompthreads`` PBS sets OMP_NUM_THREADS to ``ncpus``.
+        """
+        memory = request.queue.memory_per_node
+        limit = f":mem={memory // 1024}kb" if memory else ""
+        resources = f":ncpus={request.cpus}{limit}:mpiprocs=1:ompthreads=1"
+        chunks = "+".join(f"1:host={node}{resources}" for node in request.nodes)
+        return as_argument(f"select={chunks}", request)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by pbsdsh: once on every virtual node of the job, one per host."""
@@ -105,7 +122,9 @@ class Pbs(DrainingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        return ask_scheduler("qsub", str(script), unavailable=_UNAVAILABLE).split()[-1]
+        selection = ("-l", self.host_list(request))
+        output = ask_scheduler("qsub", *selection, str(script), unavailable=_UNAVAILABLE)
+        return output.split()[-1]
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

@@ -104,8 +104,16 @@ class Slurm(DrainingScheduler):
     stop_command = "scancel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#SBATCH OPTION``."""
-        return [f"#SBATCH {option}" for option in _options(request)]
+        """Return the directives, ``#SBATCH OPTION``.
+
+        Before Slurm 22.05 srun requests the CPUs of a task of the job for each rank.
+        """
+        lines = [f"#SBATCH {option}" for option in _options(request)]
+        return lines if request.queue.exclusive else [*lines, "unset SLURM_CPUS_PER_TASK"]
+
+    def host_list(self, request: Request) -> str:
+        """Return the nodes, one a line, for ``--nodefile``."""
+        return "".join(f"{node}\n" for node in request.nodes)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by srun: once on every node that the job still has.
@@ -208,7 +216,7 @@ def _options(request: Request) -> list[str]:
     queue = request.queue
     values = {
         "job-name": request.name,
-        "nodelist": folded(request.nodes),
+        "nodefile": shlex.quote(f"{request.host_file}"),
         "nodes": str(len(request.nodes)),
         "time": request.clock,
         "output": shlex.quote(f"{request.log}"),
@@ -219,9 +227,18 @@ def _options(request: Request) -> list[str]:
     }
     options = [f"--{name}={value}" for name, value in values.items() if value]
     options += ["--no-requeue"]  # a job that is run again is a new attempt, which the kit starts
-    options += ["--exclusive"] if queue.exclusive else []
+    options += _resources(request)
     options += ["--no-kill"] if request.independent and len(request.nodes) > 1 else []
     return [*options, *queue.options]
+
+
+def _resources(request: Request) -> list[str]:
+    """Return the CPUs and the memory of each node; ``--mem=0`` is all its memory."""
+    queue = request.queue
+    if queue.exclusive:
+        return ["--exclusive", "--mem=0"]
+    memory = f"{queue.memory_per_node // 2**20}M" if queue.memory_per_node else "0"
+    return ["--ntasks-per-node=1", f"--cpus-per-task={request.cpus}", f"--mem={memory}"]
 
 
 def _squeue(fields: str, *options: str) -> list[str]:
