@@ -18,6 +18,7 @@ from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, check_files, placed, unknown_key
 from proofmark.site.firmware import SSH, Firmware
 from proofmark.site.partition import Partition
+from proofmark.site.questions import unanswered
 from proofmark.site.ssh import VARIABLES, SshAccess, ssh_access, ssh_options
 
 COMPUTE = "compute"
@@ -190,6 +191,9 @@ def read_sites(
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
         raw = _override(group.variables["partition"], overrides or {})
+        if questions := [_question(file, *each) for each in unanswered(raw)]:
+            mistakes += questions
+            continue
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
@@ -199,6 +203,14 @@ def read_sites(
             continue
         sites.append(site_of(name, group, partition))
     return sites, mistakes
+
+
+def _question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:
+    """Return the error of a required key whose value is a question of ``proofmark init``."""
+    file, _ = placed(variable_files(facts), ["partition", *place])
+    key = ".".join(["partition", *map(str, place)])
+    accepted = "the answer in place of the text"
+    return InputError(file or str(facts), key, f"the question: {text}", accepted)
 
 
 _PLACEHOLDERS: Mapping[str, Any] = {

@@ -1,0 +1,466 @@
+"""The facts of a partition that follow from a survey, each with its source. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import folded, unfold
+from proofmark.common.text import one_line, size
+from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.limits import link, processor
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Mount, Port
+from proofmark.site.node.topology import Topology
+from proofmark.site.survey.environment import Environment
+from proofmark.site.survey.listed import Kind
+from proofmark.site.survey.node_tools import modules, versions
+from proofmark.site.survey.report import NodeReport, Survey
+
+PARALLEL = (
+    *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
+    *("fuse.juicefs", "fuse.glusterfs"),
+)
+"""Types of parallel file systems in ``/proc/mounts``, the usual ones first."""
+SHARED = ("nfs4", "nfs")
+FOLDER = "proofmark"
+"""The folder of the benchmarks on a scratch file system."""
+LOCAL_SCRATCH = "/var/tmp/proofmark"
+USUAL_NB = 192
+MEMORY_SHARE = 0.95
+"""A node on which programs may use less than this share of the memory has another limit."""
+TEMPLATES = ("{{", "{%", "{#")
+"""Ansible evaluates a text with one of these."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value that was found, and its source."""
+
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """A usual value without a source; `reason` states it."""
+
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A fact that was not found.
+
+    Attributes:
+        text: the question, in one line.
+        answer: lines of YAML below ``partition`` that a person may use as the answer.
+    """
+
+    text: str
+    answer: tuple[str, ...] = ()
+
+
+Entry = Fact | Assumed | Question
+Found = dict[str, Entry]
+"""Entries by dotted key below ``partition``."""
+
+
+def harmless(text: str) -> bool:
+    """Return whether `text` can be a value of an inventory: Ansible must not evaluate it."""
+    return not any(mark in text for mark in TEMPLATES)
+
+
+def topology_file(node: str) -> str:
+    """Return the name of the file with the topology of `node`."""
+    return f"{node}.xml"
+
+
+def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Environment]) -> Found:
+    """Return the facts of the partition `kind`, in the order of the file.
+
+    Args:
+        survey: what was found of the site.
+        kind: the nodes of the partition.
+        environments: the environments of the kit, by name.
+    """
+    report = survey.report_of(kind)
+    facts = report.facts if report else None
+    found: Found = {}
+    found |= _hardware(report, kind, facts)
+    found |= _programs(survey, facts, environments)
+    found |= _scheduler(survey, kind)
+    found |= _scratch(survey, facts, report)
+    found |= _fabric(survey, kind, facts, report)
+    found |= _vendor_questions(report, facts)
+    return {key: _checked(key, entry) for key, entry in found.items()}
+
+
+def _checked(key: str, entry: Entry) -> Entry:
+    """Return `entry`, or a question if Ansible would evaluate its value."""
+    if not isinstance(entry, Fact) or harmless(str(entry.value)):
+        return entry
+    return Question(f"{key}? {entry.source} has characters of a template.")
+
+
+def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) -> Found:
+    if facts is None or report is None:
+        reason = report.problems.get("probe", "no output") if report else "no node of it was read"
+        listed = f" The scheduler lists: {', '.join(kind.kind_texts)}." if kind.kind_texts else ""
+        add = f"{one_line(reason)}. Run init with --from-node {kind.names[0]} too."
+        return {
+            "hardware.cpu_model": Question(f"Which processor do the nodes have? {add}{listed}"),
+            "hardware.architecture": Question("Which name does archspec have for the processor?"),
+            "hardware.topology": Question(
+                "Which topology do the nodes have? Run `lstopo --of xml node.xml` on a node."
+            ),
+        }
+    node = report.node
+    found: Found = {
+        "hardware.cpu_model": Fact(one_line(facts.cpu_model), f"/proc/cpuinfo of {node}")
+    }
+    found["hardware.architecture"] = Fact(
+        facts.architecture, f"archspec, from /proc/cpuinfo of {node}"
+    )
+    if facts.topology_xml:
+        source = f"lstopo --of xml on {node}"
+        found["hardware.topology"] = Fact(topology_file(node), source)
+    else:
+        reason = one_line(facts.absent.get("topology", "lstopo printed nothing"))
+        found["hardware.topology"] = Question(
+            f"Which topology do the nodes have? On {node}: {reason}. Install hwloc there, or write "
+            f"a synthetic topology of {facts.sockets} sockets and {facts.cores} cores."
+        )
+    found["hardware.clock_hz"] = (
+        Fact(float(facts.base_hz), f"cpufreq or the processor's name on {node}")
+        if facts.base_hz
+        else Question(f"hardware.clock_hz: which nominal clock? {node} does not report it.")
+    )
+    row = processor(facts.cpu_model)
+    found["hardware.flop_per_cycle"] = (
+        Fact(row.flop_per_cycle, f"the table of processors: {row.source}")
+        if row and row.flop_per_cycle
+        else Question(
+            "hardware.flop_per_cycle: how many double-precision operations for each core and "
+            f"clock? The processor is not in the table; its vectors are {facts.vector_isa}."
+        )
+    )
+    if facts.memory_bytes < MEMORY_SHARE * facts.memory_total_bytes:
+        source = f"the control groups of {node}; {size(facts.memory_total_bytes)} are installed"
+        found["hardware.memory_bytes"] = Fact(facts.memory_bytes, source)
+    return found
+
+
+def _programs(
+    survey: Survey, facts: NodeFacts | None, environments: Mapping[str, Environment]
+) -> Found:
+    names = ", ".join(sorted(environments))
+    chosen = _environment(facts, environments)
+    if facts is None or not chosen:
+        why = f"none is for {facts.architecture}" if facts else "the processor is not known"
+        return {
+            "environment": Question(f"Which folder of environments/ ({names})? {why}."),
+            "provision_from": Question("system, spack, easybuild or preinstalled?"),
+        }
+    environment = environments[chosen]
+    exact = environment.target == facts.architecture
+    source = f"environments/{chosen} is for {environment.target}; the node is {facts.architecture}"
+    found: Found = {"environment": Fact(chosen, source)}
+    if survey.local and facts.os.startswith("Debian") and environment.system:
+        found["provision_from"] = Fact("system", f"the node runs {one_line(facts.os)}")
+    else:
+        reason = "the default of the kit; preinstalled and easybuild are the others"
+        found["provision_from"] = Assumed("spack", reason)
+    if not exact:
+        found["environment.exact"] = Question(
+            f"environment: is the generic target {environment.target} enough? No environment is "
+            f"for {facts.architecture}. Its programs run, but may be slower."
+        )
+    array = environment.stream_array_size
+    found["facts.stream_array_size"] = Fact(array, f"environments/{chosen}/spack.yaml")
+    found["facts.threaded_blas"] = Fact(
+        int(environment.threaded_blas), f"environments/{chosen}/spack.yaml"
+    )
+    found["facts.hpl_nb"] = Assumed(
+        USUAL_NB, "a usual block size; the suite tune measures a better"
+    )
+    caches = facts.last_level_bytes or 0
+    if array * 8 < 4 * caches:
+        found["facts.array"] = Question(
+            f"facts.stream_array_size: an array has {size(array * 8)}, less than four times the "
+            f"last caches ({size(caches)}). Which environment has a larger one?"
+        )
+    return found
+
+
+def _environment(facts: NodeFacts | None, environments: Mapping[str, Environment]) -> str:
+    """Return the environment for the architecture of a node, else that of a generic ancestor."""
+    if facts is None:
+        return ""
+    fitting = [name for name, each in environments.items() if each.fits(facts.architecture)]
+    return max(fitting, key=lambda name: environments[name].rank(facts.architecture), default="")
+
+
+def _scheduler(survey: Survey, kind: Kind) -> Found:
+    installed = "no commands of a scheduler are installed" if survey.scheduler == "none" else ""
+    found: Found = {"scheduler": Fact(survey.scheduler, installed or survey.listing_source)}
+    if survey.scheduler == "none":
+        return found
+    if survey.groups_are_queues and kind.groups:
+        chosen, *others = kind.groups
+        source = f"{survey.listing_source}: it has all nodes of the partition"
+        found["queue.name"] = Fact(chosen, source)
+        if others:
+            text = f"queue.name: is {chosen} right? {', '.join(others)} have all the nodes too."
+            found["queue.others"] = Question(one_line(text))
+    else:
+        found["queue.name"] = Question(
+            "queue.name: to which queue are jobs submitted? Without it, to the default queue."
+        )
+    found["queue.account"] = Question("queue.account: which account, if jobs need one?")
+    return found
+
+
+def _scratch(survey: Survey, facts: NodeFacts | None, report: NodeReport | None) -> Found:
+    if facts is None or report is None:
+        return {"scratch.path": Question("Which directory do the benchmarks write to?")}
+    parallel = sorted(
+        (each for each in facts.mounts if each.kind in PARALLEL and each.target.startswith("/")),
+        key=_preference,
+    )
+    if parallel:
+        chosen, *others = parallel
+        source = f"/proc/mounts of {report.node}"
+        found: Found = {
+            "scratch.path": Fact(f"{chosen.target.rstrip('/')}/{FOLDER}", source),
+            "scratch.type": Fact(chosen.kind, source),
+            "scratch.source": Fact(chosen.source, source),
+            "scratch.off_root": Fact(True, "a file system of its own"),
+        }
+        if others:
+            found["scratch.others"] = Question(
+                f"scratch: is {_mount(chosen)} the one to accept? Mounted too: "
+                f"{', '.join(map(_mount, others))}."
+            )
+        return found
+    if survey.local:
+        reason = f"no parallel file system is mounted on {report.node}"
+        return {"scratch.path": Assumed(LOCAL_SCRATCH, reason)}
+    shared = ", ".join(_mount(each) for each in facts.mounts if each.kind in SHARED) or "none"
+    return {
+        "scratch.path": Question(
+            "Which directory, that all nodes share, do the benchmarks write to? No parallel file "
+            f"system is mounted on {report.node}. NFS there: {shared}."
+        )
+    }
+
+
+def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
+    """Sort scratch file systems first, and the homes of users last."""
+    words = mount.target.lower()
+    scratch = any(word in words for word in ("scratch", "work", "tmp"))
+    home = any(word in words for word in ("home", "apps", "opt", "sw"))
+    return not scratch, home, PARALLEL.index(mount.kind), mount.target
+
+
+def _mount(mount: Mount) -> str:
+    return one_line(f"{mount.target} ({mount.kind}, {mount.source})")
+
+
+def active_ports(facts: NodeFacts) -> list[Port]:
+    """Return the ports of the fabric that are active, InfiniBand and Omni-Path before Ethernet."""
+    active = [port for port in facts.ports if "ACTIVE" in (port.state or "")]
+    return sorted(active, key=lambda port: port.layer == "Ethernet")
+
+
+def _fabric(
+    survey: Survey, kind: Kind, facts: NodeFacts | None, report: NodeReport | None
+) -> Found:
+    found: Found = {}
+    if survey.fabric:
+        found |= _levels(survey, kind)
+    elif len(kind.nodes) > 1:
+        reason = one_line(survey.fabric_source)
+        found["fabric.levels"] = Question(f"fabric.levels: which nodes share a switch? {reason}.")
+    if facts is None or report is None:
+        return found
+    return found | _link(facts, report.node)
+
+
+def _levels(survey: Survey, kind: Kind) -> Found:
+    """Return the switch levels that contain hosts of `kind`; the outermost one is ``top``."""
+    try:
+        levels = fabric_levels(survey.fabric, survey.fabric_source)
+    except BadInput as error:
+        text = f"fabric.levels: which nodes share a switch? {one_line(str(error))}"
+        return {"fabric.levels": Question(text)}
+    hosts = set(kind.names)
+    own: dict[str, dict[str, str]] = {}
+    for level, switches in levels.items():
+        members = {name: hosts.intersection(unfold([nodes])) for name, nodes in switches.items()}
+        own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
+    *near, top = own
+    below = [{"name": name, "switches": own[name]} for name in near if own[name]]
+    if not all(own.values()):
+        text = f"fabric.levels: {survey.fabric_source} does not name the hosts of this partition."
+        return {"fabric.levels": Question(text)}
+    source = survey.fabric_source
+    found: Found = {"fabric.levels": Fact(below, source)} if below else {}
+    return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
+
+
+def _link(facts: NodeFacts, node: str) -> Found:
+    ports = active_ports(facts)
+    if ports and ports[0].rate:
+        port, rate = ports[0], one_line(ports[0].rate)
+        place = f"/sys/class/infiniband/{port.adapter}/ports/{port.port}/rate of {node}"
+        if link(rate) is None:
+            return {
+                "fabric.rate": Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
+            }
+        found: Found = {"fabric.rate": Fact(rate, place)}
+        if port.layer != "Ethernet":
+            omni = port.adapter.startswith("hfi1_")
+            found["fabric.network.kind"] = Fact("omni-path" if omni else "infiniband", place)
+            adapters = sorted({each.adapter for each in ports if each.layer == port.layer})
+            found["fabric.network.interfaces"] = Fact(adapters, place)
+        return found
+    speeds = {nic.name: nic.megabits for nic in facts.nics if nic.state == "up" and nic.megabits}
+    if not speeds:
+        text = f"fabric.rate: how many bytes/s has a link? No interface of {node} reports it."
+        return {"fabric.rate": Question(text)}
+    fastest = max(speeds, key=lambda name: (speeds[name] or 0, name))
+    source = f"/sys/class/net/{fastest}/speed of {node}: {speeds[fastest]} Mb/s"
+    return {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}
+
+
+def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Found:
+    """Return what only the offer and the contract state, with the findings of a node."""
+    found: Found = {}
+    if report is not None:
+        found |= _bmc(report)
+    if facts is not None and report is not None:
+        found |= _dimms(facts, report.node)
+    found["limits"] = Question("limits: which figures does the contract state? docs/verdict.md")
+    return found
+
+
+def _bmc(report: NodeReport) -> Found:
+    bmc = report.bmc
+    if not bmc.address:
+        reason = one_line(report.problems.get("bmc", "the node does not report it"))
+        return {"firmware": Question(f"firmware.bmc: which addresses do the BMCs have? {reason}.")}
+    vendor = f", {one_line(bmc.vendor)} ({bmc.vendor_source})" if bmc.vendor else ""
+    text = (
+        f"firmware: does the kit change firmware modes? The BMC of {report.node} has the address "
+        f"{bmc.address} (ipmitool lan print){vendor}. Then add, with modes:"
+    )
+    pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
+    answer = ("firmware:", "  back_end: redfish", f'  bmc: "{pattern}"')
+    return {"firmware": Question(text, answer)}
+
+
+def _dimms(facts: NodeFacts, node: str) -> Found:
+    speeds = {dimm.rated for dimm in facts.dimms if dimm.rated}
+    if not facts.dimms:
+        reason = one_line(facts.absent.get("dimms", "dmidecode reports none"))
+        return {"rated": Question(f"rated.dimms: which memory modules does a node have? {reason}.")}
+    text = (
+        f"rated: does the offer state these modules? dmidecode on {node}: "
+        f"{'; '.join(dimm_texts(facts))}. One module for each channel is assumed."
+    )
+    answer = (
+        "rated:",
+        f"  dimms: {{channels: {len(facts.dimms)}, mt_per_s: {min(speeds, default=1)}}}",
+        "  source: the offer",
+    )
+    return {"rated": Question(text, answer if speeds else ())}
+
+
+def dimm_texts(facts: NodeFacts) -> list[str]:
+    """Return the memory modules as ``12 x 16.0 GiB DDR4, 2666 MT/s, configured 2666 MT/s``."""
+    counts: dict[str, int] = {}
+    for dimm in facts.dimms:
+        speed = f"{dimm.rated or '?'} MT/s, configured {dimm.configured or '?'} MT/s"
+        text = one_line(f"{size(dimm.bytes)} {dimm.kind or 'memory'}, {speed}")
+        counts[text] = counts.get(text, 0) + 1
+    return [f"{count} x {text}" for text, count in sorted(counts.items())]
+
+
+def further_facts(report: NodeReport) -> dict[str, Fact]:
+    """Return the facts of a node that no key of ``partition`` has, by name.
+
+    A fact that Ansible would evaluate is left out.
+    """
+    node, facts = report.node, report.facts
+    found: dict[str, Fact] = {}
+    if facts is not None:
+        found |= _further_facts(facts, node)
+    for section in ("compilers", "mpi"):
+        if lines := report.tools.get(section):
+            found[section] = Fact(versions(lines), f"--version of each program on {node}")
+    if lines := report.tools.get("modules"):
+        system, names = modules(tuple(lines))
+        found["module_system"] = Fact(system, f"the login shell of {node}")
+        found["modules"] = Fact(names, f"module -t avail on {node}")
+    if report.bmc.address:
+        found["bmc_address"] = Fact(report.bmc.address, f"ipmitool lan print on {node}")
+    if report.bmc.vendor:
+        found["bmc_vendor"] = Fact(report.bmc.vendor, report.bmc.vendor_source)
+    return {name: fact for name, fact in found.items() if harmless(str(fact.value))}
+
+
+def _further_facts(facts: NodeFacts, node: str) -> dict[str, Fact]:
+    firmware = facts.firmware
+    bios = (firmware.get(key, "") for key in ("bios_vendor", "bios_version", "bios_date"))
+    board = (firmware.get(key, "") for key in ("sys_vendor", "product_name", "model"))
+    nics = [
+        one_line(f"{nic.name}, {nic.driver or 'no driver'}, {nic.megabits or 'unknown'} Mb/s")
+        for nic in facts.nics
+    ]
+    ports = [
+        one_line(f"{port.adapter}/{port.port}, {port.state or '?'}, {port.rate or '?'}")
+        for port in facts.ports
+    ]
+    turbo = {True: "on", False: "off", None: ""}[facts.turbo]
+    texts: Mapping[str, tuple[str, str]] = {
+        "system": (" ".join(filter(None, board)), "/sys/class/dmi/id"),
+        "bios": (" ".join(filter(None, bios)), "/sys/class/dmi/id"),
+        "microcode": (facts.microcode or "", "/proc/cpuinfo"),
+        "operating_system": (facts.os, "/etc/os-release"),
+        "kernel": (facts.kernel, "/proc/sys/kernel/osrelease"),
+        "governor": (facts.governor or "", "/sys/devices/system/cpu"),
+        "turbo": (turbo, "/sys/devices/system/cpu"),
+        "max_clock_hz": (str(facts.max_hz or ""), "cpufreq"),
+        "smt": (facts.smt or "", "/sys/devices/system/cpu/smt/control"),
+    }
+    lists: Mapping[str, tuple[Sequence[str], str]] = {
+        "dimms": (dimm_texts(facts), "dmidecode -t memory"),
+        "nics": (nics, "/sys/class/net"),
+        "fabric_ports": (ports, "/sys/class/infiniband"),
+    }
+    found: dict[str, Fact] = {
+        name: Fact(one_line(value), f"{source} of {node}")
+        for name, (value, source) in texts.items()
+        if value
+    }
+    for name, (values, source) in lists.items():
+        if values:
+            found[name] = Fact(list(values), f"{source} of {node}")
+    return found
+
+
+def topology_facts(topology: Topology) -> dict[str, Any]:
+    """Return the shape of a topology, to compare two: counts, and bytes of the memory."""
+    caches = [f"{each.count} x L{each.level} {size(each.bytes)}" for each in topology.caches]
+    return {
+        "sockets": topology.sockets,
+        "cores": len(topology.cores),
+        "threads_per_core": topology.threads_per_core,
+        "numa_domains": len(topology.numa_domains),
+        "caches": ", ".join(caches),
+        "memory_bytes": topology.memory_bytes,
+    }
