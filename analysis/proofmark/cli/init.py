@@ -10,8 +10,9 @@ from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
+from proofmark.common.nodesets import folded
 from proofmark.machine.listing import LISTINGS
-from proofmark.machine.survey import NONE, node_runner, survey
+from proofmark.machine.survey import NONE, node_name, node_runner, survey
 from proofmark.site.inventory import COMPUTE, Site, load_sites
 from proofmark.site.questions import MARK
 from proofmark.site.survey.differences import compare, site_of_node
@@ -28,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
         "--from-node",
         metavar="NODE",
         action="append",
+        type=node_name,
         required=True,
         help="a node to read, by ssh if it is not this machine; once for each kind of node",
     )
@@ -61,7 +63,7 @@ def _write(options: Namespace) -> int:
     for name in files:
         print_line(f"wrote {folder / name}")
     for kind in found.kinds:
-        print_line(f"partition {kind.name}: {len(kind.nodes)} nodes")
+        print_line(f"partition {kind.name}: {folded(kind.names)}")
     questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
     print_line(f"{questions} questions: grep -rn {MARK} {folder}")
     print_line(f"next: proofmark validate -i {folder}")

@@ -46,9 +46,14 @@ Raises:
 """
 
 
+def node_name(given: str) -> str:
+    """Return the name of a node; ``localhost`` is this machine."""
+    return os.uname().nodename if given == "localhost" else given
+
+
 def is_this_machine(node: str) -> bool:
     """Return whether `node` is the name of this machine."""
-    return short_name(node) in ("localhost", short_name(os.uname().nodename))
+    return short_name(node) == short_name(os.uname().nodename)
 
 
 def node_runner(*, become: bool = False) -> RunScript:
@@ -77,7 +82,7 @@ def survey(
     """Return what was found of a site.
 
     Args:
-        nodes: the nodes to read, one of each kind.
+        nodes: the nodes to read, one of each kind (`node_name`).
         scheduler: the name of the scheduler, or empty: the first whose commands are installed.
         run_script: runs a script on a node.
         say: prints progress.
@@ -91,15 +96,9 @@ def survey(
         if not is_name(node):
             raise bad_input("--from-node", "", repr(node), ACCEPTED)
     ask = _asker(nodes[0], run_script)
-    name, listing = _listing(scheduler)
+    name, listing, kinds, problem = _list_nodes(scheduler, ask, say)
     if listing is None:
-        return _of_nodes_only(nodes, name, "", run_script, say, bmc_port)
-    say(f"proofmark: {name}: {listing.source}")
-    try:
-        kinds = kinds_of(listing.nodes(ask))
-    except NodeError as error:
-        say(f"proofmark: {name}: {error.text}")
-        return _of_nodes_only(nodes, name, error.text, run_script, say, bmc_port)
+        return _of_nodes_only(nodes, name, problem, run_script, say, bmc_port)
     names = _inventory_names(nodes, kinds)
     reports = {each: _report(each, run_script, say, bmc_port) for each in names}
     fabric, source = _fabric(listing, ask, names[0], run_script, say)
@@ -123,7 +122,7 @@ def _of_nodes_only(
     bmc_port: int,
 ) -> Survey:
     """Return what was found of `nodes`; `problem` is why the scheduler lists no others."""
-    listed = [_reported_name(node) for node in nodes]
+    listed = [ListedNode(node) for node in nodes]
     reports = {each.name: _report(each.name, run_script, say, bmc_port) for each in listed}
     return Survey(
         scheduler=scheduler,
@@ -144,26 +143,33 @@ def _of_report(node: ListedNode, report: NodeReport) -> ListedNode:
     return replace(node, kind=kind, memory_bytes=facts.memory_total_bytes)
 
 
-def _reported_name(node: str) -> ListedNode:
-    """Return a node without a scheduler; ``localhost`` has the name of this machine."""
-    return ListedNode(os.uname().nodename if node == "localhost" else node)
+def _list_nodes(
+    scheduler: str, ask: Ask, say: Callable[[str], None]
+) -> tuple[str, NodeListing | None, list[Kind], str]:
+    """Return the name of the scheduler, its listing, its nodes, and why they are not listed.
 
-
-def _listing(scheduler: str) -> tuple[str, NodeListing | None]:
-    """Return the name of the scheduler and its listing, None if it has none.
+    Args:
+        scheduler: its name; empty: the first one whose commands are installed and which answers.
+        ask: runs a command.
+        say: prints progress.
 
     Raises:
         BadInput: there is no such scheduler.
     """
     if scheduler == NONE:
-        return NONE, None
-    if scheduler:
-        return scheduler, LISTINGS.get(scheduler)()
-    for name in LISTINGS.names():
-        listing = LISTINGS.get(name)
-        if shutil.which(listing.program):
-            return name, listing()
-    return NONE, None
+        return NONE, None, [], ""
+    problems: list[str] = []
+    for name in [scheduler] if scheduler else LISTINGS.names():
+        listing = LISTINGS.get(name)()
+        if not scheduler and not shutil.which(listing.program):
+            continue
+        say(f"proofmark: {name}: {listing.source}")
+        try:
+            return name, listing, kinds_of(listing.nodes(ask)), ""
+        except NodeError as error:
+            say(f"proofmark: {name}: {error.text}")
+            problems.append(error.text)
+    return scheduler or NONE, None, [], "; ".join(problems)
 
 
 def _asker(node: str, run_script: RunScript) -> Ask:
@@ -194,13 +200,11 @@ def _inventory_names(nodes: Sequence[str], kinds: Sequence[Kind]) -> list[str]:
     """
     names: list[str] = []
     for node in nodes:
-        wanted = os.uname().nodename if node == "localhost" else node
-        found = next((each for kind in kinds if (each := kind.find(wanted))), None)
+        found = next((each for kind in kinds if (each := kind.find(node))), None)
         if found is None:
             listed = [name for kind in kinds for name in kind.names]
-            hint = nearest(wanted, listed)
             accepted = f"a node of the scheduler: {folded(listed)}"
-            raise bad_input("--from-node", "", f"{wanted!r}{hint}", accepted)
+            raise bad_input("--from-node", "", f"{node!r}{nearest(node, listed)}", accepted)
         names.append(found.name)
     return names
 

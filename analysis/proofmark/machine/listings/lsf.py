@@ -63,5 +63,5 @@ def _host(name: str, row: dict[str, str], groups: dict[str, tuple[str, ...]]) ->
         name=name,
         kind=tuple(f"{key}={row[key]}" for key in _KIND if row.get(key, "-") != "-"),
         memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
-        groups=groups.get(name, ()),
+        groups=(*groups.get(name, ()), *groups.get("all", ())),  # bmgroup writes "all"
     )

@@ -205,10 +205,10 @@ def _environment(facts: NodeFacts | None, environments: Mapping[str, Environment
 
 
 def _scheduler(survey: Survey, kind: Kind) -> Found:
-    installed = "no commands of a scheduler are installed" if survey.scheduler == "none" else ""
-    found: Found = {"scheduler": Fact(survey.scheduler, installed or survey.listing_source)}
     if survey.scheduler == "none":
-        return found
+        reason = one_line(survey.listing_problem) or "no scheduler was named or found"
+        return {"scheduler": Fact("none", reason)}
+    found: Found = {"scheduler": Fact(survey.scheduler, survey.listing_source)}
     if survey.groups_are_queues and kind.groups:
         chosen, *others = kind.groups
         source = f"{survey.listing_source}: it has all nodes of the partition"
