@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.limits import MAX_YAML_BYTES
 from proofmark.common.nodesets import folded, short_name, unfold
@@ -18,7 +18,6 @@ from proofmark.common.yaml_models import placed
 from proofmark.site.inventory import Site, variable_files
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import MEMORY_TOLERANCE
-from proofmark.site.node.topology import Topology
 from proofmark.site.survey.findings import (
     Fact,
     Found,
@@ -26,6 +25,7 @@ from proofmark.site.survey.findings import (
     further_facts,
     partition_found,
     topology_facts,
+    topology_of,
 )
 from proofmark.site.survey.inventory_files import FOUND
 from proofmark.site.survey.listed import Kind
@@ -33,7 +33,7 @@ from proofmark.site.survey.report import NodeReport, Survey
 
 COMPARED = (
     *("hardware.cpu_model", "hardware.architecture", "hardware.clock_hz"),
-    *("hardware.flop_per_cycle", "hardware.memory_bytes"),
+    *("hardware.flop_per_cycle", "hardware.memory_bytes", "hardware.llc_bytes"),
     *("scheduler", "queue.name", "scratch.type", "scratch.source"),
     *("fabric.rate", "fabric.network.kind", "fabric.network.interfaces"),
 )
@@ -86,6 +86,9 @@ def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[Difference], li
     Args:
         sites: all partitions of the inventory.
         survey: what was found, with the report of at least one node.
+
+    Raises:
+        BadInput: the declared topology, or ``found.yml``, cannot be read.
     """
     differences: list[Difference] = []
     open_questions: list[str] = []
@@ -184,22 +187,13 @@ def _folder(target: str) -> str:
 
 def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
     """Yield the differences of the shape of the topology in the current mode."""
-    if site.partition.hardware == "discovered" or not report.facts or not report.facts.topology_xml:
+    actual = topology_of(report.facts)[0] if report.facts else None
+    if site.partition.hardware == "discovered" or not actual:
         return
-    try:
-        declared = topology_facts(topology_of_mode(site, site.partition.current_mode))
-        found = topology_facts(Topology.from_xml(report.facts.topology_xml, report.node))
-    except BadInput as error:
-        yield Difference(
-            _place(site, "hardware.topology"),
-            "partition.hardware.topology",
-            "a topology",
-            f"one that cannot be read: {error}",
-            f"lstopo on {report.node}",
-        )
-        return
+    declared = topology_facts(topology_of_mode(site, site.partition.current_mode))
+    found = topology_facts(actual)
     for key, value in declared.items():
-        unknown = not value and key in (MEMORY, "caches")
+        unknown = key in (MEMORY, "caches") and not (value and found[key])
         if not unknown and not _same(key, value, found[key]):
             yield Difference(
                 _place(site, "hardware.topology"),

@@ -125,11 +125,10 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
     found["hardware.architecture"] = Fact(
         facts.architecture, f"archspec, from /proc/cpuinfo of {node}"
     )
-    if facts.topology_xml:
-        source = f"lstopo --of xml on {node}"
-        found["hardware.topology"] = Fact(topology_file(node), source)
+    topology, reason = topology_of(facts)
+    if topology:
+        found["hardware.topology"] = Fact(topology_file(node), f"lstopo --of xml on {node}")
     else:
-        reason = one_line(facts.absent.get("topology", "lstopo printed nothing"))
         found["hardware.topology"] = Question(
             f"Which topology do the nodes have? On {node}: {reason}. Install hwloc there, or write "
             f"a synthetic topology of {facts.sockets} sockets and {facts.cores} cores."
@@ -151,7 +150,22 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
     if facts.memory_bytes < MEMORY_SHARE * facts.memory_total_bytes:
         source = f"the control groups of {node}; {size(facts.memory_total_bytes)} are installed"
         found["hardware.memory_bytes"] = Fact(facts.memory_bytes, source)
+    elif topology and not topology.memory_bytes:
+        found["hardware.memory_bytes"] = Fact(facts.memory_bytes, f"/proc/meminfo of {node}")
+    if topology and not topology.llc_bytes and facts.last_level_bytes:
+        source = f"/sys/devices/system/cpu of {node}"
+        found["hardware.llc_bytes"] = Fact(facts.last_level_bytes, source)
     return found
+
+
+def topology_of(facts: NodeFacts) -> tuple[Topology | None, str]:
+    """Return the topology of a node, or None and the reason."""
+    if not facts.topology_xml:
+        return None, one_line(facts.absent.get("topology", "lstopo printed nothing"))
+    try:
+        return Topology.from_xml(facts.topology_xml, f"lstopo on {facts.hostname}"), ""
+    except BadInput as error:
+        return None, one_line(str(error))
 
 
 def _programs(
