@@ -205,7 +205,7 @@ def _topology(site: Site, report: NodeReport) -> Iterator[Difference]:
 
 
 def _levels(site: Site, found: Found) -> Iterator[Difference]:
-    """Yield each level whose switches contain other hosts than those found, by their order."""
+    """Yield each level that divides the hosts, those that both have, in another way."""
     entry, levels = found.get("fabric.levels"), site.partition.fabric.levels
     if not isinstance(entry, Fact) or not levels:
         return
@@ -214,14 +214,16 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
         numbers = f"{len(levels)} levels", f"{len(entry.value)} levels"
         yield Difference(place, "partition.fabric.levels", *numbers, entry.source)
         return
-    hosts = list(enumerate(site.partition_hosts))
     for level, other in zip(levels, entry.value, strict=True):
+        switches = [unfold([nodes]) for nodes in other["switches"].values()]
+        known = {host for group in switches for host in group}
         groups: dict[str, list[str]] = {}
-        for number, host in hosts:
-            groups.setdefault(level.group(number, host) or "no switch", []).append(host)
+        for number, host in enumerate(site.partition_hosts):
+            if host in known:
+                groups.setdefault(level.group(number, host) or "no switch", []).append(host)
         declared = sorted(folded(group) for group in groups.values())
-        switches = [set(unfold([nodes])) for nodes in other["switches"].values()]
-        actual = sorted(folded(sorted(group)) for group in switches)
+        common = [[host for host in group if host in site.partition_hosts] for group in switches]
+        actual = sorted(folded(group) for group in common if group)
         if declared != actual:
             yield Difference(
                 place,
