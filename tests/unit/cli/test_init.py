@@ -136,7 +136,7 @@ class TestSlurmAndLustre:
         hardware = facts.pop("hardware")
         assert isinstance(hardware, dict)
         table = hardware["sources"].pop("flop_per_cycle")
-        sources["memory_bytes"] = f"/proc/meminfo of {NODE}"
+        sources["memory_bytes"] = f"/proc/meminfo and the control groups of {NODE}"
         sources["llc_bytes"] = f"/sys/devices/system/cpu of {NODE}"
         assert table.startswith("the table of processors: ")
         assert hardware == {

@@ -30,7 +30,7 @@ FOLDER = "proofmark"
 LOCAL_SCRATCH = "/var/tmp/proofmark"
 USUAL_NB = 192
 MEMORY_SHARE = 0.95
-"""A node on which programs may use less than this share of the memory has another limit."""
+"""The memory is declared if programs may use less than this share of that of the topology."""
 TEMPLATES = ("{{", "{%", "{#")
 """Ansible evaluates a text with one of these."""
 
@@ -147,15 +147,17 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
             f"clock? The processor is not in the table; its vectors are {facts.vector_isa}."
         )
     )
-    if facts.memory_bytes < MEMORY_SHARE * facts.memory_total_bytes:
-        source = f"the control groups of {node}; {size(facts.memory_total_bytes)} are installed"
+    if topology and not _near(facts.memory_bytes, topology.memory_bytes):
+        source = f"/proc/meminfo and the control groups of {node}"
         found["hardware.memory_bytes"] = Fact(facts.memory_bytes, source)
-    elif topology and not topology.memory_bytes:
-        found["hardware.memory_bytes"] = Fact(facts.memory_bytes, f"/proc/meminfo of {node}")
     if topology and not topology.llc_bytes and facts.last_level_bytes:
         source = f"/sys/devices/system/cpu of {node}"
         found["hardware.llc_bytes"] = Fact(facts.last_level_bytes, source)
     return found
+
+
+def _near(usable: int, installed: int) -> bool:
+    return MEMORY_SHARE * installed <= usable <= installed / MEMORY_SHARE
 
 
 def topology_of(facts: NodeFacts) -> tuple[Topology | None, str]:
