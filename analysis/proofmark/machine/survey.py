@@ -37,7 +37,8 @@ NONE = "none"
 TIMEOUT_S = 120.0
 """The time limit of one script on a node, and of one command of a scheduler."""
 BMC_NAMES = ("{node}-bmc", "{node}-ipmi", "{node}-mgmt", "{node}-idrac", "{node}-ilo", "bmc-{node}")
-"""Usual names of BMCs. One is used if it has the address that the node reports."""
+"""Usual names of BMCs. One is used if it has the address that the node reports; or, if the node
+reports none, if a Redfish service root answers there."""
 RunScript = Callable[[str, str], str]
 """Runs a POSIX sh script (the second argument) on a node, and returns what it prints.
 
@@ -225,7 +226,7 @@ def _report(
         say(f"proofmark: {node}: probe.sh: {error}")
     for section in SECTIONS:
         say(f"proofmark: {node}: node-tools.sh {section}")
-        lines, problem = _tools(node, section, run_script)
+        lines, problem = read_section(node, section, run_script)
         if problem:
             problems[section] = problem
         else:
@@ -244,7 +245,7 @@ def _script(node: str, package: str, name: str, argument: str, run_script: RunSc
     return printed
 
 
-def _tools(node: str, section: str, run_script: RunScript) -> tuple[tuple[str, ...], str]:
+def read_section(node: str, section: str, run_script: RunScript) -> tuple[tuple[str, ...], str]:
     """Return the lines of a section of ``node-tools.sh``, and why they are missing."""
     try:
         printed = _script(node, "site.survey", "node-tools.sh", section, run_script)
@@ -261,12 +262,13 @@ def _bmc(
     say: Callable[[str], None],
 ) -> Bmc:
     """Return the BMC of `node`; a failure is added to `problems`."""
-    address, vendor = bmc_address(lines), bmc_manufacturer(lines)
+    reported, vendor = bmc_address(lines), bmc_manufacturer(lines)
     source = "ipmitool mc info" if vendor else ""
+    pattern, named = _named_bmc(node, reported)
+    address = reported or named
     if not address:
         problems.setdefault("bmc", "ipmitool lan print has no address")
         return Bmc(vendor=vendor, vendor_source=source)
-    pattern = next((each for each in BMC_NAMES if _resolves(each, node, address)), "")
     say(f"proofmark: {node}: Redfish service root of {address}")
     try:
         if found := vendor_of(address, port):
@@ -274,15 +276,31 @@ def _bmc(
     except NodeError as error:
         problems["redfish"] = error.text
         say(f"proofmark: {node}: {error.text}")
-    return Bmc(address, pattern, vendor, source)
+        if not reported:  # a name alone does not prove a BMC
+            return Bmc(vendor=vendor, vendor_source=source)
+    if not reported:
+        problems.pop("bmc", None)
+    return Bmc(
+        address=address,
+        address_source="ipmitool lan print" if reported else "the name service",
+        pattern=pattern,
+        vendor=vendor,
+        vendor_source=source,
+    )
 
 
-def _resolves(pattern: str, node: str, address: str) -> bool:
-    """Return whether the name service has `address` for the name of the BMC."""
-    with suppress(OSError, UnicodeError):
-        found = socket.getaddrinfo(pattern.replace("{node}", short_name(node)), None)
-        return any(each[4][0] == address for each in found)
-    return False
+def _named_bmc(node: str, reported: str) -> tuple[str, str]:
+    """Return a usual name of the BMC of `node` and its address; empty texts if there is none.
+
+    The address is `reported`, if the node reports one.
+    """
+    for pattern in BMC_NAMES:
+        with suppress(OSError, UnicodeError):
+            found = socket.getaddrinfo(pattern.replace("{node}", short_name(node)), None)
+            addresses = [str(each[4][0]) for each in found]
+            if reported in addresses or (addresses and not reported):
+                return pattern, reported or addresses[0]
+    return "", ""
 
 
 def _fabric(
@@ -297,7 +315,7 @@ def _fabric(
     except NodeError as error:
         reasons.append(error.text)
     say(f"proofmark: {node}: node-tools.sh {FABRIC}")
-    lines, problem = _tools(node, FABRIC, run_script)
+    lines, problem = read_section(node, FABRIC, run_script)
     if not problem:
         return "\n".join(lines), f"ibnetdiscover on {node}"
     return "", "; ".join([*reasons, "the scheduler describes no switches", problem])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,9 +191,10 @@ def read_sites(
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
         raw = _override(group.variables["partition"], overrides or {})
-        if questions := [_question(file, *each) for each in unanswered(raw)]:
-            mistakes += questions
-            continue
+        questions = dict(unanswered(raw))
+        mistakes += (_question(file, place, text) for place, text in questions.items())
+        if questions:
+            raw = _without(raw, {place[0] for place in questions if place})
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
@@ -201,7 +202,10 @@ def read_sites(
             if broken is not None and (right := _without_wrong_facts(raw, error)):
                 broken.append(site_of(name, group, right))
             continue
-        sites.append(site_of(name, group, partition))
+        if not questions:
+            sites.append(site_of(name, group, partition))
+        elif broken is not None:
+            broken.append(site_of(name, group, partition))
     return sites, mistakes
 
 
@@ -226,11 +230,16 @@ _PLACEHOLDERS: Mapping[str, Any] = {
 def _without_wrong_facts(raw: Any, error: ValidationError) -> Partition | None:
     """Return a partition of the facts that `error` does not name; None if they are not one."""
     wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
-    right = {key: value for key, value in raw.items() if key not in wrong} if wrong else {}
     try:
-        return Partition.model_validate({**_PLACEHOLDERS, **right})
+        return Partition.model_validate(_without(raw, wrong) if wrong else _PLACEHOLDERS)
     except ValidationError:
         return None
+
+
+def _without(raw: Any, wrong: Collection[Any]) -> dict[str, Any]:
+    """Return the facts of `raw` without the keys `wrong`; required keys have placeholders."""
+    right = raw.items() if isinstance(raw, dict) else ()
+    return {**_PLACEHOLDERS, **{key: value for key, value in right if key not in wrong}}
 
 
 def variable_files(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -26,7 +27,7 @@ from tests.folders import ROOT
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.survey import is_this_machine, node_runner, survey
+from proofmark.machine.survey import is_this_machine, node_runner, read_section, survey
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.environment import environments_in
@@ -417,6 +418,33 @@ def test_two_kinds_of_nodes_are_two_partitions_and_each_needs_a_node(
     assert [site.partition_name for site in load_sites(both, "compute")] == ["fat", "normal"]
 
 
+def test_the_switches_of_an_infiniband_fabric_are_found_without_the_scheduler(
+    inventory: Path,
+    called: Callable[..., tuple[int, str, str]],
+    slurm: Callable[..., None],
+    reads: Callable[[Run], None],
+) -> None:
+    slurm(slurm_nodes(NAMES[:4], Partitions="normal"))
+    printed = (SCHEDULERS / "ibnetdiscover.txt").read_text().splitlines()
+    fabric = "".join(f"| {line}\n" for line in printed)
+    reads(node_that_reports(SKL, {**TOOLS, "fabric": fabric}))
+    assert called("init", inventory, "--from-node", "skl0001")[0] == 0
+    (site,) = load_sites(inventory, "normal")
+    switches = [site.location(host)["switches-1"] for host in site.hosts]
+    assert switches[0] == switches[1] != switches[2] == switches[3]
+    assert site.partition.fabric.source == "ibnetdiscover on skl0001"
+    facts = inventory / "group_vars/normal/partition.yml"
+    text = facts.read_text()
+    assert "skl[0001-0002]" in text
+    text = text.replace("skl[0001-0002]", "skl[0001,0003]")
+    facts.write_text(text.replace("skl[0003-0004]", "skl[0002,0004]"))
+    code, printed_lines, _ = called("init", "--diff", inventory, "--from-node", "skl0001")
+    declared = "declared skl[0001,0003]; skl[0002,0004]"
+    found = "found skl[0001-0002]; skl[0003-0004] (ibnetdiscover on skl0001)"
+    assert code == 1
+    assert f"partition.fabric.levels: switches-1: {declared}; {found}\n" in printed_lines
+
+
 @pytest.mark.parametrize(
     ("scheduler", "commands", "node"),
     [
@@ -502,10 +530,25 @@ class TestThisMachine:
 
     @pytest.mark.parametrize("section", ["compilers", "mpi", "modules", "bmc", "fabric"])
     def test_the_script_works_with_any_posix_shell(self, section: str) -> None:
-        from proofmark.machine.survey import _tools
-
-        lines, problem = _tools(os.uname().nodename, section, node_runner())
+        lines, problem = read_section(os.uname().nodename, section, node_runner())
         assert bool(lines) != bool(problem)
+
+    def test_sudo_runs_the_script_if_it_is_asked_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sudo = tmp_path / "sudo"
+        sudo.write_text('#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\nUSED=yes exec "$@"\n')
+        sudo.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        node, script = os.uname().nodename, 'echo "used: ${USED:-no}"\n'
+        assert node_runner(become=True)(node, script) == "used: yes\n"
+        assert node_runner()(node, script) == "used: no\n"
+
+    def test_the_inventory_of_the_kit_for_it_has_no_difference(
+        self, called: Callable[..., tuple[int, str, str]]
+    ) -> None:
+        code, printed, _ = called("init", "--diff", "inventory/local", "--from-node", "localhost")
+        assert (code, printed) == (0, "0 differences\n")
 
     def test_its_name_may_have_a_domain(self) -> None:
         assert is_this_machine(f"{os.uname().nodename}.example.org")
@@ -556,6 +599,32 @@ class TestBmc:
         assert "# QUESTION: firmware: does the kit change firmware modes?" in text
         assert '  #   bmc: "the addresses of all nodes, with {node} or {number}"' in text
         assert load_sites(inventory, "compute")
+
+    def test_the_name_service_has_its_address_if_the_node_reports_none(
+        self,
+        inventory: Path,
+        called: Callable[..., tuple[int, str, str]],
+        slurm: Callable[..., None],
+        reads: Callable[[Run], None],
+        idrac: Emulator,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def resolve(name: str, port: object, **options: object) -> list[tuple[object, ...]]:
+            if name != f"{NODE}-idrac":
+                raise OSError("Name or service not known")
+            return [(None, None, None, "", (idrac.address(NODE), 0))]
+
+        slurm()
+        reads(node_that_reports(SKL))
+        monkeypatch.setattr("proofmark.machine.survey.socket", SimpleNamespace(getaddrinfo=resolve))
+        called("init", inventory, "--from-node", NODE, "--bmc-port", str(idrac.port))
+        text = (inventory / "group_vars/normal/partition.yml").read_text()
+        assert '  #   bmc: "{node}-idrac"' in text
+        assert "has the address 127.9.0.1 (the name service), Dell Integrated" in text
+        other = inventory.with_name("other")
+        called("init", other, "--from-node", NODE, "--bmc-port", "1")  # no service root answers
+        text = (other / "group_vars/normal/partition.yml").read_text()
+        assert "# QUESTION: firmware.bmc: which addresses do the BMCs have?" in text
 
     @pytest.mark.fault("init-tool-fails")
     def test_a_bmc_that_does_not_answer_has_the_manufacturer_of_ipmi(
@@ -644,6 +713,18 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
         write_files(tmp_path, {"a.yml": "new", "b.yml": "new"})
     assert (tmp_path / "b.yml").read_text() == "mine"
     assert not (tmp_path / "a.yml").exists()
+
+
+@pytest.mark.fault("init-tool-fails")
+def test_an_output_that_is_too_large_is_a_problem_of_its_tool_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proofmark.machine.survey.MAX_PROBE_BYTES", len(SKL) - 1)
+    found = survey(["n1"], "none", node_that_reports(SKL), lambda _: None)
+    report = found.reports["n1"]
+    assert report.facts is None
+    assert re.search("probe.sh: .* KiB, more than .* KiB", report.problems["probe"])
+    assert report.tools["mpi"]
 
 
 def test_a_name_with_an_option_is_refused() -> None:

@@ -65,14 +65,15 @@ class Difference:
 
 
 def site_of_node(sites: Sequence[Site], node: str) -> Site:
-    """Return the site of the partition that contains `node`, which may have a domain.
+    """Return the site of the partition that contains `node`, by any of its names.
 
     Raises:
         BadInput: no partition contains it.
     """
     wanted = short_name(node)
     for site in sites:
-        if wanted in map(short_name, site.hosts):
+        others = (name for names in site.aliases.values() for name in names)
+        if wanted in map(short_name, (*site.hosts, *others)):
             return site
     names = folded(host for site in sites for host in site.hosts)
     raise bad_input("--from-node", "", repr(node), f"a host of the inventory: {names}")

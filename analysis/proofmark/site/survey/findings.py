@@ -372,7 +372,7 @@ def _bmc(report: NodeReport) -> Found:
     vendor = f", {one_line(bmc.vendor)} ({bmc.vendor_source})" if bmc.vendor else ""
     text = (
         f"firmware: does the kit change firmware modes? The BMC of {report.node} has the address "
-        f"{bmc.address} (ipmitool lan print){vendor}. Then add, with modes:"
+        f"{bmc.address} ({bmc.address_source}){vendor}. Then add, with modes:"
     )
     pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
     answer = ("firmware:", "  back_end: redfish", f'  bmc: "{pattern}"')
@@ -423,7 +423,7 @@ def further_facts(report: NodeReport) -> dict[str, Fact]:
         found["module_system"] = Fact(system, f"the login shell of {node}")
         found["modules"] = Fact(names, f"module -t avail on {node}")
     if report.bmc.address:
-        found["bmc_address"] = Fact(report.bmc.address, f"ipmitool lan print on {node}")
+        found["bmc_address"] = Fact(report.bmc.address, f"{report.bmc.address_source}, of {node}")
     if report.bmc.vendor:
         found["bmc_vendor"] = Fact(report.bmc.vendor, report.bmc.vendor_source)
     return {name: fact for name, fact in found.items() if harmless(str(fact.value))}

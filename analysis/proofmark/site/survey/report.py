@@ -14,13 +14,15 @@ class Bmc:
     """The BMC of a node.
 
     Attributes:
-        address: as the node reports it (``ipmitool lan print``).
+        address: empty if it was not found.
+        address_source: what reported the address.
         pattern: the addresses of all BMCs, with ``{node}``, if the name service confirms one.
         vendor: as the BMC reports it, with the product.
         vendor_source: what reported the vendor.
     """
 
     address: str = ""
+    address_source: str = ""
     pattern: str = ""
     vendor: str = ""
     vendor_source: str = ""
