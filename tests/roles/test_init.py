@@ -60,10 +60,10 @@ def test_the_inventory_of_a_slurm_cluster_gives_a_plan_and_its_differences(
 
         capsys.readouterr()
         assert main(["init", "--diff", str(site), "--from-node", "knl0001"]) == 0
-        assert capsys.readouterr().out == "0 differences\n"
+        assert capsys.readouterr().out == "differences: 0\n"
         hosts.write_text(hosts.read_text().replace("knl[0001:0004]", "knl[0001:0005]"))
         assert main(["init", "--diff", str(site), "--from-node", "knl0001"]) == 1
         assert capsys.readouterr().out == (
             f"{hosts}: knl.hosts: declared knl[0001-0005]; found knl[0001-0004] "
-            "(scontrol show node)\n1 differences\n"
+            "(scontrol show node)\ndifferences: 1\n"
         )

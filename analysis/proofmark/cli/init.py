@@ -65,7 +65,7 @@ def _write(options: Namespace) -> int:
     for kind in found.kinds:
         print_line(f"partition {kind.name}: {folded(kind.names)}")
     questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
-    print_line(f"{questions} questions: grep -rn {MARK} {folder}")
+    print_line(f"questions: {questions}; grep -rn {MARK} {folder}")
     print_line(f"next: proofmark validate -i {folder}")
     return 0
 
@@ -81,7 +81,7 @@ def _diff(options: Namespace) -> int:
         say(f"proofmark: {line}")
     for difference in differences:
         print_line(str(difference))
-    print_line(f"{len(differences)} differences")
+    print_line(f"differences: {len(differences)}")
     return DIFFERENT if differences else 0
 
 

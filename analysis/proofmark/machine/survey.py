@@ -22,6 +22,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.site.firmware import SSH
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.survey.bmc_pattern import pattern_of
 from proofmark.site.survey.listed import Kind, ListedNode, kinds_of
 from proofmark.site.survey.node_tools import (
     FABRIC,
@@ -102,6 +103,10 @@ def survey(
         return _of_nodes_only(nodes, name, problem, run_script, say, bmc_port)
     names = _inventory_names(nodes, kinds)
     reports = {each: _report(each, run_script, say, bmc_port) for each in names}
+    for kind in kinds:
+        for each in set(kind.names).intersection(names):
+            bmc = _with_pattern(reports[each].bmc, each, kind, run_script, say)
+            reports[each] = replace(reports[each], bmc=bmc)
     fabric, source = _fabric(listing, ask, names[0], run_script, say)
     return Survey(
         scheduler=name,
@@ -301,6 +306,23 @@ def _named_bmc(node: str, reported: str) -> tuple[str, str]:
             if reported in addresses or (addresses and not reported):
                 return pattern, reported or addresses[0]
     return "", ""
+
+
+def _with_pattern(
+    bmc: Bmc, node: str, kind: Kind, run_script: RunScript, say: Callable[[str], None]
+) -> Bmc:
+    """Return `bmc` with the pattern of consecutive addresses, if two more nodes confirm one."""
+    if bmc.pattern or not bmc.address:
+        return bmc
+    names = kind.names
+    addresses = {names.index(node): bmc.address}
+    for number in {len(names) // 2, len(names) - 1} - {names.index(node)}:
+        say(f"proofmark: {names[number]}: node-tools.sh bmc")
+        lines, problem = read_section(names[number], "bmc", run_script)
+        if problem:
+            say(f"proofmark: {names[number]}: {problem}")
+        addresses[number] = bmc_address(lines)
+    return replace(bmc, pattern=pattern_of(addresses))
 
 
 def _fabric(

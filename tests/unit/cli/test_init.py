@@ -21,6 +21,7 @@ from tests.fixtures.survey import (
     put_command,
     recorded_probe,
     slurm_nodes,
+    tools_output,
 )
 from tests.folders import ROOT
 
@@ -210,7 +211,7 @@ class TestSlurmAndLustre:
         called("init", inventory, "--from-node", NODE)
         before = content(inventory)
         code, printed, _ = called("init", "--diff", inventory, "--from-node", NODE)
-        assert (code, printed) == (0, "0 differences\n")
+        assert (code, printed) == (0, "differences: 0\n")
         assert content(inventory) == before
 
     @pytest.mark.fault("init-file-exists")
@@ -264,7 +265,7 @@ class TestSlurmAndLustre:
             f"{folder}/found.yml: proofmark_found.{NODE}.mpi: declared mpirun 4.1.6, "
             "/opt/ompi/bin/mpirun; found mpirun 5.0.1, /opt/ompi/bin/mpirun "
             f"(--version of each program on {NODE})",
-            "4 differences",
+            "differences: 4",
         ]
         assert content(inventory) == before
 
@@ -310,10 +311,8 @@ def test_a_scheduler_that_does_not_answer_becomes_a_question(
     slurm: Callable[..., None],
     reads: Callable[[Run], None],
     scheduler: str,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    put_command(tmp_path / "only", "cat", {}, monkeypatch)
     slurm()
     broken = tmp_path / "bin" / "scontrol"
     broken.write_text("#!/bin/sh\necho 'slurm_load_node error: Unable to contact' >&2\nexit 1\n")
@@ -342,7 +341,7 @@ def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
     reads(unreachable)
     code, printed, _ = called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
     assert code == 0
-    assert "questions: grep -rn QUESTION" in printed
+    assert "; grep -rn QUESTION: " in printed
     code, printed, said = called("validate", "-i", inventory)
     assert (code, printed) == (3, "")
     file = f"{inventory}/group_vars/normal/partition.yml"
@@ -548,7 +547,7 @@ class TestThisMachine:
         self, called: Callable[..., tuple[int, str, str]]
     ) -> None:
         code, printed, _ = called("init", "--diff", "inventory/local", "--from-node", "localhost")
-        assert (code, printed) == (0, "0 differences\n")
+        assert (code, printed) == (0, "differences: 0\n")
 
     def test_its_name_may_have_a_domain(self) -> None:
         assert is_this_machine(f"{os.uname().nodename}.example.org")
@@ -599,6 +598,29 @@ class TestBmc:
         assert "# QUESTION: firmware: does the kit change firmware modes?" in text
         assert '  #   bmc: "the addresses of all nodes, with {node} or {number}"' in text
         assert load_sites(inventory, "compute")
+
+    def test_consecutive_addresses_of_three_nodes_are_a_pattern(
+        self,
+        inventory: Path,
+        called: Callable[..., tuple[int, str, str]],
+        slurm: Callable[..., None],
+        reads: Callable[[Run], None],
+    ) -> None:
+        usual, asked = node_that_reports(SKL), []
+
+        def run_script(node: str, text: str) -> str:
+            if not text.startswith("set -- bmc\n"):
+                return usual(node, text)
+            asked.append(node)
+            address = f"10.1.0.{int(node.removeprefix('skl')) + 100}"
+            return tools_output("bmc", f"| IP Address              : {address}\n")
+
+        slurm()
+        reads(run_script)
+        called("init", inventory, "--from-node", NODE, "--bmc-port", "1")
+        assert sorted(asked) == [NODE, "skl0033", "skl0064"]
+        text = (inventory / "group_vars/normal/partition.yml").read_text()
+        assert '  #   bmc: "10.1.0.{number + 101}"' in text
 
     def test_the_name_service_has_its_address_if_the_node_reports_none(
         self,

@@ -372,7 +372,7 @@ def _bmc(report: NodeReport) -> Found:
     vendor = f", {one_line(bmc.vendor)} ({bmc.vendor_source})" if bmc.vendor else ""
     text = (
         f"firmware: does the kit change firmware modes? The BMC of {report.node} has the address "
-        f"{bmc.address} ({bmc.address_source}){vendor}. Then add, with modes:"
+        f"{bmc.address} ({bmc.address_source}){vendor}. If so, declare modes and these lines:"
     )
     pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
     answer = ("firmware:", "  back_end: redfish", f'  bmc: "{pattern}"')

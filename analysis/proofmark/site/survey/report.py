@@ -16,7 +16,8 @@ class Bmc:
     Attributes:
         address: empty if it was not found.
         address_source: what reported the address.
-        pattern: the addresses of all BMCs, with ``{node}``, if the name service confirms one.
+        pattern: the addresses of all BMCs, with ``{node}`` if the name service confirms a name, or
+            with ``{number}`` if the addresses of some nodes are consecutive; else empty.
         vendor: as the BMC reports it, with the product.
         vendor_source: what reported the vendor.
     """
