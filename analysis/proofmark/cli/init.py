@@ -12,7 +12,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.machine.listing import LISTINGS
-from proofmark.machine.survey import NONE, node_name, node_runner, survey
+from proofmark.machine.node_report import node_name, node_runner
+from proofmark.machine.survey import NONE, survey
 from proofmark.site.inventory import COMPUTE, Site, load_sites
 from proofmark.site.questions import MARK
 from proofmark.site.survey.differences import compare, site_of_node

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.listed import GroupLimits, ListedNode
 
 Ask = Callable[..., str]
 """Runs a command where the scheduler is installed, and returns what it prints.
@@ -38,6 +38,14 @@ class NodeListing(ABC):
         Raises:
             NodeError: as `ask`; or the output cannot be read.
         """
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of the groups of the nodes; empty if there is no such command.
+
+        Raises:
+            NodeError: as `ask`.
+        """
+        return {}
 
     def fabric(self, ask: Ask) -> str:
         """Return the switches, as `fabric_levels` reads them; empty if there is no such command.

@@ -27,8 +27,9 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.machine.node_report import is_this_machine, node_runner, read_section
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.survey import is_this_machine, node_runner, read_section, survey
+from proofmark.machine.survey import survey
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.environment import environments_in
@@ -40,6 +41,7 @@ SKL = recorded_probe("skl-2x6148.txt")
 NAMES = [f"skl{number:04d}" for number in range(1, 65)]
 NODE = "skl0007"
 SHOW_NODE = "--all --oneliner show node"
+SHOW_PARTITION = "--all --oneliner show partition"
 SHOW_TOPOLOGY = "--oneliner show topology"
 PROVIDERS = "the default of the kit; preinstalled and easybuild are the others"
 Run = Callable[[str, str], str]
@@ -70,8 +72,14 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Return a function that puts a scontrol with these nodes and switches into PATH."""
 
-    def use(nodes: str = slurm_nodes(NAMES, Partitions="normal"), switches: str = "") -> None:
-        answers = {SHOW_NODE: nodes, SHOW_TOPOLOGY: switches}
+    def use(
+        nodes: str = slurm_nodes(NAMES, Partitions="normal"), switches: str = "", **limits: str
+    ) -> None:
+        partitions = (SCHEDULERS / "slurm-partitions.txt").read_text()
+        partitions = partitions.replace("PartitionName=knl", "PartitionName=normal")
+        for key, value in limits.items():
+            partitions = partitions.replace(f"{key}=UNLIMITED", f"{key}={value}")
+        answers = {SHOW_NODE: nodes, SHOW_PARTITION: partitions, SHOW_TOPOLOGY: switches}
         put_command(tmp_path / "bin", "scontrol", answers, monkeypatch)
 
     return use
@@ -100,7 +108,9 @@ class TestSlurmAndLustre:
         leaves = "SwitchName=l1 Level=0 Nodes=skl[0001-0032]\nSwitchName=l2 Level=0 Nodes="
         slurm(
             switches=f"{leaves}skl[0033-0064]\n"
-            "SwitchName=top Level=1 LinkSpeed=1 Nodes=skl[0001-0064] Switches=l[1-2]\n"
+            "SwitchName=top Level=1 LinkSpeed=1 Nodes=skl[0001-0064] Switches=l[1-2]\n",
+            MaxTime="2-00:00:00",
+            MaxNodes="32",
         )
         reads(node_that_reports(SKL))
 
@@ -162,7 +172,8 @@ class TestSlurmAndLustre:
             "provision_from": "spack",
             "facts": {"stream_array_size": 64000000, "threaded_blas": 1, "hpl_nb": 192},
             "scheduler": "slurm",
-            "queue": {"name": "normal"},
+            "queue": {"name": "normal", "max_walltime_s": 2 * 86400},
+            "nodes_per_job": 32,
             "scratch": {
                 "path": "/scratch/proofmark",
                 "type": "lustre",
@@ -242,7 +253,7 @@ class TestSlurmAndLustre:
         reads: Callable[[Run], None],
     ) -> None:
         called("init", inventory, "--from-node", NODE)
-        slurm(slurm_nodes(NAMES[:63], Partitions="normal"))
+        slurm(slurm_nodes(NAMES[:63], Partitions="normal"), MaxTime="1-00:00:00", MaxNodes="32")
         changed = SKL.replace("100 Gb/sec (4X EDR)", "50 Gb/sec (2X EDR)").replace(
             "/scratch lustre", "/scratch nfs4"
         )
@@ -257,6 +268,8 @@ class TestSlurmAndLustre:
         assert lines == [
             f"{inventory}/hosts.yml: normal.hosts: declared skl[0001-0064]; found skl[0001-0063] "
             "(scontrol show node)",
+            f"{folder}/partition.yml: partition.queue.max_walltime_s: declared 172800; found 86400 "
+            "(scontrol show partition)",
             f"{folder}/partition.yml: partition.scratch.type: declared lustre; found nfs4 "
             f"(/proc/mounts of {NODE}: /scratch)",
             f"{folder}/found.yml: proofmark_found.{NODE}.fabric_ports: declared mlx5_0/1, "
@@ -265,7 +278,7 @@ class TestSlurmAndLustre:
             f"{folder}/found.yml: proofmark_found.{NODE}.mpi: declared mpirun 4.1.6, "
             "/opt/ompi/bin/mpirun; found mpirun 5.0.1, /opt/ompi/bin/mpirun "
             f"(--version of each program on {NODE})",
-            "differences: 4",
+            "differences: 5",
         ]
         assert content(inventory) == before
 
@@ -289,6 +302,22 @@ class TestSlurmAndLustre:
             r"partition\.yml:\d+: partition\.hardware\.([a-z_: ]+): declared", printed
         )
         assert {"clock_hz", "topology: threads_per_core", "memory_bytes"} <= set(keys)
+
+    def test_another_queue_with_all_the_nodes_is_no_difference(
+        self,
+        inventory: Path,
+        called: Callable[..., tuple[int, str, str]],
+        slurm: Callable[..., None],
+    ) -> None:
+        called("init", inventory, "--from-node", NODE)
+        facts = inventory / "group_vars/normal/partition.yml"
+        facts.write_text(facts.read_text().replace("name: normal", "name: long"))
+        slurm(slurm_nodes(NAMES, Partitions="normal,long"), MaxTime="1-00:00:00")
+        assert called("init", "--diff", inventory, "--from-node", NODE)[0] == 0
+        slurm(slurm_nodes(NAMES, Partitions="normal"))
+        code, printed, _ = called("init", "--diff", inventory, "--from-node", NODE)
+        assert code == 1
+        assert "partition.queue.name: declared long; found normal" in printed
 
     def test_a_node_outside_the_scheduler_is_refused_with_a_suggestion(
         self, inventory: Path, called: Callable[..., tuple[int, str, str]]
@@ -638,7 +667,9 @@ class TestBmc:
 
         slurm()
         reads(node_that_reports(SKL))
-        monkeypatch.setattr("proofmark.machine.survey.socket", SimpleNamespace(getaddrinfo=resolve))
+        monkeypatch.setattr(
+            "proofmark.machine.node_report.socket", SimpleNamespace(getaddrinfo=resolve)
+        )
         called("init", inventory, "--from-node", NODE, "--bmc-port", str(idrac.port))
         text = (inventory / "group_vars/normal/partition.yml").read_text()
         assert '  #   bmc: "{node}-idrac"' in text
@@ -741,7 +772,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_an_output_that_is_too_large_is_a_problem_of_its_tool_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("proofmark.machine.survey.MAX_PROBE_BYTES", len(SKL) - 1)
+    monkeypatch.setattr("proofmark.machine.node_report.MAX_PROBE_BYTES", len(SKL) - 1)
     found = survey(["n1"], "none", node_that_reports(SKL), lambda _: None)
     report = found.reports["n1"]
     assert report.facts is None

@@ -10,11 +10,12 @@ from tests.folders import DATA
 from proofmark.common.errors import BadInput
 from proofmark.machine.listing import LISTINGS, Ask
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.survey.listed import ListedNode, kinds_of
+from proofmark.site.survey.listed import GroupLimits, ListedNode, kinds_of
 
 FILES = DATA / "schedulers"
 GIB = 2**30
 NODE = "scontrol --all --oneliner show node"
+PARTITIONS = "scontrol --all --oneliner show partition"
 SWITCHES = "scontrol --oneliner show topology"
 
 
@@ -60,6 +61,27 @@ class TestSlurm:
         changed = first.replace("NodeHostName=knl0001", "NodeHostName=c1")
         (node,) = nodes("slurm", {NODE: changed})
         assert node.alias == "c1"
+
+    def test_partitions_have_their_limits(self) -> None:
+        recorded_line = recorded("slurm-partitions.txt").strip()
+        limited = recorded_line.replace("PartitionName=knl", "PartitionName=short")
+        for old, new in (
+            ("Default=YES", "Default=NO"),
+            ("MaxNodes=UNLIMITED", "MaxNodes=16"),
+            ("MaxTime=UNLIMITED", "MaxTime=1-12:30:05"),
+        ):
+            limited = limited.replace(old, new)
+        ask = answers({PARTITIONS: f"{recorded_line}\n{limited}\n"})
+        assert LISTINGS.get("slurm")().limits(ask) == {
+            "knl": GroupLimits(default=True),
+            "short": GroupLimits(max_walltime_s=131405, max_nodes=16),
+        }
+
+    def test_the_default_is_the_first_of_equal_partitions(self) -> None:
+        printed = recorded("slurm-nodes.txt").replace("Partitions=knl", "Partitions=a,b,knl")
+        listed = nodes("slurm", {NODE: printed})
+        (kind,) = kinds_of(listed, {"knl": GroupLimits(default=True)})
+        assert (kind.name, kind.groups) == ("knl", ("knl", "a", "b"))
 
     def test_switches_of_switches_have_no_nodes_of_their_own(self) -> None:
         listing = LISTINGS.get("slurm")()

@@ -1,4 +1,4 @@
-"""Slurm: ``scontrol show node`` and ``scontrol show topology`` (20.11 and later)."""
+"""Slurm (20.11 and later): ``scontrol show`` of nodes, partitions and topology."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from proofmark.common.text import one_line
 from proofmark.machine.listing import Ask, NodeListing, unreadable
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.listed import GroupLimits, ListedNode
 
 MIB = 2**20
 _FIELD = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
@@ -29,6 +29,20 @@ class Slurm(NodeListing):
         if not nodes:
             raise unreadable(self.source, f"no NodeName= in {one_line(printed)!r}")
         return nodes
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of all partitions."""
+        printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
+        listed = [_fields(line) for line in printed.splitlines()]
+        return {
+            fields["PartitionName"]: GroupLimits(
+                default=fields.get("Default") == "YES",
+                max_walltime_s=_seconds(fields.get("MaxTime", "")),
+                max_nodes=_number(fields.get("MaxNodes", "")),
+            )
+            for fields in listed
+            if "PartitionName" in fields
+        }
 
     def fabric(self, ask: Ask) -> str:
         """Return the switches as in topology.conf, without the nodes of switches of switches."""
@@ -58,6 +72,20 @@ def _node(fields: dict[str, str]) -> ListedNode:
         groups=tuple(partition for partition in partitions if partition),
         alias=reported if reported != name else "",
     )
+
+
+def _number(text: str) -> int | None:
+    """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
+    return int(text) if text.isdecimal() and int(text) else None
+
+
+def _seconds(text: str) -> int | None:
+    """Return the seconds of ``days-hours:minutes:seconds``, None for UNLIMITED."""
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):(\d\d):(\d\d)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
 
 
 def _of_topology_conf(line: str) -> str:

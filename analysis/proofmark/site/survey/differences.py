@@ -18,15 +18,9 @@ from proofmark.common.yaml_models import placed
 from proofmark.site.inventory import Site, variable_files
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import MEMORY_TOLERANCE
-from proofmark.site.survey.findings import (
-    Fact,
-    Found,
-    Question,
-    further_facts,
-    partition_found,
-    topology_facts,
-    topology_of,
-)
+from proofmark.site.survey.entries import Fact, Found, Question
+from proofmark.site.survey.findings import partition_found, topology_facts, topology_of
+from proofmark.site.survey.further_facts import further_facts
 from proofmark.site.survey.inventory_files import FOUND
 from proofmark.site.survey.listed import Kind
 from proofmark.site.survey.report import NodeReport, Survey
@@ -34,10 +28,12 @@ from proofmark.site.survey.report import NodeReport, Survey
 COMPARED = (
     *("hardware.cpu_model", "hardware.architecture", "hardware.clock_hz"),
     *("hardware.flop_per_cycle", "hardware.memory_bytes", "hardware.llc_bytes"),
-    *("scheduler", "queue.name", "scratch.type", "scratch.source"),
+    *("scheduler", "queue.name", "queue.max_walltime_s", "nodes_per_job"),
+    *("scratch.type", "scratch.source"),
     *("fabric.rate", "fabric.network.kind", "fabric.network.interfaces"),
 )
 """Keys whose values are facts; the others are choices of the site."""
+OF_QUEUE = ("queue.name", "queue.max_walltime_s", "nodes_per_job")
 MEMORY = "memory_bytes"
 
 
@@ -98,7 +94,7 @@ def compare(sites: Sequence[Site], survey: Survey) -> tuple[list[Difference], li
         kind = next(kind for kind in survey.kinds if kind.find(node))
         found = partition_found(survey, kind, {})
         differences += _hosts(sites, site, kind, survey)
-        differences += _of_keys(site, found, report)
+        differences += _of_keys(site, kind, found, report)
         differences += _topology(site, report)
         differences += _levels(site, found)
         differences += _further(site, report)
@@ -147,9 +143,13 @@ def _hosts(sites: Sequence[Site], site: Site, kind: Kind, survey: Survey) -> Ite
         )
 
 
-def _of_keys(site: Site, found: Found, report: NodeReport) -> Iterator[Difference]:
+def _of_keys(site: Site, kind: Kind, found: Found, report: NodeReport) -> Iterator[Difference]:
     declared = site.partition.model_dump()
+    queue, chosen = site.partition.queue.name, found.get("queue.name")
+    other_queue = isinstance(chosen, Fact) and queue != chosen.value and queue in kind.groups
     for key in COMPARED:
+        if other_queue and key in OF_QUEUE:
+            continue  # another queue with all the nodes is right too
         entry, value = found.get(key), _at(declared, key)
         if key.startswith("scratch."):
             entry = _mount_fact(site, report, key.partition(".")[2])
@@ -215,6 +215,7 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
         numbers = f"{len(levels)} levels", f"{len(entry.value)} levels"
         yield Difference(place, "partition.fabric.levels", *numbers, entry.source)
         return
+    own = set(site.partition_hosts)
     for level, other in zip(levels, entry.value, strict=True):
         switches = [unfold([nodes]) for nodes in other["switches"].values()]
         known = {host for group in switches for host in group}
@@ -223,7 +224,7 @@ def _levels(site: Site, found: Found) -> Iterator[Difference]:
             if host in known:
                 groups.setdefault(level.group(number, host) or "no switch", []).append(host)
         declared = sorted(folded(group) for group in groups.values())
-        common = [[host for host in group if host in site.partition_hosts] for group in switches]
+        common = [[host for host in group if host in own] for group in switches]
         actual = sorted(folded(group) for group in common if group)
         if declared != actual:
             yield Difference(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import folded, unfold
 from proofmark.common.text import one_line, size
-from proofmark.site.fabric_import import fabric_levels
-from proofmark.site.limits import link, processor
+from proofmark.site.limits import processor
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Mount, Port
+from proofmark.site.node.parts import Mount
 from proofmark.site.node.topology import Topology
+from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question, harmless
 from proofmark.site.survey.environment import Environment
-from proofmark.site.survey.listed import Kind
-from proofmark.site.survey.node_tools import modules, versions
+from proofmark.site.survey.fabric_findings import fabric_found
+from proofmark.site.survey.further_facts import dimm_texts
+from proofmark.site.survey.listed import GroupLimits, Kind
 from proofmark.site.survey.report import NodeReport, Survey
 
 PARALLEL = (
@@ -31,47 +30,6 @@ LOCAL_SCRATCH = "/var/tmp/proofmark"
 USUAL_NB = 192
 MEMORY_SHARE = 0.95
 """The memory is declared if programs may use less than this share of that of the topology."""
-TEMPLATES = ("{{", "{%", "{#")
-"""Ansible evaluates a text with one of these."""
-
-
-@dataclass(frozen=True)
-class Fact:
-    """A value that was found, and its source."""
-
-    value: Any
-    source: str
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """A usual value without a source; `reason` states it."""
-
-    value: Any
-    reason: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """A fact that was not found.
-
-    Attributes:
-        text: the question, in one line.
-        answer: lines of YAML below ``partition`` that a person may use as the answer.
-    """
-
-    text: str
-    answer: tuple[str, ...] = ()
-
-
-Entry = Fact | Assumed | Question
-Found = dict[str, Entry]
-"""Entries by dotted key below ``partition``."""
-
-
-def harmless(text: str) -> bool:
-    """Return whether `text` can be a value of an inventory: Ansible must not evaluate it."""
-    return not any(mark in text for mark in TEMPLATES)
 
 
 def topology_file(node: str) -> str:
@@ -94,7 +52,7 @@ def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Envir
     found |= _programs(survey, facts, environments)
     found |= _scheduler(survey, kind)
     found |= _scratch(survey, facts, report)
-    found |= _fabric(survey, kind, facts, report)
+    found |= fabric_found(survey, kind, facts, report)
     found |= _vendor_questions(report, facts)
     return {key: _checked(key, entry) for key, entry in found.items()}
 
@@ -229,6 +187,7 @@ def _scheduler(survey: Survey, kind: Kind) -> Found:
         chosen, *others = kind.groups
         source = f"{survey.listing_source}: it has all nodes of the partition"
         found["queue.name"] = Fact(chosen, source)
+        found |= _limits(survey.limits.get(chosen, GroupLimits()), kind)
         if others:
             text = f"queue.name: is {chosen} right? {', '.join(others)} have all the nodes too."
             found["queue.others"] = Question(one_line(text))
@@ -237,6 +196,17 @@ def _scheduler(survey: Survey, kind: Kind) -> Found:
             "queue.name: to which queue are jobs submitted? Without it, to the default queue."
         )
     found["queue.account"] = Question("queue.account: which account, if jobs need one?")
+    return found
+
+
+def _limits(limits: GroupLimits, kind: Kind) -> Found:
+    """Return the limits of the queue that a job of the partition can exceed."""
+    found: Found = {}
+    source = "scontrol show partition"
+    if limits.max_walltime_s:
+        found["queue.max_walltime_s"] = Fact(limits.max_walltime_s, source)
+    if limits.max_nodes and limits.max_nodes < len(kind.nodes):
+        found["nodes_per_job"] = Fact(limits.max_nodes, source)
     return found
 
 
@@ -286,73 +256,6 @@ def _mount(mount: Mount) -> str:
     return one_line(f"{mount.target} ({mount.kind}, {mount.source})")
 
 
-def active_ports(facts: NodeFacts) -> list[Port]:
-    """Return the ports of the fabric that are active, InfiniBand and Omni-Path before Ethernet."""
-    active = [port for port in facts.ports if "ACTIVE" in (port.state or "")]
-    return sorted(active, key=lambda port: port.layer == "Ethernet")
-
-
-def _fabric(
-    survey: Survey, kind: Kind, facts: NodeFacts | None, report: NodeReport | None
-) -> Found:
-    found: Found = {}
-    if survey.fabric:
-        found |= _levels(survey, kind)
-    elif len(kind.nodes) > 1:
-        reason = one_line(survey.fabric_source)
-        found["fabric.levels"] = Question(f"fabric.levels: which nodes share a switch? {reason}.")
-    if facts is None or report is None:
-        return found
-    return found | _link(facts, report.node)
-
-
-def _levels(survey: Survey, kind: Kind) -> Found:
-    """Return the switch levels that contain hosts of `kind`; the outermost one is ``top``."""
-    try:
-        levels = fabric_levels(survey.fabric, survey.fabric_source)
-    except BadInput as error:
-        text = f"fabric.levels: which nodes share a switch? {one_line(str(error))}"
-        return {"fabric.levels": Question(text)}
-    hosts = set(kind.names)
-    own: dict[str, dict[str, str]] = {}
-    for level, switches in levels.items():
-        members = {name: hosts.intersection(unfold([nodes])) for name, nodes in switches.items()}
-        own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
-    *near, top = own
-    below = [{"name": name, "switches": own[name]} for name in near if own[name]]
-    if not all(own.values()):
-        text = f"fabric.levels: {survey.fabric_source} does not name the hosts of this partition."
-        return {"fabric.levels": Question(text)}
-    source = survey.fabric_source
-    found: Found = {"fabric.levels": Fact(below, source)} if below else {}
-    return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
-
-
-def _link(facts: NodeFacts, node: str) -> Found:
-    ports = active_ports(facts)
-    if ports and ports[0].rate:
-        port, rate = ports[0], one_line(ports[0].rate)
-        place = f"/sys/class/infiniband/{port.adapter}/ports/{port.port}/rate of {node}"
-        if link(rate) is None:
-            return {
-                "fabric.rate": Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
-            }
-        found: Found = {"fabric.rate": Fact(rate, place)}
-        if port.layer != "Ethernet":
-            omni = port.adapter.startswith("hfi1_")
-            found["fabric.network.kind"] = Fact("omni-path" if omni else "infiniband", place)
-            adapters = sorted({each.adapter for each in ports if each.layer == port.layer})
-            found["fabric.network.interfaces"] = Fact(adapters, place)
-        return found
-    speeds = {nic.name: nic.megabits for nic in facts.nics if nic.state == "up" and nic.megabits}
-    if not speeds:
-        text = f"fabric.rate: how many bytes/s has a link? No interface of {node} reports it."
-        return {"fabric.rate": Question(text)}
-    fastest = max(speeds, key=lambda name: (speeds[name] or 0, name))
-    source = f"/sys/class/net/{fastest}/speed of {node}: {speeds[fastest]} Mb/s"
-    return {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}
-
-
 def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Found:
     """Return what only the offer and the contract state, with the findings of a node."""
     found: Found = {}
@@ -394,79 +297,6 @@ def _dimms(facts: NodeFacts, node: str) -> Found:
         "  source: the offer",
     )
     return {"rated": Question(text, answer if speeds else ())}
-
-
-def dimm_texts(facts: NodeFacts) -> list[str]:
-    """Return the memory modules as ``12 x 16.0 GiB DDR4, 2666 MT/s, configured 2666 MT/s``."""
-    counts: dict[str, int] = {}
-    for dimm in facts.dimms:
-        speed = f"{dimm.rated or '?'} MT/s, configured {dimm.configured or '?'} MT/s"
-        text = one_line(f"{size(dimm.bytes)} {dimm.kind or 'memory'}, {speed}")
-        counts[text] = counts.get(text, 0) + 1
-    return [f"{count} x {text}" for text, count in sorted(counts.items())]
-
-
-def further_facts(report: NodeReport) -> dict[str, Fact]:
-    """Return the facts of a node that no key of ``partition`` has, by name.
-
-    A fact that Ansible would evaluate is left out.
-    """
-    node, facts = report.node, report.facts
-    found: dict[str, Fact] = {}
-    if facts is not None:
-        found |= _further_facts(facts, node)
-    for section in ("compilers", "mpi"):
-        if lines := report.tools.get(section):
-            found[section] = Fact(versions(lines), f"--version of each program on {node}")
-    if lines := report.tools.get("modules"):
-        system, names = modules(tuple(lines))
-        found["module_system"] = Fact(system, f"the login shell of {node}")
-        found["modules"] = Fact(names, f"module -t avail on {node}")
-    if report.bmc.address:
-        found["bmc_address"] = Fact(report.bmc.address, f"{report.bmc.address_source}, of {node}")
-    if report.bmc.vendor:
-        found["bmc_vendor"] = Fact(report.bmc.vendor, report.bmc.vendor_source)
-    return {name: fact for name, fact in found.items() if harmless(str(fact.value))}
-
-
-def _further_facts(facts: NodeFacts, node: str) -> dict[str, Fact]:
-    firmware = facts.firmware
-    bios = (firmware.get(key, "") for key in ("bios_vendor", "bios_version", "bios_date"))
-    board = (firmware.get(key, "") for key in ("sys_vendor", "product_name", "model"))
-    nics = [
-        one_line(f"{nic.name}, {nic.driver or 'no driver'}, {nic.megabits or 'unknown'} Mb/s")
-        for nic in facts.nics
-    ]
-    ports = [
-        one_line(f"{port.adapter}/{port.port}, {port.state or '?'}, {port.rate or '?'}")
-        for port in facts.ports
-    ]
-    turbo = {True: "on", False: "off", None: ""}[facts.turbo]
-    texts: Mapping[str, tuple[str, str]] = {
-        "system": (" ".join(filter(None, board)), "/sys/class/dmi/id"),
-        "bios": (" ".join(filter(None, bios)), "/sys/class/dmi/id"),
-        "microcode": (facts.microcode or "", "/proc/cpuinfo"),
-        "operating_system": (facts.os, "/etc/os-release"),
-        "kernel": (facts.kernel, "/proc/sys/kernel/osrelease"),
-        "governor": (facts.governor or "", "/sys/devices/system/cpu"),
-        "turbo": (turbo, "/sys/devices/system/cpu"),
-        "max_clock_hz": (str(facts.max_hz or ""), "cpufreq"),
-        "smt": (facts.smt or "", "/sys/devices/system/cpu/smt/control"),
-    }
-    lists: Mapping[str, tuple[Sequence[str], str]] = {
-        "dimms": (dimm_texts(facts), "dmidecode -t memory"),
-        "nics": (nics, "/sys/class/net"),
-        "fabric_ports": (ports, "/sys/class/infiniband"),
-    }
-    found: dict[str, Fact] = {
-        name: Fact(one_line(value), f"{source} of {node}")
-        for name, (value, source) in texts.items()
-        if value
-    }
-    for name, (values, source) in lists.items():
-        if values:
-            found[name] = Fact(list(values), f"{source} of {node}")
-    return found
 
 
 def topology_facts(topology: Topology) -> dict[str, Any]:

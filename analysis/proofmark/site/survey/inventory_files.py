@@ -13,17 +13,10 @@ from proofmark.common.nodesets import is_name
 from proofmark.common.text import one_line
 from proofmark.site.inventory import ALIASES
 from proofmark.site.questions import MARK
+from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
 from proofmark.site.survey.environment import Environment
-from proofmark.site.survey.findings import (
-    Assumed,
-    Entry,
-    Fact,
-    Found,
-    Question,
-    further_facts,
-    partition_found,
-    topology_file,
-)
+from proofmark.site.survey.findings import partition_found, topology_file
+from proofmark.site.survey.further_facts import further_facts
 from proofmark.site.survey.listed import Kind, ansible_ranges
 from proofmark.site.survey.report import NodeReport, Survey
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, pairwise
 
@@ -37,13 +37,29 @@ class ListedNode:
 
 
 @dataclass(frozen=True)
+class GroupLimits:
+    """The limits of a partition or queue of the scheduler; None is no limit.
+
+    Attributes:
+        default: whether jobs are submitted to it if they name none.
+        max_walltime_s: the longest time limit of a job, in seconds.
+        max_nodes: the largest number of nodes of a job.
+    """
+
+    default: bool = False
+    max_walltime_s: int | None = None
+    max_nodes: int | None = None
+
+
+@dataclass(frozen=True)
 class Kind:
     """The nodes of one kind: a partition of the inventory.
 
     Attributes:
         name: of the group in the inventory.
         nodes: the nodes, in the order of their names.
-        groups: the groups of the scheduler that contain all of them, the smallest first.
+        groups: the groups of the scheduler that contain all of them, the smallest first, and of
+            equal ones the default.
     """
 
     name: str
@@ -66,12 +82,15 @@ class Kind:
         return next((node for node in self.nodes if short_name(node.name) == wanted), None)
 
 
-def kinds_of(nodes: Iterable[ListedNode]) -> list[Kind]:
+def kinds_of(
+    nodes: Iterable[ListedNode], limits: Mapping[str, GroupLimits] | None = None
+) -> list[Kind]:
     """Return the kinds of `nodes`, in the order of their names.
 
     Nodes of one kind have the same properties and nearly the same memory. A node whose name is no
-    host name is left out.
+    host name is left out. `limits` are those of the groups; they name the default.
     """
+    defaults = {name for name, each in (limits or {}).items() if each.default}
     by_name = {node.name: node for node in nodes if is_name(node.name)}
     order = NodeSet.fromlist(list(by_name), resolver=RESOLVER_NOGROUP)
     listed = [by_name[name] for name in order if name in by_name]
@@ -86,7 +105,7 @@ def kinds_of(nodes: Iterable[ListedNode]) -> list[Kind]:
     kinds: list[Kind] = []
     for part in sorted(parts, key=lambda part: part[0].name):
         common = set.intersection(*(set(node.groups) for node in part))
-        groups = tuple(sorted(common, key=lambda name: (sizes[name], name)))
+        groups = tuple(sorted(common, key=lambda name: (sizes[name], name not in defaults, name)))
         exact = next((name for name in groups if sizes[name] == len(part)), "")
         taken = {kind.name for kind in kinds} | {*by_name}
         kinds.append(Kind(_group_name(exact, part[0].name, taken), tuple(part), groups))

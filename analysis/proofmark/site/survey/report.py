@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.survey.listed import Kind
+from proofmark.site.survey.listed import GroupLimits, Kind
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ class Survey:
         reports: what nodes reported, by their names in the inventory.
         listing_source: the command that listed the nodes.
         listing_problem: why the nodes are not listed; empty if they are.
+        limits: the limits of the groups of the kinds, by the name of the group.
         groups_are_queues: whether jobs are submitted to the groups of the kinds.
         fabric: text with the switches, as `fabric_levels` reads it; empty if there is none.
         fabric_source: the command that printed `fabric`, or why there is none.
@@ -69,6 +70,7 @@ class Survey:
     reports: Mapping[str, NodeReport]
     listing_source: str = ""
     listing_problem: str = ""
+    limits: Mapping[str, GroupLimits] = field(default_factory=dict)
     groups_are_queues: bool = False
     fabric: str = ""
     fabric_source: str = ""
