@@ -94,7 +94,7 @@ def _of_nodes_only(
         listing_source="--from-node",
         listing_problem=listed.problem,
         fabric_source="no scheduler describes the switches",
-        local=len(nodes) == 1 and is_this_machine(nodes[0]),
+        local=listed.scheduler == NONE and len(nodes) == 1 and is_this_machine(nodes[0]),
     )
 
 

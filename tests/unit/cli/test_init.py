@@ -422,6 +422,19 @@ def test_questions_that_need_no_answer_are_printed_by_validate(
     assert written.count("# QUESTION: ") == len(asked)
 
 
+def test_a_processor_without_a_name_is_a_question(
+    inventory: Path,
+    called: Callable[..., tuple[int, str, str]],
+    slurm: Callable[..., None],
+    reads: Callable[[Run], None],
+) -> None:
+    slurm()
+    reads(node_that_reports(re.sub(r"\| model name\t?: .*\n", "", SKL)))
+    called("init", inventory, "--from-node", NODE)
+    with pytest.raises(BadInput, match=r"hardware\.cpu_model: found the question: Which processor"):
+        load_sites(inventory, "normal")
+
+
 def test_two_kinds_of_nodes_are_two_partitions_and_each_needs_a_node(
     inventory: Path,
     called: Callable[..., tuple[int, str, str]],

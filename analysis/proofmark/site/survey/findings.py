@@ -27,6 +27,8 @@ SHARED = ("nfs4", "nfs")
 FOLDER = "proofmark"
 """The folder of the benchmarks on a scratch file system."""
 LOCAL_SCRATCH = "/var/tmp/proofmark"
+UNKNOWN = "unknown"
+"""The model of a processor whose ``/proc/cpuinfo`` has no name."""
 USUAL_NB = 192
 MEMORY_SHARE = 0.95
 """The memory is declared if programs may use less than this share of that of the topology."""
@@ -77,8 +79,11 @@ def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) ->
             ),
         }
     node = report.node
+    model = one_line(facts.cpu_model)
     found: Found = {
-        "hardware.cpu_model": Fact(one_line(facts.cpu_model), f"/proc/cpuinfo of {node}")
+        "hardware.cpu_model": Fact(model, f"/proc/cpuinfo of {node}")
+        if model not in ("", UNKNOWN)
+        else Question(f"Which processor do the nodes have? /proc/cpuinfo of {node} has no name.")
     }
     found["hardware.architecture"] = Fact(
         facts.architecture, f"archspec, from /proc/cpuinfo of {node}"
@@ -182,7 +187,8 @@ def _scheduler(survey: Survey, kind: Kind) -> Found:
     if survey.scheduler == "none":
         reason = one_line(survey.listing_problem) or "no scheduler was named or found"
         return {"scheduler": Fact("none", reason)}
-    found: Found = {"scheduler": Fact(survey.scheduler, survey.listing_source)}
+    source = "--scheduler" if survey.listing_problem else survey.listing_source
+    found: Found = {"scheduler": Fact(survey.scheduler, source)}
     if survey.groups_are_queues and kind.groups:
         chosen, *others = kind.groups
         source = f"{survey.listing_source}: it has all nodes of the partition"
