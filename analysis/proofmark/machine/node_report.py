@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import socket
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
 
+from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput
 from proofmark.common.limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import short_name
 from proofmark.common.text import size
 from proofmark.machine.bmc.service_root import vendor_of
+from proofmark.machine.node_commands import Result
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import RemoteShell
+from proofmark.machine.remote_shell import node_output
 from proofmark.site.firmware import SSH
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.survey.bmc_pattern import pattern_of
@@ -60,8 +63,14 @@ def node_runner(*, become: bool = False) -> RunScript:
     shell = ["sudo", "-n", "sh", "-s"] if become else ["sh", "-s"]
 
     def run_script(node: str, text: str) -> str:
-        command = shell if is_this_machine(node) else [*SSH[:-1], shlex.join(shell)]
-        return RemoteShell(command, TIMEOUT_S)(node, text)
+        by_ssh = [word.replace("{node}", node) for word in SSH[:-1]]
+        words = shell if is_this_machine(node) else [*by_ssh, shlex.join(shell)]
+        result: Result
+        try:
+            result = run_command(words, text=text, timeout_s=TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            result = error
+        return node_output(node, words[0], result)
 
     return run_script
 
