@@ -32,6 +32,7 @@ BROKEN_PIPE = 141
 """128 + SIGPIPE, as shells report it. 0 would mean PASS."""
 
 COMMANDS = {
+    "init": ("init", "write the inventory of a site from what its scheduler and nodes report"),
     "cases": ("cases", "list the cases and suites"),
     "plan": ("plan", "print the steps of an acceptance and their cost"),
     "validate": (

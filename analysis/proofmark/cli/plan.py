@@ -26,6 +26,7 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import load_site, load_sites
 from proofmark.site.machines import machines_of
+from proofmark.site.questions import comments
 from proofmark.software.provider import check_provider
 
 
@@ -201,6 +202,8 @@ def validate(options: Namespace) -> int:
     for partition, lines in limits.items():
         for line in lines:
             print_line(f"limit: {partition}: {line}")
+    for place, question in comments(inventory.folder):
+        print_line(f"question: {place}: {question}")
     return 0
 
 

@@ -58,6 +58,7 @@ class Emulator:
         network: the second byte of the addresses.
         faults: the fault of a node, by its name.
         timing: delays.
+        service_root: further properties of the service root, for example its vendor.
         hook: a command, or a function that returns at once; it is called with ``off NODE`` and
             ``on NODE``.
 
@@ -75,11 +76,13 @@ class Emulator:
         network: int = 9,
         faults: Mapping[str, str] | None = None,
         timing: Timing | None = None,
+        service_root: Mapping[str, Any] | None = None,
         hook: str | Callable[[str, str], object] = "",
     ) -> None:
         self.timing = timing or Timing()
         self.port, self._hook, self._network = port, hook, network
         self.mutations: Mutations | None = None
+        self._service_root = service_root or {}
         self.nodes = folder / "nodes"
         self.machines = {
             name: Machine(name, self.nodes / name, shape, (faults or {}).get(name, ""))
@@ -264,6 +267,7 @@ class Emulator:
             f"{name}.json": {"RegistryEntries": {"Attributes": registry(machine.shape)}},
             ROOT: {
                 "RedfishVersion": "1.6.0",
+                **self._service_root,
                 **{name: {"@odata.id": f"{ROOT}/{name}"} for name in ("Systems", "Managers")},
             },
         }
