@@ -31,7 +31,11 @@ from proofmark.site.inventory import Site
 
 CLOCK_S = 2.0
 """With a larger difference of clocks, logs, counters and certificates are not comparable."""
-SCRIPT = 'date +%s\nid -u "$1"\n'
+SCRIPT = """#!/bin/sh
+# clock-and-uid.sh USER
+date +%s
+id -u "$1"
+"""
 _NO_CHANGE = "the plan changes no mode"
 SSH_OUTCOMES = {
     "Host key verification failed": "HOST_KEY",
