@@ -63,9 +63,11 @@ def test_every_task_file_that_a_playbook_calls_has_a_spec(role: Path) -> None:
 
 def tasks(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return every task of a playbook or task file that calls a role, as an include_role."""
-    every = [task for play in plays for task in [play, *play.get("tasks", [])]]
     words = ("ansible.builtin.include_role", "ansible.builtin.import_role")
-    return [{words[0]: task[word]} for task in every for word in words if word in task]
+    calls = [{words[0]: task[word]} for task in plays for word in words if word in task]
+    lists = ("tasks", "block", "rescue", "always")
+    inner = [task for play in plays for name in lists for task in play.get(name, [])]
+    return calls + (tasks(inner) if inner else [])
 
 
 @pytest.mark.lint

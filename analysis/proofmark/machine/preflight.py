@@ -63,11 +63,13 @@ class Finding:
         what: the subject of the check.
         outcome: ``OK``, one of `NO_PROBLEM`, or the name of a problem.
         text: the nodes and the details.
+        nodes: the nodes with this outcome; empty if the subject is no node.
     """
 
     what: str
     outcome: str
     text: str
+    nodes: tuple[str, ...] = ()
 
     @property
     def bad(self) -> bool:
@@ -139,6 +141,7 @@ def _programs(site: Site, needed: Mapping[str, str]) -> list[Finding]:
             "programs: what the steps call",
             lacks if missing else "OK",
             f"{folded(nodes)}: {missing}".strip(": "),
+            tuple(nodes),
         )
         for missing, nodes in nodes_of.items()
     ]
@@ -176,7 +179,10 @@ def _grouped(what: str, results: dict[str, str]) -> list[Finding]:
         nodes_of.setdefault(result.partition(" ")[0], []).append(node)
     return [
         Finding(
-            what, outcome, f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": ")
+            what,
+            outcome,
+            f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": "),
+            tuple(nodes),
         )
         for outcome, nodes in nodes_of.items()
     ]
