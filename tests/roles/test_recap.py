@@ -17,8 +17,8 @@ SHELL = 'case " $CLOSED " in *" {node} "*) echo "{node}: Connection refused" >&2
 
 def with_nodes(kit: Kit, *closed: str) -> tuple[str, ...]:
     """Give the site three nodes, of which `closed` cannot be reached; return the limit."""
-    hosts = {"all": {"children": {"compute": {"children": {"local": {"hosts": {}}}}}}}
-    hosts["all"]["children"]["compute"]["children"]["local"]["hosts"] = dict.fromkeys(NODES, HERE)
+    partition = {"local": {"hosts": dict.fromkeys(NODES, HERE)}}
+    hosts = {"all": {"children": {"compute": {"children": partition}}}}
     path = kit.folder / "inventory/local/hosts.yml"
     path.write_text(yaml.safe_dump(hosts), encoding="utf-8")
     shell = ["sh", "-c", f"{SHELL.replace('$CLOSED', ' '.join(closed))}; exec sh -s"]

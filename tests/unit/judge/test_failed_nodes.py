@@ -28,7 +28,7 @@ def test_no_node_of_like_nodes_failed(tmp_path: Path) -> None:
 def test_a_slow_node_failed_with_its_figure(tmp_path: Path) -> None:
     found = reasons(fleet_run(tmp_path, RATES | {"n3": 50.0}))
     assert found.keys() == {"n3"}
-    assert found["n3"].startswith("fake rate -50.")
+    assert found["n3"].startswith("fake FAKE rate -50.")
 
 
 def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> 
     output.write_text("damaged")
     found = reasons(run)
     assert found.keys() == {"n4"}
-    assert found["n4"].startswith("INVALID fake rate: stdout changed after the step ended")
+    assert found["n4"].startswith("INVALID fake rate: no rate found")
 
 
 def test_a_node_without_a_record_failed(tmp_path: Path) -> None:
