@@ -70,6 +70,36 @@ def tasks(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return calls + (tasks(inner) if inner else [])
 
 
+CONNECTION = {"ansible_python_interpreter"}
+"""Variables of Ansible that a task may set."""
+
+
+def variables(role: Path) -> set[str]:
+    """Return the names of the variables that the files of a role set."""
+    names: set[str] = set()
+    for folder in ("defaults", "vars"):
+        for path in (role / folder).glob("*.yml"):
+            names |= read(path).keys()
+    waiting = [
+        task
+        for path in (role / "tasks").glob("*.yml")
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+    ]
+    for task in waiting:
+        names |= task.get("vars", {}).keys() | task.get("ansible.builtin.set_fact", {}).keys()
+        names |= {task.get("register"), task.get("loop_control", {}).get("loop_var")} - {None}
+        waiting += [each for word in ("block", "rescue", "always") for each in task.get(word, [])]
+    return names
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_variables_have_the_prefix_of_the_role(role: Path) -> None:
+    names = variables(role)
+    assert names
+    assert {name for name in names - CONNECTION if not name.startswith(f"{role.name}_")} == set()
+
+
 @pytest.mark.lint
 @pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
 def test_readme_begins_with_the_changes_of_the_role(role: Path) -> None:
