@@ -1,15 +1,15 @@
 """Names the scripts in the standard input of ``sh -s``, for the trace.
 
-A script of the kit begins with ``#!/bin/sh`` and a comment whose first word is its file name. The
-line ``set -- ARGUMENT…`` before it has its arguments. No other part of an input is shown, because
-an input can begin with a password.
+A script of the kit begins with ``#!/bin/sh`` and a comment whose first word is its file name. A
+script in a Python module begins with ``#: NAME.sh``. The line ``set -- ARGUMENT…`` before it has
+its arguments. No other part of an input is shown, because an input can begin with a password.
 """
 
 from __future__ import annotations
 
 import re
 
-_HEADER = re.compile(r"^#!/bin/sh\n# ([\w-]+\.sh)\b", re.MULTILINE)
+_HEADER = re.compile(r"^(?:#!/bin/sh\n# |#: )([\w-]+\.sh)\b", re.MULTILINE)
 _ARGUMENTS = "\nset -- "
 _LONGEST = 200
 """Characters of the arguments that are shown."""

@@ -31,8 +31,7 @@ from proofmark.site.inventory import Site
 
 CLOCK_S = 2.0
 """With a larger difference of clocks, logs, counters and certificates are not comparable."""
-SCRIPT = """#!/bin/sh
-# clock-and-uid.sh USER
+SCRIPT = """#: clock-and-uid.sh USER
 date +%s
 id -u "$1"
 """

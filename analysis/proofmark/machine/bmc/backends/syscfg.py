@@ -16,20 +16,17 @@ from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 
-SHOW = """#!/bin/sh
-# syscfg-show.sh NAME...
+SHOW = """#: syscfg-show.sh NAME...
 for name; do syscfg /d BIOSSETTINGS "$name" || exit; done
 """
-SET = """#!/bin/sh
-# syscfg-set.sh NAME NUMBER ...
+SET = """#: syscfg-set.sh NAME NUMBER ...
 while [ $# -gt 0 ]; do
     syscfg /bcs "" BIOSSETTINGS "$1" "$2" || exit
     shift 2
 done
 """
 # In the background, so that the connection ends before the restart.
-RESTART = """#!/bin/sh
-# restart.sh
+RESTART = """#: restart.sh
 (sleep 1; systemctl reboot || reboot) </dev/null >/dev/null 2>&1 &
 """
 CURRENT = re.compile(r"Current Value\s*:\s*(\S.*?)\s*")
