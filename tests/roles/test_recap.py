@@ -79,6 +79,14 @@ def test_the_next_stage_does_not_begin(kit: Kit) -> None:
     assert kit.whens() == {}
 
 
+def test_verbose_output_has_each_command_with_its_node_script_and_exit_code(kit: Kit) -> None:
+    played = kit.play("playbooks/preflight.yml", *with_nodes(kit, "n2"), "-vvv")
+    output = " ".join(played.output.split())
+    for node, code in (("n1", 0), ("n2", 255), ("n3", 0)):
+        line = rf"{node}: sh -c [^<]* < clock-and-uid\.sh root: exit code {code} after \d+\.\d+ s"
+        assert re.search(line, output), played.output
+
+
 def test_a_failure_that_is_not_that_of_a_node_marks_the_representative(kit: Kit) -> None:
     limit = with_nodes(kit)
     assert kit.play("playbooks/plan.yml", *limit).code == 0
