@@ -173,9 +173,10 @@ class _Child:
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
             identity, environment = _identity(user, ends)
+            stdin = ends.enter_context(_in_memory(text)) if text else subprocess.DEVNULL
             self._process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
-                stdin=subprocess.PIPE if text else subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 env=environment,
@@ -183,10 +184,6 @@ class _Child:
                 pass_fds=descriptors,
             )
             self._ends = ends.pop_all()
-        if self._process.stdin:
-            # The text is shorter than the buffer of a pipe. The command may have ended already.
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as pipe:
-                pipe.write(text.encode())
 
     def wait(self, show: Callable[[str], None]) -> tuple[int, list[str]]:
         """Pass each line of progress to `show`; return the exit code and the errors."""
@@ -240,6 +237,17 @@ class _Child:
             yield from (line.decode(errors="replace") for line in whole)
             yield ""
         yield rest.decode(errors="replace")
+
+
+def _in_memory(text: str) -> IO[bytes]:
+    """Return a file that is in memory only, because `text` may have secrets.
+
+    A pipe would block if the command prints much before it reads.
+    """
+    file = os.fdopen(os.memfd_create("stdin"), "w+b")
+    file.write(text.encode())
+    file.seek(0)
+    return file
 
 
 def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping[str, str]]:

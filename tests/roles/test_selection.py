@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,36 @@ def test_a_stage_alone_without_a_host(kit: Kit, tmp_path: Path) -> None:
     empty = site(kit, "empty", {"all": {"hosts": {"localhost": HERE}}})
     output = refused(kit, "playbooks/report.yml", *empty, "-e", f"run_id={tmp_path.name}")
     assert "-i: found no host in the group compute" in output
+
+
+LARGE = {
+    "hardware": {
+        "cpu_model": "a processor",
+        "architecture": "x86_64",
+        "topology": "pack:1 [numa(memory=4GiB)] l3:1(size=8MiB) core:2 pu:1",
+    },
+    "environment": "local",
+    "provision_from": "system",
+    "scheduler": "slurm",
+    "scratch": {"path": "/scratch"},
+}
+
+
+def validated_s(kit: Kit, nodes: int) -> float:
+    """Validate a site of `nodes` hosts; return the CPU time of the play in seconds."""
+    hosts: dict[str, object] = {f"n[0001:{nodes:04}]": {}}
+    groups = {"compute": {"children": {"p": {"hosts": hosts}}}}
+    folder = kit.folder / f"inventory/of-{nodes}"
+    (folder / "group_vars").mkdir(parents=True)
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": groups}}))
+    (folder / "group_vars/p.yml").write_text(yaml.safe_dump({"partition": LARGE}))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    played = kit.play("playbooks/validate.yml", "-i", f"inventory/of-{nodes}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert played.code == 0, played.output
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_the_cost_of_a_stage_is_not_quadratic_in_the_nodes(kit: Kit) -> None:
+    """A comparison of all hosts with all hosts makes the ratio more than ten."""
+    assert validated_s(kit, 4000) < 5 * validated_s(kit, 500)
