@@ -79,6 +79,15 @@ def test_the_next_stage_does_not_begin(kit: Kit) -> None:
     assert kit.whens() == {}
 
 
+def test_the_other_nodes_are_not_listed_if_there_are_many(kit: Kit) -> None:
+    """The number of nodes is that of the first stage, although later stages have one host."""
+    limit = with_nodes(kit, "n2")
+    playbooks = ("playbooks/plan.yml", "playbooks/scratch.yml")
+    played = kit.play(*playbooks, *limit, "-e", "nodes_most=2")
+    assert recap(played).keys() == {"n1", "n2"}, played.output
+    assert marked(played) == {"n2"}
+
+
 def test_verbose_output_has_each_command_with_its_node_script_and_exit_code(kit: Kit) -> None:
     played = kit.play("playbooks/preflight.yml", *with_nodes(kit, "n2"), "-vvv")
     output = " ".join(played.output.split())
