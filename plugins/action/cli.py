@@ -34,6 +34,8 @@ ERROR_MARK = "proofmark: "
 GRACE_S = 150
 """A stopped command first ends its job and then waits for that end; each takes at most 60 s."""
 POLL_S = 0.2
+FAILED_NODES = "proofmark_failed_nodes"
+"""The fact with the nodes that commands left out, each with its reason."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
 
@@ -64,17 +66,22 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
         )
         argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
         command_line = " ".join(["proofmark", *argv])
-        traced = ["-v"] if self._display.verbosity else []
+        flags = ["-v"] if self._display.verbosity else []
         if writes and self._task.check_mode:
             self._show(f"would run: {command_line}")
             raise AnsibleActionSkip(command_line)
         before = _contents(writes)
-        with tempfile.TemporaryFile() as stdout:
-            groups = self._groups(task_vars or {}) if options["groups"] else b""
-            child = _Child([*traced, *argv], options["user"], stdout, options["stdin"], groups)
+        with contextlib.ExitStack() as ends:
+            stdout, failures = (ends.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+            words = [*flags, f"--failed-nodes-fd={failures.fileno()}", *argv]
+            handed: list[IO[bytes]] = [failures]
+            if options["groups"]:
+                groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
+                words.append(f"--groups-fd={groups.fileno()}")
+                handed.append(groups)
+            child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
-            stdout.seek(0)
-            text = stdout.read().decode(errors="replace")
+            text, nodes = _text(stdout), _text(failures)
         # Without the key `failed`, Ansible treats any rc except 0 as a failure.
         failed = code not in options["ok_codes"]
         result |= {
@@ -82,6 +89,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             "cmd": command_line,
             "rc": code,
             "failed": failed,
+            "failed_nodes": _of_inventory(nodes, task_vars or {}),
         }
         if code == INTERNAL_ERROR:
             problem = "; ".join(errors) or "no message"
@@ -93,6 +101,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             return result | {"msg": "\n".join(errors) or f"{command_line}: exit code {code}"}
         for line in errors:
             self._display.warning(line)
+        if result["failed_nodes"]:  # the command left them out; a later stage marks them
+            earlier = (task_vars or {}).get("ansible_facts", {}).get(FAILED_NODES, {})
+            result["ansible_facts"] = {FAILED_NODES: {**earlier, **result["failed_nodes"]}}
         if options["json"]:
             return result | {"json": _parse(text, command_line)}
         return result | {"stdout": text}
@@ -112,6 +123,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
 
     def _show(self, line: str) -> None:
         self._display.display(f"    {line}")
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _of_inventory(nodes: str, task_vars: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reason of each failed node that is a host of the inventory.
+
+    Args:
+        nodes: what the command wrote to ``--failed-nodes-fd``; empty if it was killed.
+        task_vars: the variables of the task.
+    """
+    hosts = set(task_vars.get("groups", {}).get("all", ()))
+    reasons: dict[str, str] = json.loads(nodes or "{}")
+    return {node: reason for node, reason in reasons.items() if node in hosts}
 
 
 def _option_words(options: Mapping[str, Any]) -> list[str]:
@@ -163,7 +191,7 @@ class _Child:
         user: str,
         stdout: IO[bytes],
         text: str = "",
-        groups: bytes = b"",
+        handed: Sequence[IO[bytes]] = (),
     ) -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
@@ -173,16 +201,14 @@ class _Child:
         with contextlib.ExitStack() as ends:
             identity, environment = _identity(user, ends)
             stdin = ends.enter_context(_in_memory(text.encode())) if text else subprocess.DEVNULL
-            handed = [ends.enter_context(_in_memory(groups)).fileno()] if groups else []
-            options = [f"--groups-fd={number}" for number in handed]
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv, *options],
+                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 env=environment,
                 start_new_session=True,
-                pass_fds=handed,
+                pass_fds=[file.fileno() for file in handed],
             )
             self._ends = ends.pop_all()
 

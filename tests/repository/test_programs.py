@@ -49,7 +49,7 @@ NO_PROGRAMS = {
         "install",
         "latest",
     ),
-    *("mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),
+    *("mirror", "name", "nan", "plan", "report", "sign", "validate", "verdict", "verify"),
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {

@@ -399,6 +399,13 @@ def test_the_reason_of_a_node_is_read_whole(site: Site, reason: str) -> None:
     assert statuses["absent"].out and "does not list" in statuses["absent"].reason
 
 
+def test_the_permission_to_drain_is_read_and_the_comment_of_the_node_stays(site: Site) -> None:
+    node, comment = site.cluster.names[0], "bad DIMM in slot 3, see ticket 17"
+    site.slurm.call("scontrol", "update", f"NodeName={node}", f"Comment={comment}")
+    assert Scheduler().missing_permission(node) == ""
+    assert f"Comment={comment}\n" in site.slurm.call("scontrol", "show", "node", node)
+
+
 def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:
     """The control of the test above, with a job that still runs on one of the nodes."""
     first, second = site.cluster.names[:2]

@@ -15,6 +15,7 @@ from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
@@ -277,7 +278,12 @@ def _exported(state: RunState) -> Iterator[None]:
 
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
     """Print the outcomes of the nodes; return 1 if more than `budget` nodes failed, else 0."""
-    failed = [node for node, each in results.items() if each.outcome is not Outcome.OK]
+    failed = {
+        node: f"{each.outcome}: {each.text}"
+        for node, each in results.items()
+        if each.outcome is not Outcome.OK
+    }
+    note_failed_nodes(failed)
     for line in summary(results):
         say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
     return FAILED if len(failed) > budget else 0

@@ -18,6 +18,7 @@ from proofmark.cli.command import Command
 from proofmark.cli.modes import credentials_of
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
 from proofmark.machine.checkout import checkout_findings
 from proofmark.machine.preflight import Finding, preflight
@@ -68,6 +69,9 @@ def window_end(options: Namespace) -> datetime | None:
 def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
     """Print one line per finding; return 1 if one is bad, else 0."""
     for each in findings:
+        if each.bad:
+            reason = f"{each.outcome}: {each.what}: {each.text}"
+            note_failed_nodes(dict.fromkeys(each.nodes, reason))
         say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
     return int(any(each.bad for each in findings))
 

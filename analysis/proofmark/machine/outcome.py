@@ -50,6 +50,8 @@ class Outcome(StrEnum):
     """The node restarted and is in the mode of before."""
     OTHER_MODE = "OTHER_MODE"
     """The node restarted and is in a mode that was not requested."""
+    UNKNOWN = "UNKNOWN"
+    """The scheduler does not report it; the text has the command that shows it."""
     UNPROVEN = "UNPROVEN"
     """The operating system does not show enough to distinguish the modes."""
     STOPPED = "STOPPED"

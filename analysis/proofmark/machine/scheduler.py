@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
@@ -79,7 +80,7 @@ class Scheduler(ABC):
     Attributes:
         poll_s: the longest pause between two polls, in seconds.
         isolates_jobs: whether two jobs never run on the same node at the same time.
-        stop_command: the program that ends a job.
+        stop_command: the program that ends a job; empty if jobs are child processes.
         own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
             recognize; empty if there is none.
     """
@@ -187,7 +188,20 @@ class DrainingScheduler(Scheduler):
 
     @abstractmethod
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may."""
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
+
+        Raises:
+            NodeError: UNKNOWN if the scheduler does not report the rights; the text has the
+                command that shows them. Another outcome if the scheduler does not answer.
+        """
+
+
+def user_name() -> str:
+    """Return the name of this process's user, which schedulers list; a number if there is none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"{os.geteuid()}"
 
 
 SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")

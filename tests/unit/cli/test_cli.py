@@ -105,9 +105,9 @@ class TestUsage:
     @pytest.mark.parametrize(
         ("words", "suggestion"),
         [
-            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: cases"),
+            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: init"),
             (["-v", "complare"], "'complare', did you mean 'compare'?"),
-            (["zzz"], "found the command 'zzz'; accepted: cases, plan, "),
+            (["zzz"], "found the command 'zzz'; accepted: init, cases, plan, "),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.json_text import parse_json
+from proofmark.common.nodesets import short_name
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
@@ -18,6 +21,7 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     as_argument,
     ask_scheduler,
+    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -193,15 +197,26 @@ class Pbs(DrainingScheduler):
             _pbsnodes("-r", "-C", "", *names)
 
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may.
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
 
-        The check sets the comment of the node to its present value.
+        The server's attributes `managers` and `operators` list the users that may change a node,
+        as USER@HOST, where HOST may begin with ``*``. root on the server's host always may
+        (PBS Professional Administrator's Guide, "User Roles and Required Privilege").
         """
-        try:
-            _pbsnodes("-C", self.node_status([node])[node].reason, node)
-        except NodeError as error:
-            return error.text
-        return ""
+        user, here, server = user_name(), getfqdn(), _server()
+        host = str(server.get("server_host", ""))
+        if user == "root" and short_name(host) == short_name(here):
+            return ""
+        lists = (str(server.get(name, "")) for name in ("managers", "operators"))
+        listed = [entry.strip() for text in lists for entry in text.split(",") if entry.strip()]
+        hosts = [at for name, _, at in (entry.partition("@") for entry in listed) if name == user]
+        if any(fnmatchcase(name, at or "*") for at in hosts for name in (here, gethostname())):
+            return ""
+        found = f"the managers and operators of {host} are {', '.join(listed) or 'not set'}"
+        if hosts:
+            shown = f"`getent hosts {here}` on {host} shows the name of this host there"
+            raise NodeError(Outcome.UNKNOWN, f"{found}; this host is {here}; {shown}")
+        return f"{found}; accepted: a list with {user}@{here}, or root on {host}"
 
 
 def _state(fields: Mapping[str, Any]) -> JobStatus:
@@ -236,6 +251,21 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
         return {name: fields for name, fields in nodes.items() if isinstance(fields, dict)}
     except (ValueError, AttributeError):
         found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
+        raise NodeError(Outcome.UNEXPECTED, found) from None
+
+
+def _server() -> dict[str, Any]:
+    """Return the attributes of the server.
+
+    Raises:
+        NodeError: the server does not answer, or not by JSON.
+    """
+    text = ask_tool("qstat", "-B", "-f", "-F", "json", timeout_s=TIMEOUT_S)
+    try:
+        (server,) = parse_json(text.encode())["Server"].values()
+        return dict(server)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        found = f"qstat -B: the output is not JSON of one server: {text[:100]!r}"
         raise NodeError(Outcome.UNEXPECTED, found) from None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     DrainingScheduler,
     NodeStatus,
@@ -20,6 +20,7 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     ask_scheduler,
+    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -94,6 +95,9 @@ _NO_REASON = "none"
 OUT = {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "MAINT"}
 
 OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
+
+OPERATORS = ("Operator", "Administrator")
+"""The admin levels that may change the state of a node."""
 
 
 class Slurm(DrainingScheduler):
@@ -198,18 +202,26 @@ class Slurm(DrainingScheduler):
         _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
 
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may.
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
 
-        Only an operator may set the comment or state of a node. The check sets the comment to its
-        present value.
+        root, SlurmUser and users with one of the admin levels `OPERATORS` may change a node
+        (scontrol(1), update; sacctmgr(1), AdminLevel). Slurm keeps admin levels in slurmdbd.
         """
-        try:
-            line = _scontrol("--oneliner", "show", "node", node)
-            comment = re.search(r" Comment=(.*?)(?= \w+=|$)", line)
-            _scontrol("update", f"NodeName={node}", f"Comment={comment[1] if comment else ''}")
-        except NodeError as error:
-            return error.text
-        return ""
+        settings = dict(
+            (key.strip(), value.strip())
+            for key, equals, value in (
+                line.partition("=") for line in _scontrol("show", "config").splitlines()
+            )
+            if equals
+        )
+        user, slurm_user = user_name(), settings.get("SlurmUser", "")
+        if os.geteuid() == 0 or slurm_user.endswith(f"({os.geteuid()})"):
+            return ""
+        accepted = f"accepted: root, SlurmUser {slurm_user}, or an admin level of {OPERATORS}"
+        if not settings.get("AccountingStorageType", "").endswith("slurmdbd"):
+            return f"{user} has no admin level, because Slurm has no slurmdbd; {accepted}"
+        level = _admin_level(user)
+        return "" if level in OPERATORS else f"{user} has the admin level {level!r}; {accepted}"
 
 
 def _options(request: Request) -> list[str]:
@@ -279,6 +291,21 @@ def _sinfo(nodes: Sequence[str], form: str) -> str:
     names = f"--nodes={folded(nodes)}"
     command = ("sinfo", "--noheader", "--all", "--Node", names, form)
     return ask_tool(*command, timeout_s=TIMEOUT_S)
+
+
+def _admin_level(user: str) -> str:
+    """Return the admin level of `user`; empty if the user is not in the accounting database.
+
+    Raises:
+        NodeError: UNKNOWN: slurmdbd does not answer, or there is no sacctmgr on this host.
+    """
+    options = ("--noheader", "--parsable2")
+    query = ("show", "user", f"name={user}", "format=AdminLevel")
+    try:
+        return ask_tool("sacctmgr", *options, *query, timeout_s=TIMEOUT_S).strip()
+    except NodeError as error:
+        shown = f"`sacctmgr {' '.join(query)}` shows the admin level on a host of Slurm"
+        raise NodeError(Outcome.UNKNOWN, f"{error.text}; {shown}") from None
 
 
 def _scontrol(*arguments: str) -> str:
