@@ -89,10 +89,12 @@ class BmcVendor(StrictModel):
         suffix: a regular expression; the platform adds such a text to the names of attributes.
         patch: the resource that is changed: the settings resource, or the BIOS itself.
         apply_time: whether a change names its apply time, ``OnReset``.
+        refuses_fixed: whether the BMC refuses an attribute of `needs` if the change has another value
+            of what it needs. Other BMCs accept it, and the BIOS ignores it.
         blocks: states in which the BMC refuses changes.
         jobs: the queue of the BMC, if a change needs a job.
-        inferred: values, as ``attribute=value``, that no source shows. They follow from other values
-            of the attribute. They are set only if the registry of the BMC has them.
+        inferred: values, as ``attribute=value``, that no source shows. They follow from other
+            values of the attribute. They are set only if the registry of the BMC has them.
         needs: for each attribute, the attributes without which it is read-only.
         settings: for each abstract setting a list of alternatives. An alternative has the
             attributes of each value. The first one that the BMC offers is used.
@@ -105,6 +107,7 @@ class BmcVendor(StrictModel):
     suffix: Annotated[str, AfterValidator(_pattern)] = ""
     patch: Literal["settings", "bios"] = "settings"
     apply_time: bool
+    refuses_fixed: bool = False
     blocks: list[Block] = []
     jobs: JobQueue | None = None
     needs: dict[str, Attributes] = {}
@@ -126,7 +129,10 @@ class BmcVendor(StrictModel):
     def _all_used(self) -> Self:
         pairs = {f"{name}={value}" for name, value in self.pairs()}
         names = {name for name, _ in self.pairs()}
-        for key, extra in (("needs", {*self.needs} - names), ("inferred", {*self.inferred} - pairs)):
+        for key, extra in (
+            ("needs", {*self.needs} - names),
+            ("inferred", {*self.inferred} - pairs),
+        ):
             if extra:
                 raise ValueError(f"{key}: no setting has {', '.join(sorted(extra))}")
         return self
