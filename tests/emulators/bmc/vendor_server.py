@@ -84,8 +84,7 @@ class VendorMachine(Machine):
 
     def is_read_only(self, name: str, attributes: Mapping[str, Any]) -> bool:
         """Return whether `attributes` have a profile that fixes `name`."""
-        profile = attributes.get(self.vendor.profile)
-        return name in self.vendor.dependent() and profile != self.vendor.free
+        return name in self.vendor.fixed.get(attributes.get(self.vendor.profile, ""), {})
 
     def refusal(self, attributes: dict[str, Any]) -> str:
         """Return why `attributes` cannot be set; empty if they can."""

@@ -34,8 +34,7 @@ class Vendor:
         apply_times: as the BIOS resource lists them.
         apply_time: ``job`` (it creates a job), ``unknown`` (a change with it is refused).
         profile: the attribute that fixes others.
-        free: the value of `profile` that fixes nothing.
-        fixed: the values that each other value of `profile` fixes.
+        fixed: the values that each value of `profile` fixes.
         lock: the path of the resource with the lock, its keys, and its values (locked, unlocked).
     """
 
@@ -52,7 +51,6 @@ class Vendor:
     apply_times: tuple[str, ...] = ()
     apply_time: str = "unknown"
     profile: str = ""
-    free: str = ""
     fixed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     lock: tuple[str, tuple[str, ...], Any, Any] | None = None
 
@@ -70,10 +68,6 @@ class Vendor:
     def target(self) -> str:
         """The path of the resource that a client changes."""
         return self.pending if self.patch == "settings" else self.bios
-
-    def dependent(self) -> set[str]:
-        """Return the attributes that a profile fixes."""
-        return {name for values in self.fixed.values() for name in values}
 
 
 def _layout(smt: str, numa: str, domains: Mapping[str, int]) -> Callable[..., Layout]:
@@ -95,9 +89,9 @@ DELL: dict[str, Any] = {
     "apply_times": ("OnReset", "AtMaintenanceWindowStart", "InMaintenanceWindowOnReset"),
     "apply_time": "job",
     "profile": "SysProfile",
-    "free": "Custom",
     "fixed": {
         "PerfOptimized": {"ProcTurboMode": "Enabled", "ProcCStates": "Disabled"},
+        "PerfPerWattOptimizedOs": {"ProcTurboMode": "Enabled", "ProcCStates": "Enabled"},
         "PerfPerWattOptimizedDapc": {"ProcTurboMode": "Enabled", "ProcCStates": "Enabled"},
     },
     "lock": (
@@ -119,7 +113,6 @@ HPE: dict[str, Any] = {
     "registry": "BiosAttributeRegistryA42.v1_2_60",
     "shows": "all",
     "profile": "WorkloadProfile",
-    "free": "Custom",
     "lock": (
         "/redfish/v1/systems/1/bios/oem/hpe/serverconfiglock",
         ("ServerConfigLockState",),
@@ -134,7 +127,6 @@ LENOVO: dict[str, Any] = {
     "shows": "all",
     "apply_times": ("OnReset",),
     "profile": "OperatingModes_ChooseOperatingMode",
-    "free": "CustomMode",
 }
 SUPERMICRO: dict[str, Any] = {
     "system": "/redfish/v1/Systems/1",

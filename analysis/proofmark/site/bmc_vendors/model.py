@@ -89,8 +89,8 @@ class BmcVendor(StrictModel):
         suffix: a regular expression; the platform adds such a text to the names of attributes.
         patch: the resource that is changed: the settings resource, or the BIOS itself.
         apply_time: whether a change names its apply time, ``OnReset``.
-        refuses_fixed: whether the BMC refuses an attribute of `needs` if the change has another value
-            of what it needs. Other BMCs accept it, and the BIOS ignores it.
+        refuses_fixed: whether the BMC refuses an attribute of `needs` if the change has another
+            value of what it needs. Other BMCs accept it, and the BIOS ignores it.
         blocks: states in which the BMC refuses changes.
         jobs: the queue of the BMC, if a change needs a job.
         inferred: values, as ``attribute=value``, that no source shows. They follow from other

@@ -145,8 +145,10 @@ class Redfish(BackEnd):
             )
 
     def attributes(self, state: FirmwareState, settings: Mapping[str, str]) -> Settings:
-        """Return the vendor's attributes that the BMC offers."""
-        return resolve(self._vendor, settings, state.offers or {})
+        """Return the vendor's attributes that the registry offers and the BIOS reports."""
+        offers = state.offers or {}
+        reported = {name: offers[name] for name in state.current if name in offers}
+        return resolve(self._vendor, settings, reported)
 
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """PATCH the settings, unless another client has changed them since `read`.
@@ -249,6 +251,9 @@ class Redfish(BackEnd):
         locked = lock.acquire(timeout=self._timeout_s)
         try:
             shared = self._registries.get(key)
+            reported = offered_names(self._vendor, bios.part("Attributes").content)
+            if shared and not reported.keys() <= shared.specs.keys():
+                return _registry(bmc, name, self._vendor)  # another BIOS, under the same name
             if shared is None or _doubtful(shared, bmc.address, wanted):
                 own = _registry(bmc, name, self._vendor)
                 confirmed = shared is not None and shared.specs == own
