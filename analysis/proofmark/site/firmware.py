@@ -139,3 +139,17 @@ def vendor_mistake(firmware: Firmware, settings: Mapping[str, str]) -> str:
                 places = f"firmware.attributes.{own[both]} and settings.{name} ({firmware.vendor})"
                 return f"{both} is set twice: by {places}"
     return ""
+
+
+def missing_setting(firmware: Firmware, modes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return which of `modes` (settings by name) lacks an abstract setting of another one.
+
+    It is empty if all modes have the same ones. A node in a mode without a setting would keep the
+    value of the mode before.
+    """
+    settings = {name: abstract(firmware, each) for name, each in modes.items()}
+    for name, own in settings.items():
+        for other, others in settings.items():
+            if lacking := sorted(others.keys() - own.keys()):
+                return f"{name}: found no settings.{lacking[0]}, which mode {other} has"
+    return ""

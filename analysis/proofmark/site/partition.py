@@ -12,7 +12,7 @@ from proofmark.common.errors import nearest
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
-from proofmark.site.firmware import Firmware, vendor_mistake, wanted
+from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
 from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
 from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
@@ -128,6 +128,9 @@ class Partition(RenamedKeys):
                 raise ValueError(f"firmware.attributes: mode {name} needs {error}") from None
             if self.firmware and (mistake := vendor_mistake(self.firmware, mode.settings)):
                 raise ValueError(f"modes.{name}.{mistake}")
+        modes = {name: mode.settings for name, mode in self.modes.items()}
+        if self.firmware and (mistake := missing_setting(self.firmware, modes)):
+            raise ValueError(f"modes.{mistake}")
         return self
 
     @model_validator(mode="after")

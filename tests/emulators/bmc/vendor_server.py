@@ -12,7 +12,7 @@ from typing import Any
 from tests.emulators.bmc import node
 from tests.emulators.bmc.machine import Machine
 from tests.emulators.bmc.reply import Reply
-from tests.emulators.bmc.server import RESET_TYPES, Emulator, Timing, error
+from tests.emulators.bmc.server import RESET_TYPES, Emulator, error
 from tests.emulators.bmc.vendors import VENDORS, Vendor
 
 FAULTS = {
@@ -120,18 +120,14 @@ class VendorMachine(Machine):
 
 
 class VendorEmulator(Emulator):
-    """Emulated BMCs of the vendor `kind`, a key of `VENDORS`."""
+    """Emulated BMCs of the vendor `kind`, a key of `VENDORS`; `settings` as of `Emulator`."""
 
-    def __init__(
-        self,
-        kind: str,
-        names: Sequence[str],
-        folder: Path,
-        faults: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, kind: str, names: Sequence[str], folder: Path, **settings: Any) -> None:
         self.vendor = VENDORS[kind]
-        assert set((faults or {}).values()) <= FAULTS.keys()
-        super().__init__(names, folder, faults=faults, timing=Timing())
+        unknown = set((settings.get("faults") or {}).values()) - FAULTS.keys()
+        if unknown:
+            raise ValueError(f"found {unknown}; accepted: {', '.join(FAULTS)}")
+        super().__init__(names, folder, **settings)
 
     def machine(self, name: str, shape: str, fault: str) -> Machine:
         """Return a new machine."""

@@ -132,7 +132,7 @@ def make_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeLa
 
     def make(kind: str, modes: dict[str, Settings_], nodes: int = 1, **faults: str) -> Lab:
         names = [f"n{number}" for number in range(1, nodes + 1)]
-        emulator = VendorEmulator(kind, names, tmp_path, faults)
+        emulator = VendorEmulator(kind, names, tmp_path, faults=faults)
         emulator.__enter__()
         emulators.append(emulator)
         threads = 1 if kind.startswith("openbmc") else 2

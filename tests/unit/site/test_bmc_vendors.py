@@ -110,6 +110,14 @@ class TestInventory:
         with pytest.raises(ValidationError, match=message):
             partition(settings, **firmware)
 
+    def test_each_mode_has_the_same_abstract_settings(self) -> None:
+        """A node in a mode without a setting would keep the value of the mode before."""
+        modes: dict[str, Any] = {"a": {"settings": {}}, "b": {"settings": {"turbo": "off"}}}
+        with pytest.raises(ValidationError, match=r"found no settings\.turbo, which"):
+            Partition.model_validate(FACTS | {"modes": modes, "firmware": IDRAC})
+        modes["a"]["settings"]["turbo"] = "on"
+        Partition.model_validate(FACTS | {"modes": modes, "firmware": IDRAC})
+
     def test_attributes_of_the_site_come_first(self) -> None:
         firmware = Firmware(back_end="redfish", vendor="idrac", attributes={"smt": "LogicalProc"})
         settings = {"smt": "Disabled", "turbo": "off"}
@@ -126,27 +134,34 @@ class TestResolution:
         older = self.offers(SubNumaCluster=["Enabled", "Disabled"])
         newer = self.offers(SubNumaCluster=["2-Way", "4-Way", "Disabled"])
         two = {"numa_per_socket": "2"}
-        assert resolve(idrac, two, older) == {"SubNumaCluster": "Enabled"}
-        assert resolve(idrac, two, newer) == {"SubNumaCluster": "2-Way"}
+        assert resolve(idrac, two, older, {}) == {"SubNumaCluster": "Enabled"}
+        assert resolve(idrac, two, newer, {}) == {"SubNumaCluster": "2-Way"}
         with pytest.raises(NodeError) as error:
-            resolve(idrac, {"numa_per_socket": "4"}, older)
+            resolve(idrac, {"numa_per_socket": "4"}, older, {})
         assert error.value.outcome is Outcome.REFUSED
         assert "looked for NumaNodesPerSocket=4, SubNumaCluster=4-Way" in error.value.text
         assert "the BMC offers SubNumaCluster with Enabled, Disabled" in error.value.text
 
     def test_what_an_attribute_needs_is_set_too(self) -> None:
         offers = self.offers(ProcTurboMode=["Enabled", "Disabled"], SysProfile=["Custom", "X"])
-        wanted = resolve(vendor("idrac"), {"turbo": "off"}, offers)
+        off, now = {"turbo": "off"}, {"ProcTurboMode": "Enabled", "SysProfile": "X"}
+        wanted = resolve(vendor("idrac"), off, offers, now)
         assert wanted == {"ProcTurboMode": "Disabled", "SysProfile": "Custom"}
+        now["ProcTurboMode"] = "Disabled"
+        assert resolve(vendor("idrac"), off, offers, now) == {"ProcTurboMode": "Disabled"}
 
     def test_an_attribute_that_a_profile_fixes_is_not_sent(self) -> None:
-        back = {"SysProfile": "PerfOptimized", "ProcTurboMode": "Enabled", "LogicalProc": "Enabled"}
-        assert settable(vendor("idrac"), back).keys() == {"SysProfile", "LogicalProc"}
-        assert settable(vendor("idrac"), back | {"SysProfile": "Custom"}).keys() == back.keys()
-        assert settable(vendor("ilo"), {"ProcTurbo": "Enabled", "WorkloadProfile": "x"}).keys() == {
-            "ProcTurbo",
-            "WorkloadProfile",
+        idrac, now = vendor("idrac"), {"SysProfile": "PerfOptimized"}
+        turbo = {"ProcTurboMode": "Enabled", "LogicalProc": "Enabled"}
+        assert settable(idrac, turbo, now).keys() == {"LogicalProc"}
+        custom = turbo | {"SysProfile": "Custom"}
+        assert settable(idrac, custom, now) == custom
+        assert settable(idrac, turbo | now, {"SysProfile": "Custom"}).keys() == {
+            "LogicalProc",
+            "SysProfile",
         }
+        back = {"ProcTurbo": "Enabled", "WorkloadProfile": "x"}
+        assert settable(vendor("ilo"), back, {}) == back
 
     @given(st.text("0123456789ABCDEF", min_size=4, max_size=4), st.sampled_from("_#"))
     def test_a_platform_adds_a_number_to_a_name(self, number: str, mark: str) -> None:

@@ -14,8 +14,16 @@ from proofmark.site.firmware import Scalar, Settings
 Offers = Mapping[str, AttributeSpec]
 
 
-def resolve(vendor: BmcVendor, settings: Mapping[str, str], offers: Offers) -> dict[str, Scalar]:
-    """Return the attributes that make the abstract `settings`, with those that they need.
+def resolve(
+    vendor: BmcVendor, settings: Mapping[str, str], offers: Offers, current: Settings
+) -> dict[str, Scalar]:
+    """Return the attributes that make the abstract `settings`, with those that a change needs.
+
+    Args:
+        vendor: of the BMC.
+        settings: value by abstract setting.
+        offers: the attributes that the BMC offers.
+        current: the values in effect. An attribute that has its value needs no other one.
 
     Raises:
         NodeError: REFUSED: the BMC offers no alternative of a setting, or two settings need
@@ -25,7 +33,8 @@ def resolve(vendor: BmcVendor, settings: Mapping[str, str], offers: Offers) -> d
     owners: dict[str, str] = {}
     for setting, value in settings.items():
         owner = f"{setting}={value}"
-        for name, wanted in _with_needs(vendor, _chosen(vendor, setting, value, offers)).items():
+        chosen = _chosen(vendor, setting, value, offers)
+        for name, wanted in _with_needs(vendor, chosen, current).items():
             if attributes.setdefault(name, wanted) != wanted:
                 text = f"{owners[name]} sets {name}={attributes[name]}, and {owner} {name}={wanted}"
                 raise NodeError(Outcome.REFUSED, text)
@@ -51,10 +60,11 @@ def _chosen(vendor: BmcVendor, setting: str, value: str, offers: Offers) -> dict
     raise NodeError(Outcome.REFUSED, text)
 
 
-def _with_needs(vendor: BmcVendor, attributes: Settings) -> dict[str, Scalar]:
+def _with_needs(vendor: BmcVendor, attributes: Settings, current: Settings) -> dict[str, Scalar]:
     needed = {
         name: value
-        for attribute in attributes
+        for attribute, wanted in attributes.items()
+        if current.get(attribute) != wanted
         for name, value in vendor.needs.get(attribute, {}).items()
     }
     return {**needed, **attributes}
@@ -85,18 +95,19 @@ def unlocked(vendor: BmcVendor, offers: dict[str, AttributeSpec]) -> Offers:
     return ChainMap(specs, offers)
 
 
-def settable(vendor: BmcVendor, wanted: Settings) -> Settings:
+def settable(vendor: BmcVendor, wanted: Settings, current: Settings) -> Settings:
     """Return `wanted` without the attributes that the BMC refuses because a profile fixes them.
 
-    After a return to a profile, the profile determines these attributes.
+    In a profile, and after a return to it, the profile determines these attributes.
     """
     if not vendor.refuses_fixed:
         return wanted
+    next_boot = {**current, **wanted}
     return {
         name: value
         for name, value in wanted.items()
         if all(
-            wanted.get(other, needed) == needed
+            next_boot.get(other, needed) == needed
             for other, needed in vendor.needs.get(name, {}).items()
         )
     }

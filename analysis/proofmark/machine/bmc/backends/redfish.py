@@ -17,6 +17,7 @@ from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
 from proofmark.machine.bmc.blocks import blocking
 from proofmark.machine.bmc.client import (
+    REQUESTS_OF_AN_OPERATION,
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
@@ -148,7 +149,7 @@ class Redfish(BackEnd):
         """Return the vendor's attributes that the registry offers and the BIOS reports."""
         offers = state.offers or {}
         reported = {name: offers[name] for name in state.current if name in offers}
-        return resolve(self._vendor, settings, reported)
+        return resolve(self._vendor, settings, reported, state.current)
 
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """PATCH the settings, unless another client has changed them since `read`.
@@ -159,7 +160,7 @@ class Redfish(BackEnd):
             deleted = state.handle["jobs"].split()
             if self._jobs:
                 self._jobs.delete(bmc, deleted)
-            sent = settable(self._vendor, wanted)
+            sent = settable(self._vendor, wanted, state.current)
             if not deleted or to_change(state, wanted):
                 location = self._patch(bmc, state, sent)
                 if self._jobs:
@@ -268,7 +269,9 @@ class Redfish(BackEnd):
 def _config_jobs(vendor: BmcVendor, firmware: Firmware) -> ConfigJobs | None:
     if vendor.jobs is None:
         return None
-    return ConfigJobs(vendor.jobs, firmware.poll_s, firmware.reset_timeout_s)
+    # A wait is a part of an operation, which has a limit of its own.
+    limit_s = min(firmware.reset_timeout_s, firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2)
+    return ConfigJobs(vendor.jobs, min(firmware.poll_s, limit_s / 10), limit_s)
 
 
 def _doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
