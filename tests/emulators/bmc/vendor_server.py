@@ -18,6 +18,7 @@ from tests.emulators.bmc.vendors import VENDORS, Vendor
 FAULTS = {
     "lockdown": "the BMC is locked",
     "foreign-job": "a job of another client waits for the next boot",
+    "foreign-update": "an update of firmware waits for the next boot",
     "job-fails": "the job of a change fails at the boot",
     "job-missing": "the BMC creates no job for a change",
     "lacks-setting": "the BIOS has no attribute for the threads of a core",
@@ -35,13 +36,14 @@ class Job:
     name: str
     state: str = "New"
     message: str = "Task successfully scheduled."
+    kind: str = "BIOSConfiguration"
 
     def look(self) -> dict[str, Any]:
         """Return the job as it is, and let it advance."""
         shown = {
             "@odata.id": f"{JOBS}/{self.name}",
             "Id": self.name,
-            "JobType": "BIOSConfiguration",
+            "JobType": self.kind,
             "JobState": self.state,
             "Message": self.message,
         }
@@ -70,6 +72,8 @@ class VendorMachine(Machine):
             self.current.pop(next(iter(self.current)))
         if self.fault == "foreign-job":
             self.jobs.append(Job("JID_FOREIGN", "Scheduled"))
+        elif self.fault == "foreign-update":
+            self.jobs.append(Job("JID_FOREIGN", "Scheduled", kind="FirmwareUpdate"))
         self.folder.mkdir(parents=True, exist_ok=True)
         self._boot()
 
@@ -79,8 +83,9 @@ class VendorMachine(Machine):
 
     @property
     def open_jobs(self) -> list[Job]:
-        """The jobs that have not ended."""
-        return [job for job in self.jobs if job.state in OPEN]
+        """The jobs of the BIOS that have not ended."""
+        bios = [job for job in self.jobs if job.kind == "BIOSConfiguration"]
+        return [job for job in bios if job.state in OPEN]
 
     def is_read_only(self, name: str, attributes: Mapping[str, Any]) -> bool:
         """Return whether `attributes` have a profile that fixes `name`."""
@@ -103,7 +108,7 @@ class VendorMachine(Machine):
         self.power = "On"
         vendor, ready = self.vendor, True
         if vendor.apply_time == "job":
-            ready = any(job.state == "Scheduled" for job in self.jobs)
+            ready = any(job.state == "Scheduled" for job in self.open_jobs)
             fails = self.fault == "job-fails"
             for job in self.open_jobs:
                 job.state = "Failed" if fails else "Running"

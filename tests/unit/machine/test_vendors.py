@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.emulators.bmc import node as emulated_node
+from tests.emulators.bmc.reply import Reply
 from tests.emulators.bmc.rollouts import FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, USER
-from tests.emulators.bmc.vendor_server import VendorEmulator, VendorMachine
+from tests.emulators.bmc.vendor_server import Job, VendorEmulator, VendorMachine
 from tests.emulators.bmc.vendors import VENDORS
 
 from proofmark.common.errors import BadInput
@@ -257,8 +258,10 @@ class TestRefusals:
         assert outcomes(lab.enter("now")) == {"n1": "OK"}
 
     @pytest.mark.fault("bmc-foreign-job")
-    def test_a_job_of_another_client_is_not_deleted(self, make_lab: MakeLab) -> None:
-        lab = make_lab("idrac-intel", self.NEW, n1="foreign-job")
+    @pytest.mark.parametrize("fault", ["foreign-job", "foreign-update"])
+    def test_a_job_of_another_client_is_not_deleted(self, make_lab: MakeLab, fault: str) -> None:
+        """The reset would execute it, whatever it changes."""
+        lab = make_lab("idrac-intel", self.NEW, n1=fault)
         result = lab.enter("new")["n1"]
         assert result.outcome is Outcome.FOREIGN_PENDING and "JID_FOREIGN" in result.text
         assert [job.name for job in lab.machine().jobs] == ["JID_FOREIGN"]
@@ -303,6 +306,15 @@ class TestRefusals:
         assert result.outcome is Outcome.NOT_APPLIED and "no job" in result.text
         assert lab.machine().resets == 0
 
+    def test_a_node_is_blocked_while_a_job_runs(self, make_lab: MakeLab) -> None:
+        lab = make_lab("idrac-intel", self.NEW)
+        job = Job("JID_0", "RebootPending")
+        lab.machine().jobs.append(job)
+        result = lab.enter("new")["n1"]
+        assert (result.outcome, result.text) == (Outcome.BLOCKED, "job JID_0 runs now")
+        job.state = "Completed"
+        assert outcomes(lab.enter("new")) == {"n1": "OK"}
+
     def test_settings_that_need_different_profiles_are_refused(self, make_lab: MakeLab) -> None:
         lab = make_lab("idrac-intel", {"new": {"power_profile": "performance", "turbo": "off"}})
         with pytest.raises(BadInput, match="power_profile=performance sets SysProfile=PerfOpt"):
@@ -334,3 +346,41 @@ class TestInterrupted:
         assert outcomes(lab.rollout().restore()) == {"n1": "OK"}
         assert lab.machine().jobs == [] and lab.machine().pending == {}
         assert lab.machine().resets == 0 and lab.slurm.drained == {}
+
+
+class TestOddAnswers:
+    """An odd answer about a lock or a job is the failure of its node, not of the command."""
+
+    ODD: ClassVar[dict[str, tuple[str, Callable[[dict[str, Any]], object]]]] = {
+        "lock-list": ("DellAttributes", lambda body: body.update(Attributes=["x"])),
+        "jobs-number": ("Jobs?", lambda body: body.update(Members=5)),
+        "job-text": ("Jobs?", lambda body: body.update(Members=["x"])),
+        "job-state-number": ("Jobs?", lambda body: body["Members"][0].update(JobState=5)),
+        "job-name-path": ("Jobs?", lambda body: body["Members"][0].update(Id="../../x")),
+        "job-name-list": ("Jobs/JID_3", lambda body: body.update(Id=[])),
+        "job-message-object": ("Jobs/JID_3", lambda body: body.update(Message={})),
+    }
+
+    @pytest.mark.fault("bmc-odd-answers")
+    @pytest.mark.parametrize("odd", ODD)
+    def test_an_odd_answer_is_the_failure_of_its_node(
+        self, make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch, odd: str
+    ) -> None:
+        lab = make_lab("idrac-intel", {"new": {"smt": "off"}})
+        lab.machine().jobs.append(Job("JID_0", "Completed", "Job completed successfully."))
+        lab.machine().jobs.append(Job("JID_1", "Scheduled", kind="ExportConfiguration"))
+        part, change = self.ODD[odd]
+        plain = VendorEmulator.answer
+
+        def answer(self: VendorEmulator, machine: Any, method: str, path: str, *rest: Any) -> Reply:
+            reply = plain(self, machine, method, path, *rest)
+            if part in path and reply.body:
+                change(reply.body)
+            return reply
+
+        monkeypatch.setattr(VendorEmulator, "answer", answer)
+        result = lab.enter("new")["n1"]
+        assert result.outcome is Outcome.UNEXPECTED and "accepted: " in result.text
+        monkeypatch.setattr(VendorEmulator, "answer", plain)
+        assert outcomes(lab.rollout().restore()) in ({}, {"n1": "OK"})
+        assert lab.machine().current["LogicalProc"] == "Enabled" and lab.slurm.drained == {}

@@ -62,6 +62,7 @@ class JobQueue(StrictModel):
         collection: the path of the collection of jobs.
         expand: the query that makes the BMC return the jobs in the collection.
         kind: the ``JobType`` of jobs that set the BIOS.
+        boot_kinds: the ``JobType`` of other jobs that the next boot executes.
         waiting: the ``JobState`` of a job that has not begun, and can be deleted.
         ready: the states of these in which the next boot executes the job.
         running: the states of a job that has begun.
@@ -71,6 +72,7 @@ class JobQueue(StrictModel):
     collection: ResourcePath
     expand: str = ""
     kind: str
+    boot_kinds: list[str] = []
     waiting: list[str]
     ready: list[str]
     running: list[str]

@@ -120,11 +120,10 @@ class Redfish(BackEnd):
             names = {**wanted, **offered_names(self._vendor, offers)}
             pending, blocked = _pending(bios, next_boot.body), blocking(bmc, self._vendor.blocks)
             jobs = self._jobs.active(bmc) if self._jobs else []
-            waiting = [job.name for job in jobs if self._jobs and self._jobs.is_waiting(job)]
-            if running := [job.name for job in jobs if job.name not in waiting]:
-                blocked = blocked or f"job {', '.join(running)} changes the settings now"
-            if not pending:  # a job of this kit has pending settings
-                pending = {f"job {name}": "waiting" for name in waiting}
+            if running := [job.name for job in jobs if job.running]:
+                blocked = blocked or f"job {', '.join(running)} runs now"
+            foreign = [job for job in jobs if not job.running and not (job.sets_bios and pending)]
+            pending |= {f"job {job.name} ({job.kind})": job.state for job in foreign}
             action = system.part("Actions").part("#ComputerSystem.Reset")
             patch = next_boot if self._vendor.patch == "settings" else response
             return FirmwareState(
@@ -138,7 +137,7 @@ class Redfish(BackEnd):
                     "patch": settings if self._vendor.patch == "settings" else path,
                     "etag": patch.etag,
                     "apply_time": "OnReset" if times and self._vendor.apply_time else "",
-                    "jobs": " ".join(waiting),
+                    "jobs": " ".join(job.name for job in jobs if job.sets_bios and not job.running),
                     "reset": action.path("target"),
                     "reset_type": self._chosen_reset_type(action),
                 },
