@@ -16,7 +16,7 @@ from tests.emulators.bmc.server import RESET_TYPES, Emulator, error
 from tests.emulators.bmc.vendors import VENDORS, Vendor
 
 FAULTS = {
-    "lockdown": "the BMC is locked",
+    "lockdown": "the BMC is locked, or an iLO shows the self-test of its machine",
     "foreign-job": "a job of another client waits for the next boot",
     "foreign-update": "an update of firmware waits for the next boot",
     "job-fails": "the job of a change fails at the boot",
@@ -240,7 +240,7 @@ class VendorEmulator(Emulator):
             value: Any = locked if machine.fault == "lockdown" else unlocked
             for key in reversed(keys):
                 value = {key: value}
-            resources[place] = value
+            resources[place] = {**resources.get(place, {}), **value}
         return resources
 
 

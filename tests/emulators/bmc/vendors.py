@@ -35,7 +35,8 @@ class Vendor:
         apply_time: ``job`` (it creates a job), ``unknown`` (a change with it is refused).
         profile: the attribute that fixes others.
         fixed: the values that each value of `profile` fixes.
-        lock: the path of the resource with the lock, its keys, and its values (locked, unlocked).
+        lock: the path of the resource with the lock or the self-test, its keys, and its values
+            (locked, unlocked).
     """
 
     system: str
@@ -108,17 +109,12 @@ DELL_VALUES = {
     "ProcTurboMode": ON_OFF,
 }
 HPE: dict[str, Any] = {
-    "system": "/redfish/v1/systems/1",
+    "system": "/redfish/v1/Systems/1",
     "settings": "settings",
     "registry": "BiosAttributeRegistryA42.v1_2_60",
     "shows": "all",
     "profile": "WorkloadProfile",
-    "lock": (
-        "/redfish/v1/systems/1/bios/oem/hpe/serverconfiglock",
-        ("ServerConfigLockState",),
-        "Enabled",
-        "Disabled",
-    ),
+    "lock": ("/redfish/v1/Systems/1", ("Oem", "Hpe", "PostState"), "InPost", "FinishedPost"),
 }
 HPE_PROFILES = ["GeneralPowerEfficientCompute", "HighPerformanceCompute(HPC)", "Custom"]
 LENOVO: dict[str, Any] = {
