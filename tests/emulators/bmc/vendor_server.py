@@ -24,7 +24,7 @@ FAULTS = {
     "lacks-setting": "the BIOS has no attribute for the threads of a core",
     "silent": "the BMC accepts a setting, but the reset does not apply it",
 }
-JOBS = "/redfish/v1/Managers/iDRAC.Embedded.1/Jobs"
+JOBS = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/Jobs"
 TASKS = "/redfish/v1/TaskService/Tasks"
 OPEN = ("New", "Scheduled", "Running")
 
