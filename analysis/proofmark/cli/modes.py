@@ -21,6 +21,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
+from proofmark.machine.bmc.model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
 from proofmark.machine.modes.results import Result, failures, results_of, summary
@@ -118,8 +119,7 @@ def _verify(options: Namespace) -> int:
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
 
         def verify(node: str) -> bool:
-            seen = rollout.transition.observe(node)
-            goal.verify(seen)
+            seen = rollout.transition.prove(rollout.hosts.get(node) or Host(node, ""), goal)
             past = history_of(rollout.run, node)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 seen_facts = seen.as_json()

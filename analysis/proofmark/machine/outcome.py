@@ -28,6 +28,8 @@ class Outcome(StrEnum):
     """A response that the protocol does not allow here, or an exception; the text quotes it."""
     REFUSED = "REFUSED"
     """The firmware does not offer the requested setting or reset."""
+    BLOCKED = "BLOCKED"
+    """The firmware refuses every change in its present state, for example a lockdown."""
     CANNOT_SET = "CANNOT_SET"
     """The back end sets nothing; a person has to set the machine."""
     CANNOT_RESTORE = "CANNOT_RESTORE"

@@ -42,16 +42,27 @@ class Hardware(StrictModel):
     assumed: dict[str, Text] = {}
 
 
+def _setting(given: Any) -> Any:
+    """Return `given` as text: YAML reads ``on`` as true, and 4 as a number."""
+    if isinstance(given, bool):
+        return "on" if given else "off"
+    return str(given) if isinstance(given, int) else given
+
+
+SettingValue = Annotated[str, BeforeValidator(_setting)]
+
+
 class Mode(StrictModel):
     """A state of a node that the firmware sets.
 
     Attributes:
-        settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``).
+        settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``), or in
+            abstract ones (``smt: off``, ``numa_per_socket: 4``; `proofmark.site.bmc_vendors`).
         topology: of a node in this mode, if it is not that of `Hardware`.
         memory_bytes: of a node in this mode, if it is not that of `Hardware`.
     """
 
-    settings: dict[str, str] = {}
+    settings: dict[str, SettingValue] = {}
     topology: Text | None = None
     memory_bytes: Count | None = None
 
