@@ -20,13 +20,13 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
-from proofmark.api import BadInput, of_another_user, private_home
-
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150
 """A stopped command first ends its job and then waits for that end; each takes at most 60 s."""
 POLL_S = 0.2
+KIT = Path(__file__).resolve().parents[2]
+"""The checkout or collection with this file; the command uses its cases and environments."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
 
@@ -138,7 +138,10 @@ class _Child:
     def __init__(self, argv: Sequence[str], user: str, stdout: IO[bytes], text: str = "") -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
-            raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
+            raise AnsibleActionFail(
+                f"{command}: no such command; `pip install {KIT}`, in a checkout `make .venv`, "
+                "installs it"
+            )
         self._signal = 0
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
@@ -148,7 +151,7 @@ class _Child:
                 stdin=subprocess.PIPE if text else subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
-                env=environment,
+                env={"PROOFMARK_KIT": f"{KIT}", **environment},
                 start_new_session=True,
             )
             self._ends = ends.pop_all()
@@ -217,6 +220,8 @@ def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping
     There are no words if this process already runs as `user`. `ends` removes the private folder of
     a user without a home.
     """
+    from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
+
     if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
         return [], os.environ
     if os.geteuid() != 0:
