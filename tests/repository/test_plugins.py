@@ -76,6 +76,5 @@ def test_a_python_without_the_package_is_refused_with_the_command_that_installs_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "proofmark.api", None)
-    terms = ["runs"]
     with pytest.raises(AnsibleLookupError, match=re.escape(f"; `pip install {ROOT}`, in a ")):
-        LookupModule().run(terms)
+        LookupModule().run([".provision"])
