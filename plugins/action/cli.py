@@ -151,7 +151,7 @@ class _Child:
                 stdin=subprocess.PIPE if text else subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
-                env={"PROOFMARK_KIT": f"{KIT}", **environment},
+                env={**environment, "PROOFMARK_KIT": f"{KIT}"},
                 start_new_session=True,
             )
             self._ends = ends.pop_all()
