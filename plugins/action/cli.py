@@ -20,15 +20,6 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
-from proofmark.api import (
-    RESOLVED,
-    BadInput,
-    Passwords,
-    of_another_user,
-    private_home,
-    resolved_groups,
-)
-
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150
@@ -36,6 +27,8 @@ GRACE_S = 150
 POLL_S = 0.2
 FAILED_NODES = "proofmark_failed_nodes"
 """The fact with the nodes that commands left out, each with its reason."""
+KIT = Path(__file__).resolve().parents[2]
+"""The checkout or collection with this file; the command uses its cases and environments."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
 
@@ -110,6 +103,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
         """Return the partitions of the inventory as this play resolves them, as JSON."""
+        from proofmark.api import RESOLVED, BadInput, Passwords, resolved_groups
+
         hostvars = task_vars["hostvars"]
         asked = self._play_context
         passwords = Passwords(asked.password or "", asked.become_pass or "")
@@ -195,7 +190,10 @@ class _Child:
     ) -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
-            raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
+            raise AnsibleActionFail(
+                f"{command}: no such command; `pip install {KIT}`, in a checkout `make .venv`, "
+                "installs it"
+            )
         self._signal = 0
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
@@ -206,7 +204,7 @@ class _Child:
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
-                env=environment,
+                env={**environment, "PROOFMARK_KIT": f"{KIT}"},
                 start_new_session=True,
                 pass_fds=[file.fileno() for file in handed],
             )
@@ -283,6 +281,8 @@ def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping
     There are no words if this process already runs as `user`. `ends` removes the private folder of
     a user without a home.
     """
+    from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
+
     if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
         return [], os.environ
     if os.geteuid() != 0:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
+from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.machine.listing import LISTINGS

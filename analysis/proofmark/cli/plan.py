@@ -9,12 +9,13 @@ from pathlib import Path
 
 import yaml
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.cli.summary import plan_summary
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
 from proofmark.plan.expansion import make_plan
@@ -37,6 +38,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
+    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
@@ -51,6 +53,7 @@ def plan(options: Namespace) -> int:
         "scratch_dir": options.scratch_dir,
     }
     inventory = inventory_of(options)
+    runs = result_folder(kit_folder(), "runs", options.runs)
     if not options.create:
         sites = load_sites(inventory, options.limit, overrides)
         for site in sites:
@@ -60,7 +63,7 @@ def plan(options: Namespace) -> int:
             machines, _ = machines_of(site)
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
             idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
-        _print_plans(plans, idle, kit_folder() / "runs", as_json=options.json)
+        _print_plans(plans, idle, runs, as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     check_provider(site.partition.provision_from)
@@ -73,7 +76,7 @@ def plan(options: Namespace) -> int:
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
     run, continued = start_or_continue(
-        kit_folder() / "runs",
+        runs,
         made,
         benchmarks,
         site,

@@ -10,7 +10,6 @@ from datetime import datetime
 
 from proofmark.cli.checkout import (
     kit_benchmarks,
-    kit_folder,
     repeats_argument,
     suite_argument,
 )
@@ -19,6 +18,7 @@ from proofmark.cli.modes import credentials_of
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.machine.checkout import checkout_findings
 from proofmark.machine.preflight import Finding, preflight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -44,11 +45,17 @@ def report(options: Namespace) -> int:
     code = answer.exit_code(strict=options.strict)
     if code:
         note_failed_nodes(failed_nodes(answer, run.plan))
-    lines = ending(answer, f"{path}", strict=options.strict)
+    lines = ending(answer, f"{path}", _from_here(run.folder), strict=options.strict)
     print_json({**answer.head(), "exit_code": code, "meaning": MEANING[code], "lines": lines})
     for line in lines:  # the playbook prints stderr
         say(line)
     return 0
+
+
+def _from_here(folder: Path) -> str:
+    """Return the path of `folder` from the current folder, if `folder` is below it."""
+    here = Path.cwd()
+    return shlex.quote(f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}")
 
 
 def _export_arguments(parser: ArgumentParser) -> None:

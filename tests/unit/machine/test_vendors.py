@@ -16,6 +16,7 @@ from tests.emulators.bmc.rollouts import FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.vendor_server import Job, VendorEmulator, VendorMachine
 from tests.emulators.bmc.vendors import VENDORS
+from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
@@ -27,7 +28,6 @@ from proofmark.machine.modes.stage import seen_settings
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.claims import Claims
@@ -83,7 +83,7 @@ class Lab:
 
     def rollout(self, **changes: Any) -> ModeRollout:
         firmware = self.firmware(**changes)
-        shell = RemoteShell(firmware.remote_shell, firmware.timeout_s)
+        shell = remote_shell(firmware.remote_shell, firmware.timeout_s)
         context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         concrete: dict[str, Any] = {}
         pairs: dict[tuple[str, str], None] = {}
