@@ -151,6 +151,10 @@ def _proofmark(_: str, words: Sequence[str]) -> Iterator[str]:
         yield from _known("suite", given["suite"], suites())
 
 
+COLLECTION = "proofmark.kit"
+"""The collection whose playbooks have names such as ``proofmark.kit.acceptance``."""
+
+
 def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
     cli = PlaybookCLI([program, *words])
     cli.init_parser()
@@ -159,7 +163,9 @@ def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
         yield said.strip().splitlines()[-1]
         return
     for name in options.args:
-        if name != ELLIPSIS and not (ROOT / name).is_file():
+        _, is_of_collection, short = name.partition(f"{COLLECTION}.")
+        file = f"playbooks/{short}.yml" if is_of_collection else name
+        if name != ELLIPSIS and not (ROOT / file).is_file():
             yield f"no playbook {name}"
     yield from _site(options.inventory or [], options.subset)
     for variable in options.extra_vars:

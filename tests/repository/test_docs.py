@@ -130,6 +130,7 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
         ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
         ("proofmark plan -i inventory/nurio -l knl", "no inventory inventory/nurio"),
         ("ansible-playbook playbooks/preflite.yml -i …", "no playbook playbooks/preflite.yml"),
+        ("ansible-playbook proofmark.kit.aceptance -i …", "no playbook proofmark.kit.aceptance"),
         ("ansible-playbook acceptance.yml -i … -e suit=p1", "no extra variable suit"),
         ("ansible-playbook acceptance.yml -i … -e suite=p9", "no suite p9"),
         ("ansible-playbook acceptance.yml --chek", "unrecognized arguments: --chek"),
