@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -13,6 +15,7 @@ from io import StringIO
 from pathlib import Path
 
 import yaml
+from ansible.cli.galaxy import GalaxyCLI
 from ansible.cli.playbook import PlaybookCLI
 from tests.folders import BENCHMARKS, ROOT
 from tests.programs import BUILT_IN
@@ -176,6 +179,21 @@ def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
             yield from _known("suite", value, suites())
 
 
+def _galaxy(program: str, words: Sequence[str]) -> Iterator[str]:
+    cli = GalaxyCLI([program, *words])
+    cli.init_parser()
+    options, said = _parsed(lambda: cli.parser.parse_args(words))
+    if options is None:
+        yield said.strip().splitlines()[-1]
+
+
+def _pip(program: str, words: Sequence[str]) -> Iterator[str]:
+    """Let pip read the options: with ``--help`` it prints the help of the command."""
+    command = [sys.executable, "-m", program, *words, "--help"]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
+        yield f"no command of pip {words[0]}"
+
+
 def _site(inventories: Sequence[str], limit: str | None) -> Iterator[str]:
     """Yield an inventory that does not exist, and a limit that is no partition of it.
 
@@ -231,8 +249,10 @@ def _other_program(program: str, _: Sequence[str]) -> Iterator[str]:
 
 
 CHECKS: Mapping[str, Callable[[str, Sequence[str]], Iterator[str]]] = {
+    "ansible-galaxy": _galaxy,
     "ansible-playbook": _playbook,
     "make": _make,
+    "pip": _pip,
     "proofmark": _proofmark,
     "python": _python,
 }

@@ -134,6 +134,8 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
         ("ansible-playbook acceptance.yml -i … -e suit=p1", "no extra variable suit"),
         ("ansible-playbook acceptance.yml -i … -e suite=p9", "no suite p9"),
         ("ansible-playbook acceptance.yml --chek", "unrecognized arguments: --chek"),
+        ("ansible-galaxy collection biuld", "invalid choice: 'biuld'"),
+        ("pip instal FOLDER", "no command of pip instal"),
         ("make tests", "no target tests"),
         ("make lock ARHC=knl", "the Makefile has no variable ARHC"),
         ("make lock ARCH=knll", "no ARCH knll"),

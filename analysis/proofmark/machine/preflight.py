@@ -19,7 +19,7 @@ from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.stage import hosts_of
 from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.node_scripts import run_on_nodes, run_text
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.programs import lacking, plan_programs
 from proofmark.machine.remote_shell import RemoteShell
@@ -163,8 +163,8 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
         return [Finding(what, "BAD_INPUT", str(error))]
 
     def check_node(node: str) -> str:
-        chosen.read(hosts[node], {})
-        return "OK"
+        state = chosen.read(hosts[node], {})
+        return f"{Outcome.BLOCKED} {state.blocked}" if state.blocked else "OK"
 
     good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))
     results = {**good, **{node: f"{error.outcome} {error.text}" for node, error in bad.items()}}

@@ -669,6 +669,7 @@ class TestBmc:
         }
         text = (inventory / "group_vars/normal/partition.yml").read_text()
         assert "# QUESTION: firmware: does the kit change firmware modes?" in text
+        assert "  #   vendor: idrac\n" in text
         assert '  #   bmc: "the addresses of all nodes, with {node} or {number}"' in text
         assert load_sites(inventory, "compute")
 

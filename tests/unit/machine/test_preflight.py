@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.emulators.bmc.vendor_server import VendorEmulator
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.machine import preflight as checks
@@ -172,6 +173,17 @@ def test_the_log_in_to_each_bmc_is_checked(kit: Kit, emulator: Emulator) -> None
     site = site_with(kit, **redfish, ca=str(emulator.ca), remote_shell=["sh", "-s"])
     assert outcomes(kit, site, mode="other")["BMCs"] == ["OK", "BAD_CERTIFICATE"]
     assert outcomes(kit, site)["BMCs"] == ["NOT_NEEDED"]
+
+
+@pytest.mark.fault("bmc-lockdown")
+def test_a_bmc_that_refuses_changes_is_named(kit: Kit, tmp_path: Path) -> None:
+    faults = {"n2": "lockdown"}
+    with VendorEmulator("idrac-intel", ["n1", "n2"], tmp_path / "bmc", faults=faults) as emulator:
+        address = {"bmc": "127.9.0.{number + 1}", "port": emulator.port, "ca": str(emulator.ca)}
+        redfish = {"back_end": "redfish", **address, "remote_shell": ["sh", "-s"]}
+        site = site_with(kit, **redfish, vendor="idrac")
+        assert outcomes(kit, site, mode="other")["BMCs"] == ["OK", "BLOCKED"]
+        assert outcomes(kit, site, mode="current")["BMCs"] == ["NOT_NEEDED"]
 
 
 def test_a_window_that_is_too_short_is_named(kit: Kit) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from proofmark.machine.bmc.model import AttributeSpec
 from proofmark.machine.bmc.vendor_settings import offered_name, resolve, settable
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.model import SETTINGS, BmcVendor, vendor, vendors
+from proofmark.site.bmc_vendors.model import SETTINGS, BmcVendor, recognized, vendor, vendors
 from proofmark.site.firmware import Firmware, abstract, wanted
 from proofmark.site.partition import Partition
 
@@ -169,3 +169,23 @@ class TestResolution:
         offers = [f"SMTControlX{mark}{number}", "SMTControl2", f"SMTControl{mark}{number}"]
         assert offered_name(supermicro, "SMTControl", offers) == offers[2]
         assert offered_name(vendor("idrac"), "SMTControl", offers) == ""
+
+
+@pytest.mark.parametrize(
+    ("reported", "name"),
+    [
+        ("Dell Integrated Dell Remote Access Controller", "idrac"),
+        ("HPE ProLiant DL385 Gen10 Plus v2", "ilo"),
+        ("Lenovo", "xclarity"),
+        ("Supermicro", "supermicro"),
+        ("Super Micro Computer Inc.", "supermicro"),
+        ("AMI AMI Redfish Server", "ami"),
+        ("NVIDIA GB200 NVL", ""),
+        ("Delloitte", ""),
+        ("Dell and Lenovo", ""),
+        ("", ""),
+    ],
+)
+def test_a_vendor_is_recognized_by_the_name_that_its_bmc_reports(reported: str, name: str) -> None:
+    """The names are those of the service roots in public mockups, and of ipmitool."""
+    assert recognized(reported) == name

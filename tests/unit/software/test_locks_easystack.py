@@ -18,7 +18,7 @@ NAMES = ("HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["knl", "skl"])
+@pytest.mark.parametrize("arch", ["knl", "sapphirerapids"])
 def test_easybuild_resolves_an_easystack(arch: str, tmp_path: Path) -> None:
     # The eb of requirements/, not another one in PATH.
     command = [

@@ -84,6 +84,7 @@ class BmcVendor(StrictModel):
 
     Attributes:
         title: the product.
+        recognized_by: names of the vendor in the Redfish service root, or in ``ipmitool mc info``.
         sources: where each fact was published.
         registry: the attribute registry, as the BMC lists it without its version. It is used if
             the BIOS names no registry, or one that is not listed.
@@ -103,6 +104,7 @@ class BmcVendor(StrictModel):
     """
 
     title: str
+    recognized_by: list[str] = []
     sources: list[str] = Field(min_length=1)
     registry: str = ""
     value_names: Literal["ValueName", "ValueDisplayName"] = "ValueName"
@@ -181,3 +183,16 @@ def vendor(name: str) -> BmcVendor:
         BadInput: the file is damaged.
     """
     return load(Path(str(files("proofmark.site.bmc_vendors") / f"{name}.yml")), BmcVendor)
+
+
+def recognized(reported: str) -> str:
+    """Return the vendor of a BMC by the name that it reports; empty if not exactly one fits."""
+    found = [
+        name
+        for name in vendors()
+        if any(
+            re.search(rf"\b{re.escape(each)}\b", reported, re.IGNORECASE)
+            for each in vendor(name).recognized_by
+        )
+    ]
+    return found[0] if len(found) == 1 else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from proofmark.common.errors import BadInput
 from proofmark.common.text import one_line, size
+from proofmark.site.bmc_vendors.model import recognized
 from proofmark.site.limits import processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Mount
@@ -284,8 +285,9 @@ def _bmc(report: NodeReport) -> Found:
         f"{bmc.address} ({bmc.address_source}){vendor}. If so, declare modes and these lines:"
     )
     pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
-    answer = ("firmware:", "  back_end: redfish", f'  bmc: "{pattern}"')
-    return {"firmware": Question(text, answer)}
+    known = recognized(bmc.vendor)
+    answer = ("firmware:", "  back_end: redfish", *([f"  vendor: {known}"] if known else []))
+    return {"firmware": Question(text, (*answer, f'  bmc: "{pattern}"'))}
 
 
 def _dimms(facts: NodeFacts, node: str) -> Found:
