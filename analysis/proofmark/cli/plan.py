@@ -13,10 +13,10 @@ from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument,
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
-from proofmark.cli.summary import plan_summary
+from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import fold
-from proofmark.common.text import duration, size
+from proofmark.common.text import duration
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
@@ -148,13 +148,7 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
         if group.mode != made.current_mode:
             steps = sum(len(job.steps) for job in group.jobs)
             print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
-    totals = made.totals
-    print(
-        f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
-        f"{totals.node_hours:.2f} node-hours, about {duration(totals.wall_s)}; writes "
-        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at a time; "
-        f"digest {made.digest[:12]}"
-    )
+    print(f"\n{cost_line(made)}; digest: {made.digest[:12]}")
 
 
 def _validate_arguments(parser: ArgumentParser) -> None:

@@ -244,8 +244,10 @@ class TestPlan:
         kit.case(cost={"seconds": 1800, "bytes": 1 << 30})
         _, printed, _ = called(capsys, "plan", *self.SITE)
         assert "0002-fake-2" in printed
-        assert "1 jobs, 2 steps, 1.00 node-hours, about 1 h 00 min" in printed
-        assert "2.0 GiB to scratch, 1.0 GiB at a time" in printed
+        assert (
+            "\nsuite: quick, partition: local, jobs: 1, steps: 2, time: about 1 h 00 min, "
+            "node-hours: 1.00, written to scratch: 2.0 GiB, at most 1.0 GiB at one time; digest: "
+        ) in printed
 
     def test_it_makes_a_run_and_goes_on_with_it(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
