@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -15,6 +16,7 @@ from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.messages import say
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration
 from proofmark.machine.scheduler import SCHEDULERS
@@ -75,6 +77,8 @@ def plan(options: Namespace) -> int:
         run_id=options.run_id,
         fresh=options.fresh,
     )
+    for line in without_figures(made, benchmarks, site, machines):
+        say(line)
     print_json(
         {
             **plan_summary(run.plan),
@@ -82,7 +86,6 @@ def plan(options: Namespace) -> int:
             "folder": str(run.folder),
             "continued": continued,
             "digest": made.digest,
-            "idle_limits": list(without_figures(made, benchmarks, site, machines)),
         }
     )
     return 0
@@ -91,7 +94,10 @@ def plan(options: Namespace) -> int:
 def _print_plans(
     plans: Sequence[Plan], idle: Sequence[Sequence[str]], runs: Path, *, as_json: bool
 ) -> None:
-    """Print the plans, one per partition, and their idle limits. Each plan is one run."""
+    """Print the plans, one per partition, and their idle limits. Each plan is one run.
+
+    With `as_json`, stderr has the idle limits too, because a playbook prints stderr.
+    """
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
@@ -103,6 +109,8 @@ def _print_plans(
             }
             for made, cost, lines in zip(plans, earlier, idle, strict=True)
         ]
+        for line in chain.from_iterable(idle):
+            say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
         for made, cost, lines in zip(plans, earlier, idle, strict=True):

@@ -249,6 +249,22 @@ class TestPlan:
             "node-hours: 1.00, written to scratch: 2.0 GiB, at most 1.0 GiB at one time; digest: "
         ) in printed
 
+    def test_a_new_run_prints_the_limits_of_other_suites_on_stderr(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kit.suites(quick={"title": "small"}, large={"title": "large"})
+        kit.case(suites={"quick": {}, "large": {"sweep": {"size": [1024]}}})
+        inventory = kit.folder / "inventory/local"  # Ansible caches relative paths
+        path = inventory / "group_vars/local/partition.yml"
+        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+        limit = {"case": "fake", "metric": "rate", "source": "tender", "value": 50}
+        limits = [{**limit, "unit": "MB/s", "at_least": 1, "where": {"size": 1024}}]
+        path.write_text(yaml.safe_dump({"partition": {**facts["partition"], "limits": limits}}))
+        site = ("-i", inventory, "-l", "local")
+        code, printed, said = called(capsys, "plan", *site, "--create")
+        assert (code, said) == (0, "not in this suite: limit fake rate (size=1024), of large\n")
+        assert json.loads(printed)["suite"] == "quick"
+
     def test_it_makes_a_run_and_goes_on_with_it(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
