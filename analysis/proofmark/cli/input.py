@@ -1,4 +1,4 @@
-"""Reads the standard input of commands, and the JSON that playbooks hand to them."""
+"""Reads the standard input of commands, and the JSON that playbooks pass to them."""
 
 from __future__ import annotations
 

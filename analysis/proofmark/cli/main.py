@@ -53,7 +53,7 @@ COMMANDS = {
     "verify": ("sign", "check a run against its signed checksums"),
     "rerun": ("run", "run steps again; the earlier outputs stay"),
     "record-software": ("run", "record the programs of a run (for playbooks)"),
-    "execute": ("run", "write, submit and await the jobs of a run (for playbooks)"),
+    "execute": ("run", "run the jobs of a run and wait for their end (for playbooks)"),
     "collect": ("run", "write the facts of the nodes of a run (for playbooks)"),
     "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
     "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),

@@ -190,9 +190,9 @@ def _probed(
 
 
 class ProgramProbe(StrictModel):
-    """The output of ``probe-program.sh`` for one package, and the folder into which pip installed.
+    """The output of ``probe-program.sh`` for one package.
 
-    `prefix` is empty if pip did not install the package.
+    `prefix` is the folder into which pip installed the package; empty if another tool did.
     """
 
     output: str
@@ -200,7 +200,7 @@ class ProgramProbe(StrictModel):
 
 
 class Probes(StrictModel):
-    """The probes of the role `provision`: that of the node, and those of programs by package."""
+    """The output of ``probe.sh`` on the node, and of ``probe-program.sh`` for each package."""
 
     node: str
     packages: dict[Slug, ProgramProbe]

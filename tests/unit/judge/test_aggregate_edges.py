@@ -1,4 +1,4 @@
-"""Boundary values of the selection of records and of their grouping."""
+"""Tests the selection of records and their grouping with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of the checks for disturbed and unsteady executions."""
+"""Tests the checks for disturbed and unsteady executions with boundary values."""
 
 from __future__ import annotations
 

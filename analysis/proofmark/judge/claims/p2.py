@@ -306,9 +306,9 @@ def _decide_c24(stream: Measured, machine: Machine) -> Decision:
     listed = ", ".join(f"{kernel} {end.ratio:.2f}" for kernel, end in ends.items())
     flat = [kernel for kernel, up in rises.items() if not up]
     rising = (
-        f"{' and '.join(flat)} does not clearly rise in each half of the sweep"
+        f"not clearly rising in each half of the sweep: {', '.join(flat)}"
         if flat
-        else "all rise in each half of the sweep"
+        else "all kernels rise in each half of the sweep"
     )
     return Decision(
         every(
