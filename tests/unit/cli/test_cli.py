@@ -37,14 +37,14 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 @pytest.fixture
 def output(kit: Kit) -> Path:
-    """Return a sound output of the kit's case."""
+    """Return the path of a valid output of the kit's case."""
     path = kit.folder / "out.txt"
     path.write_text("size 1\nrate 100\nEND\n", encoding="utf-8")
     return path
 
 
 def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Return exit code, what was printed, and what was complained."""
+    """Return the exit code, stdout and stderr of a command."""
     code = main([str(argument) for argument in arguments])
     return code, *capsys.readouterr()
 
@@ -265,7 +265,7 @@ class TestPlan:
         assert (code, said) == (0, "not in this suite: limit fake rate (size=1024), of large\n")
         assert json.loads(printed)["suite"] == "quick"
 
-    def test_it_makes_a_run_and_goes_on_with_it(
+    def test_it_creates_a_run_and_continues_it(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
         first = json.loads(called(capsys, "plan", *self.SITE, "--create")[1])
@@ -435,7 +435,7 @@ class TestExtending:
 
 
 def like(steps: list[dict[str, Any]], case: str) -> list[str]:
-    """Return what the steps of `case` do, without who they are."""
+    """Return the steps of `case` without their ids and the name of the case."""
     return [
         yaml.safe_dump({key: value for key, value in step.items() if key not in ("id", "case")})
         for step in steps
@@ -443,8 +443,8 @@ def like(steps: list[dict[str, Any]], case: str) -> list[str]:
     ]
 
 
-def test_what_judges_is_loaded_only_by_what_judges() -> None:
-    """An acceptance calls a dozen commands, and these libraries take longer than most of them."""
+def test_the_command_line_does_not_import_the_libraries_of_the_judge() -> None:
+    """An acceptance starts several commands. Importing these libraries takes longer than most."""
     code = "import sys, proofmark.cli.main; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -419,8 +419,8 @@ class TestSurvivors:
         (attempt,) = attempts(step)
         assert attempt.survivors == ()
 
-    def test_steps_that_run_beside_each_other_are_not_accused(self, kit: Kit) -> None:
-        """Each leaves a daemon in its environment behind, which it ends."""
+    def test_a_process_of_a_concurrent_step_is_not_counted(self, kit: Kit) -> None:
+        """Each step starts a daemon with its environment, and ends it."""
         kit.case(sweep={"size": [1, 2, 3]})
         daemon = "(setsid sh -c 'sleep 300' &);"
         kit.program(f'{daemon} echo "size $1"; echo "rate 100"; sleep 0.$1; echo END')

@@ -200,7 +200,7 @@ class TestNodes:
     """A step that each of three nodes measures alone, in one job."""
 
     def run(self, kit: Kit, monkeypatch: pytest.MonkeyPatch, program: str) -> tuple[Run, Path]:
-        """Return a run of the nodes n1, n2 and n3; the job starts the script on each by turns."""
+        """Return a run of n1, n2 and n3. The job starts the script on one node after the other."""
         monkeypatch.setattr(
             "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
         )
