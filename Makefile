@@ -1,4 +1,4 @@
-# Every target installs its requirements: Debian packages (as root) and .venv.
+# Every target installs its requirements: packages of the system (as root) and .venv.
 SUITE ?= quick
 ARGS ?=
 

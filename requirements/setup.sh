@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install or update .venv and its Debian packages: setup.sh run|rehearsal|dev
+# Install or update .venv and the packages of the system: setup.sh run|rehearsal|dev
 # If nothing is missing, it changes nothing and needs no root.
 set -eu
 
@@ -20,42 +20,102 @@ esac
 exec 9<requirements/setup.sh
 flock 9 # of two makes at the same time the second waits, and then has nothing to do
 
-# Print the packages of the lists "$@" without an installed alternative.
+# Print the first Python 3.11 or newer that can make a virtual environment, that of the system before
+# others. Some systems install it beside an older python3, with its version in its name.
+find_python() (
+    case :$PATH: in *:/usr/bin:*) PATH=/usr/bin:$PATH ;; esac
+    IFS=:
+    for folder in $PATH; do
+        case $folder in */.venv/bin) continue ;; esac # it is about to be replaced
+        for candidate in "$folder/python3" "$folder"/python3.[1-9][0-9]; do
+            [ ! -x "$candidate" ] || ! "$candidate" -c "$recent" 2>/dev/null || {
+                echo "$candidate"
+                return
+            }
+        done
+    done
+)
+
+# Print the kind of the system's packages, as in the names of the lists; nothing if it has no list.
+find_family() {
+    # dpkg may be installed on systems whose packages are those of rpm.
+    if is_installed debian dpkg; then
+        echo debian
+    elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
+        echo rhel
+    elif command -v rpm >/dev/null && command -v zypper >/dev/null; then
+        echo suse
+    fi
+}
+
+is_installed() { # is_installed FAMILY PACKAGE
+    case $1 in
+    debian) [ "$(dpkg-query -W -f '${db:Status-Status}' "$2" 2>/dev/null)" = installed ] ;;
+    *) rpm -q "$2" >/dev/null 2>&1 ;;
+    esac
+}
+
+# Print the packages of the lists "$@" without an installed alternative. A Python that can make a
+# virtual environment is an alternative to every package of Python.
 missing_packages() {
     sed 's/#.*//' "$@" | while read -r choice; do
-        [ -n "$choice" ] || continue
+        case $choice in
+        '') continue ;;
+        python3*) [ -z "$python" ] || continue ;;
+        esac
         found=
         for package in $(echo "$choice" | tr '|' ' '); do
-            state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=
-            [ "$state" != installed ] || found=yes
+            ! is_installed "$family" "$package" || found=yes
         done
         [ -n "$found" ] || echo "${choice%%|*}"
     done
 }
 
-# Install the missing packages of the lists "$@", or print them with the command for root.
+# Install the missing packages of the lists "$@" (run, rehearsal, dev), or print them with the
+# command for root.
 install_packages() {
-    command -v dpkg-query >/dev/null || return 0 # not Debian: each stage reports its missing programs
+    python=$(find_python)
+    family=$(find_family)
+    for name; do
+        shift
+        list=requirements/$family-$name.txt
+        # Without a list, each stage reports its missing programs.
+        [ ! -e "$list" ] || set -- "$@" "$list"
+    done
+    [ $# -gt 0 ] || return 0
     missing=$(missing_packages "$@" | tr '\n' ' ')
     missing=${missing% }
     [ -n "$missing" ] || return 0
+    case $family in
+    debian) how="apt-get update && apt-get install --no-install-recommends --yes" ;;
+    rhel) how="dnf install --assumeyes" ;;
+    suse) how="zypper --non-interactive install --no-recommends" ;;
+    esac
     if [ "$(id -u)" -ne 0 ]; then
         {
-            echo "Debian packages are missing, and only root can install them:"
+            echo "Packages of the system are missing, and only root can install them:"
             echo "$missing" | tr ' ' '\n' | sed 's/^/  /'
             echo "Nothing was changed. As root, this one command installs them:"
-            echo "  apt-get update && apt-get install --no-install-recommends --yes $missing"
+            echo "  $how $missing"
         } >&2
         exit 1
     fi
-    echo "installing Debian packages: $missing"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq </dev/null
+    echo "installing packages of the system: $missing"
     # shellcheck disable=SC2086 # one word a package
-    log=$(apt-get install -qq --no-install-recommends --yes $missing </dev/null 2>&1) || {
+    log=$(install_as_root $missing 2>&1) || {
         echo "$log" >&2
         exit 1
     }
+    python=$(find_python)
+}
+
+install_as_root() {
+    export DEBIAN_FRONTEND=noninteractive
+    case $family in
+    debian) apt-get update -qq && apt-get install -qq --no-install-recommends --yes "$@" ;;
+    rhel) dnf install --assumeyes "$@" ;;
+    suse) zypper --non-interactive install --no-recommends "$@" ;;
+    esac </dev/null
 }
 
 # Are the installed packages of the stamps "$@" still those of the files?
@@ -80,10 +140,9 @@ update_venv() {
     if ! fresh run || { [ -e .venv/dev.sha256 ] && [ "$kind" = dev ] && ! fresh dev; }; then
         # A lock changed. pip does not remove packages that a lock no longer names, so start again.
         rm -rf .venv
-        python=/usr/bin/python3
-        "$python" -c "$recent" 2>/dev/null || python=python3
-        "$python" -c "$recent" || {
-            echo "Python 3.11 or newer is needed; found $("$python" --version 2>&1)" >&2
+        [ -n "$python" ] || {
+            echo "PATH: found no suitable Python; accepted: Python 3.11 or newer with the modules" \
+                "venv and ensurepip, under any name (python3, python3.12)" >&2
             exit 1
         }
         "$python" -m venv .venv
@@ -109,12 +168,11 @@ link_collection() {
     }
 }
 
-recent='import sys; sys.exit(sys.version_info < (3, 11))'
+recent='import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))'
 case $kind in
-run) install_packages requirements/debian-run.txt ;;
-rehearsal) install_packages requirements/debian-run.txt requirements/debian-rehearsal.txt ;;
-dev) install_packages requirements/debian-run.txt requirements/debian-rehearsal.txt \
-    requirements/debian-dev.txt ;;
+run) install_packages run ;;
+rehearsal) install_packages run rehearsal ;;
+dev) install_packages run rehearsal dev ;;
 *) echo "setup.sh: found '$kind'; accepted: run, rehearsal, dev" >&2 && exit 3 ;;
 esac
 update_venv

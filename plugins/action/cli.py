@@ -20,20 +20,15 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
-from proofmark.api import (
-    RESOLVED,
-    BadInput,
-    Passwords,
-    of_another_user,
-    private_home,
-    resolved_groups,
-)
-
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150
 """A stopped command first ends its job and then waits for that end; each takes at most 60 s."""
 POLL_S = 0.2
+FAILED_NODES = "proofmark_failed_nodes"
+"""The fact with the nodes that commands left out, each with its reason."""
+KIT = Path(__file__).resolve().parents[2]
+"""The checkout or collection with this file; the command uses its cases and environments."""
 INTERNAL_ERROR = 70
 """Exit code of a command that an error of the kit ended. No task accepts it."""
 
@@ -64,17 +59,22 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
         )
         argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
         command_line = " ".join(["proofmark", *argv])
-        traced = ["-v"] if self._display.verbosity else []
+        flags = ["-v"] if self._display.verbosity else []
         if writes and self._task.check_mode:
             self._show(f"would run: {command_line}")
             raise AnsibleActionSkip(command_line)
         before = _contents(writes)
-        with tempfile.TemporaryFile() as stdout:
-            groups = self._groups(task_vars or {}) if options["groups"] else b""
-            child = _Child([*traced, *argv], options["user"], stdout, options["stdin"], groups)
+        with contextlib.ExitStack() as ends:
+            stdout, failures = (ends.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+            words = [*flags, f"--failed-nodes-fd={failures.fileno()}", *argv]
+            handed: list[IO[bytes]] = [failures]
+            if options["groups"]:
+                groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
+                words.append(f"--groups-fd={groups.fileno()}")
+                handed.append(groups)
+            child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
-            stdout.seek(0)
-            text = stdout.read().decode(errors="replace")
+            text, nodes = _text(stdout), _text(failures)
         # Without the key `failed`, Ansible treats any rc except 0 as a failure.
         failed = code not in options["ok_codes"]
         result |= {
@@ -82,6 +82,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             "cmd": command_line,
             "rc": code,
             "failed": failed,
+            "failed_nodes": _of_inventory(nodes, task_vars or {}),
         }
         if code == INTERNAL_ERROR:
             problem = "; ".join(errors) or "no message"
@@ -93,12 +94,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
             return result | {"msg": "\n".join(errors) or f"{command_line}: exit code {code}"}
         for line in errors:
             self._display.warning(line)
+        if result["failed_nodes"]:  # the command left them out; a later stage marks them
+            earlier = (task_vars or {}).get("ansible_facts", {}).get(FAILED_NODES, {})
+            result["ansible_facts"] = {FAILED_NODES: {**earlier, **result["failed_nodes"]}}
         if options["json"]:
             return result | {"json": _parse(text, command_line)}
         return result | {"stdout": text}
 
     def _groups(self, task_vars: Mapping[str, Any]) -> bytes:
         """Return the partitions of the inventory as this play resolves them, as JSON."""
+        from proofmark.api import RESOLVED, BadInput, Passwords, resolved_groups
+
         hostvars = task_vars["hostvars"]
         asked = self._play_context
         passwords = Passwords(asked.password or "", asked.become_pass or "")
@@ -112,6 +118,23 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
 
     def _show(self, line: str) -> None:
         self._display.display(f"    {line}")
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _of_inventory(nodes: str, task_vars: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reason of each failed node that is a host of the inventory.
+
+    Args:
+        nodes: what the command wrote to ``--failed-nodes-fd``; empty if it was killed.
+        task_vars: the variables of the task.
+    """
+    hosts = set(task_vars.get("groups", {}).get("all", ()))
+    reasons: dict[str, str] = json.loads(nodes or "{}")
+    return {node: reason for node, reason in reasons.items() if node in hosts}
 
 
 def _option_words(options: Mapping[str, Any]) -> list[str]:
@@ -163,26 +186,27 @@ class _Child:
         user: str,
         stdout: IO[bytes],
         text: str = "",
-        groups: bytes = b"",
+        handed: Sequence[IO[bytes]] = (),
     ) -> None:
         command = Path(sys.executable).parent / "proofmark"
         if not command.exists():
-            raise AnsibleActionFail(f"{command}: no such command; `make .venv` installs it")
+            raise AnsibleActionFail(
+                f"{command}: no such command; `pip install {KIT}`, in a checkout `make .venv`, "
+                "installs it"
+            )
         self._signal = 0
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
             identity, environment = _identity(user, ends)
             stdin = ends.enter_context(_in_memory(text.encode())) if text else subprocess.DEVNULL
-            handed = [ends.enter_context(_in_memory(groups)).fileno()] if groups else []
-            options = [f"--groups-fd={number}" for number in handed]
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv, *options],
+                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
-                env=environment,
+                env={**environment, "PROOFMARK_KIT": f"{KIT}"},
                 start_new_session=True,
-                pass_fds=handed,
+                pass_fds=[file.fileno() for file in handed],
             )
             self._ends = ends.pop_all()
 
@@ -257,6 +281,8 @@ def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping
     There are no words if this process already runs as `user`. `ends` removes the private folder of
     a user without a home.
     """
+    from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
+
     if not user or user == pwd.getpwuid(os.geteuid()).pw_name:
         return [], os.environ
     if os.geteuid() != 0:

@@ -84,6 +84,10 @@ stdout:
   description: Its standard output.
   returned: on success, unless O(json) is set
   type: str
+failed_nodes:
+  description: The hosts of the inventory that failed in the command, each with its reason.
+  returned: when the command ran
+  type: dict
 json:
   description: Its standard output, read as JSON.
   returned: on success, if O(json) is set

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Emulates commands of PBS Pro and LoadLeveler, with the output formats of the real commands.
+"""Emulates commands of PBS Pro, LoadLeveler, LSF and Flux, with their output formats.
 
 The program is called by the name of a command. In the folder ``FAKE_BATCH`` the file ``jobs.json``
 contains the jobs of the queue, and ``refuse`` a message with which each command fails. Each call is
@@ -12,14 +12,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
 FOLDER = Path(os.environ["FAKE_BATCH"])
 CLOCK = r"\d\d+:[0-5]\d:[0-5]\d"
+PBS_LINE = 4095
+"""qsub of PBS Pro 14 to 19 reads this number of characters of a line."""
+CHUNK = r"1:host=[\w.-]+:ncpus=[1-9]\d*(:mem=\d+(kb|mb|gb))?:mpiprocs=1:ompthreads=\d+"
 PBS = {
     "-N": r"[A-Za-z]\S{0,14}",
-    "-l select=": r"1:host=[\w.-]+(\+1:host=[\w.-]+)*",
     "-l place=": r"(free|pack|scatter|vscatter)(:(excl|shared|exclhost))?",
     "-l walltime=": CLOCK,
     "-j": r"oe|eo|n",
@@ -31,8 +34,13 @@ PBS = {
 LOADLEVELER = {
     "job_name": r"\S+",
     "job_type": r"serial|parallel|bluegene",
-    "node": r"\d+(,\d+)?",
-    "tasks_per_node": r"\d+",
+    "task_geometry": r"\{\(\d+(,\d+)*\)( \(\d+(,\d+)*\))*\}",
+    "network.MPI": r"(sn_single|sn_all|en\d|ml\d),(shared|not_shared),(ip|us|IP|US)",
+    "rset": r"rset_(mcm_affinity|consumable_cpus|user_defined)",
+    "mcm_affinity_options": r"mcm_(distribute|accumulate),mcm_mem_(none|pref|req),"
+    r"mcm_sni_(none|pref|req)",
+    "task_affinity": r"(cpu|core)\(\d+\)",
+    "resources": r"ConsumableCpus\(\d+\)( ConsumableMemory\(\d+ (kb|mb|gb)\))?",
     "requirements": r'\(Machine == \{"[\w.-]+"( "[\w.-]+")*\}\)',
     "node_usage": r"shared|not_shared|slice_not_shared",
     "wall_clock_limit": CLOCK,
@@ -43,6 +51,38 @@ LOADLEVELER = {
     "account_no": r"\S+",
     "ll_res_id": r"\S+",
     "queue": "",
+}
+PARALLEL = ("task_geometry", "network.MPI")
+"""Keywords that a serial job must not have."""
+LSF = {
+    "-J": r"[A-Za-z]\S*",
+    "-W": r"\d+",
+    "-o": r"/\S+|'/[^']+'",
+    "-q": r"\w+",
+    "-P": r"\S+",
+    "-U": r"\S+",
+    "-hostfile": r"/\S+|'/[^']+'",
+    "-nnodes": r"[1-9]\d*",
+    "-alloc_flags": r"\w+|'[\w ]+'",
+    "-m": r'"[\w.-]+( [\w.-]+)*"',
+    "-x": "",
+    "-rn": "",
+}
+CONFLICTS = {"-hostfile": ("-m", "-n", "-R", "-ext", "-nnodes"), "-alloc_flags": ("-x", "-n")}
+"""Command reference of LSF, bsub: "Conflicting options"."""
+FLUX_BATCH = {
+    "--job-name": r"\S+",
+    "--nodes": r"[1-9]\d*",
+    "--nslots": r"[1-9]\d*",
+    "--cores-per-slot": r"[1-9]\d*",
+    "--exclusive": "",
+    "--requires": r"host:[\w.-]*(\[[\d,-]+\][\w.-]*)?(,[\w.-]+(\[[\d,-]+\])?)*",
+    "--time-limit": r"\d+(\.\d+)?[smhd]?",
+    "--output": r"/.+",
+    "--error": r"/.+",
+    "--setopt": r"output\.mode=(append|truncate)",
+    "--queue": r"\w+",
+    "--bank": r"\S+",
 }
 
 
@@ -68,8 +108,12 @@ def first_invalid(lines: list[str], accepted: dict[str, str]) -> str:
     return ""
 
 
-def qsub(script: str) -> int:
-    lines = Path(script).read_text().splitlines()
+def qsub(*arguments: str) -> int:
+    if len(arguments) != 3 or arguments[0] != "-l":
+        return usage("qsub", " ".join(arguments))
+    if not re.fullmatch(rf"select={CHUNK}(\+{CHUNK})*", arguments[1]):
+        return usage("qsub", arguments[1])
+    lines = [line[:PBS_LINE] for line in Path(arguments[2]).read_text().splitlines()]
     directives = [line.removeprefix("#PBS ") for line in lines if line.startswith("#PBS")]
     if invalid := first_invalid(directives, PBS):
         return usage("qsub", invalid)
@@ -111,9 +155,13 @@ def pbsnodes(*arguments: str) -> int:
 
 
 def llsubmit(script: str) -> int:
-    lines = [line.removeprefix("# @ ") for line in Path(script).read_text().splitlines()[1:]]
+    text = re.sub(r" \\\n# +", " ", Path(script).read_text())  # continued statements
+    lines = [line.removeprefix("# @ ") for line in text.splitlines()[1:]]
     directives = lines[: lines.index("queue") + 1]
-    if invalid := first_invalid(directives, LOADLEVELER):
+    invalid = first_invalid(directives, LOADLEVELER)
+    if "job_type = serial" in directives:
+        invalid = invalid or next((line for line in directives if line.startswith(PARALLEL)), "")
+    if invalid:
         print(f"llsubmit: 2512-051 This job has not been submitted: {invalid}", file=sys.stderr)
         return 1
     print("INFO: Project: pr00ab")
@@ -141,6 +189,117 @@ def llstatus(*arguments: str) -> int:
     if arguments != ("-r", "%n", "%sta"):
         return usage("llstatus", " ".join(arguments))
     print("p595-01.kisti!Idle\np595-02.kisti!Run\np595-03.kisti!Down")
+    return 0
+
+
+def bsub(*arguments: str) -> int:
+    if arguments:
+        return usage("bsub", " ".join(arguments))  # without < the directives are not read
+    lines = [line for line in sys.stdin.read().splitlines() if line.startswith("#BSUB")]
+    options = [line.removeprefix("#BSUB ") for line in lines]
+    flags = [option.split()[0] for option in options]
+    invalid = first_invalid(options, LSF)
+    for flag in flags:
+        invalid = invalid or next((each for each in CONFLICTS.get(flag, ()) if each in flags), "")
+    if invalid:
+        print(f"{invalid}: Illegal option. Job not submitted.", file=sys.stderr)
+        return 255
+    print("Job <771> is submitted to queue <normal>.")
+    return 0
+
+
+def bjobs(*arguments: str) -> int:
+    if arguments[:2] != ("-json", "-o") or len(arguments) < 3:
+        return usage("bjobs", " ".join(arguments))
+    keys, rest = arguments[2].split(), list(arguments[3:])
+    known = {"jobid", "stat", "job_name", "exit_reason", "pend_reason"}
+    if not set(keys) <= known:
+        return usage("bjobs", arguments[2])
+    shown = {job: fields for job, fields in jobs().items() if fields["STAT"] != "DONE"}
+    if rest[:1] == ["-a"]:
+        shown, rest = jobs(), rest[1:]
+    if rest[:1] == ["-J"]:
+        shown = {job: fields for job, fields in shown.items() if fields["JOB_NAME"] == rest[1]}
+        rest = []
+        if not shown:
+            print("Job is not found", file=sys.stderr)
+            return 255
+    asked = rest or list(shown)
+    records = [
+        {key.upper(): {"JOBID": job, **shown[job]}.get(key.upper(), "") for key in keys}
+        if job in shown
+        else {"JOBID": job, "ERROR": f"Job <{job}> is not found"}
+        for job in asked
+    ]
+    print(json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}))
+    return 255 if set(asked) - shown.keys() else 0
+
+
+def bkill(*ids: str) -> int:
+    for job in ids:
+        if job not in jobs():
+            print(f"Job <{job}>: No matching job found", file=sys.stderr)
+    return 255 if set(ids) - set(jobs()) else 0
+
+
+def bhosts(*arguments: str) -> int:
+    if arguments != ("-w",):
+        return usage("bhosts", " ".join(arguments))
+    print("HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV")
+    for name, status, used in (
+        *(("n1", "ok", 0), ("n2", "ok", 4), ("n3", "closed_Excl", 4)),
+        *(("n4", "closed_Adm", 0), ("n5", "unavail", 0)),
+    ):
+        print(f"{name} {status} - 4 {used} {used} 0 0 0")
+    return 0
+
+
+def flux(verb: str, *arguments: str) -> int:
+    if verb == "batch" and len(arguments) == 1:
+        return flux_batch(Path(arguments[0]).read_text())
+    if verb == "jobs" and arguments[:2] == ("--no-header", "--count=0"):
+        return flux_jobs(*arguments[2:])
+    if verb == "cancel" and len(arguments) == 1:
+        if jobs().get(arguments[0], {}).get("status_abbrev") in (None, "CD", "F", "CA", "TO"):
+            print(f"flux-cancel: ERROR: {arguments[0]}: job is inactive", file=sys.stderr)
+            return 1
+        return 0
+    listed = "list --no-header --states=free,allocated,down --format={state}|{nodelist}"
+    if verb != "resource" or " ".join(arguments) != listed:
+        return usage("flux", " ".join([verb, *arguments]))
+    print("free|n[1-2]\nallocated|n2,n3\ndown|n4-ib\nextra")
+    return 0
+
+
+def flux_batch(text: str) -> int:
+    lines = text.splitlines()
+    directives = [line for line in lines if line.startswith("# flux: ")]
+    if directives != lines[1 : 1 + len(directives)]:
+        return usage("flux batch", "orphan directive")
+    options = [shlex.split(line.removeprefix("# flux: "), comments=True) for line in directives]
+    words = [word for option in options for word in option]
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in FLUX_BATCH or not re.fullmatch(FLUX_BATCH[name], value):
+            return usage("flux batch", f"unrecognized arguments: {word}")
+    if any(word == "--exclusive" for word in words) and "--nodes" not in " ".join(words):
+        return usage("flux batch", "--exclusive can only be used with --nodes")
+    print("ƒM7Zq9AKHno")
+    return 0
+
+
+def flux_jobs(*arguments: str) -> int:
+    form, rest = arguments[0].removeprefix("--format="), arguments[1:]
+    ended = ("CD", "F", "CA", "TO")
+    for job, fields in jobs().items():
+        if rest == ("-a",) or (
+            rest == (f"--name={fields['name']}",) and fields["status_abbrev"] not in ended
+        ):
+            line = form
+            values = {"urgency": 16, "exception.type": "", "id.f58plain": job, **fields}
+            for key, value in values.items():
+                line = line.replace(f"{{{key}}}", f"{value}")
+            print(line)
     return 0
 
 

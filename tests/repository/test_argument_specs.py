@@ -63,9 +63,41 @@ def test_every_task_file_that_a_playbook_calls_has_a_spec(role: Path) -> None:
 
 def tasks(plays: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return every task of a playbook or task file that calls a role, as an include_role."""
-    every = [task for play in plays for task in [play, *play.get("tasks", [])]]
     words = ("ansible.builtin.include_role", "ansible.builtin.import_role")
-    return [{words[0]: task[word]} for task in every for word in words if word in task]
+    calls = [{words[0]: task[word]} for task in plays for word in words if word in task]
+    lists = ("tasks", "block", "rescue", "always")
+    inner = [task for play in plays for name in lists for task in play.get(name, [])]
+    return calls + (tasks(inner) if inner else [])
+
+
+CONNECTION = {"ansible_python_interpreter"}
+"""Variables of Ansible that a task may set."""
+
+
+def variables(role: Path) -> set[str]:
+    """Return the names of the variables that the files of a role set."""
+    names: set[str] = set()
+    for folder in ("defaults", "vars"):
+        for path in (role / folder).glob("*.yml"):
+            names |= read(path).keys()
+    waiting = [
+        task
+        for path in (role / "tasks").glob("*.yml")
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+    ]
+    for task in waiting:
+        names |= task.get("vars", {}).keys() | task.get("ansible.builtin.set_fact", {}).keys()
+        names |= {task.get("register"), task.get("loop_control", {}).get("loop_var")} - {None}
+        waiting += [each for word in ("block", "rescue", "always") for each in task.get(word, [])]
+    return names
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_variables_have_the_prefix_of_the_role(role: Path) -> None:
+    names = variables(role)
+    assert names
+    assert {name for name in names - CONNECTION if not name.startswith(f"{role.name}_")} == set()
 
 
 @pytest.mark.lint

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import sys
 from typing import Any
 
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
+from ansible.errors import AnsibleFilterError, AnsibleLookupError
 from plugins.action.cli import _option_words
 from plugins.filter.kit import probes, system_packages
+from plugins.lookup.result_folder import LookupModule
 from plugins.modules import cli as documentation
 from tests.folders import ROOT
 
@@ -67,3 +70,11 @@ def test_probes_have_an_output_per_package_and_the_prefixes_of_pip() -> None:
 def test_bad_input_becomes_an_error_of_ansible() -> None:
     with pytest.raises(AnsibleFilterError, match="no package 'hpc'"):
         system_packages(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")
+
+
+def test_a_python_without_the_package_is_refused_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "proofmark.api", None)
+    with pytest.raises(AnsibleLookupError, match=re.escape(f"; `pip install {ROOT}`, in a ")):
+        LookupModule().run([".provision"])

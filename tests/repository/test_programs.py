@@ -38,7 +38,8 @@ IN_STEPS = {
 }
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
-    *("execute", "mirror", "name", "nan", "plan", "sign", "validate", "verdict", "verify"),
+    *("execute", "mirror", "name", "nan", "plan", "report", "sign", "validate", "verdict"),
+    "verify",
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {

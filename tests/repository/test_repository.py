@@ -20,7 +20,7 @@ import proofmark
 
 REQUIREMENTS = ROOT / "requirements"
 LOCKS = sorted(REQUIREMENTS.glob("*.txt"), key=lambda path: path.name)
-PYTHON_LOCKS = [path for path in LOCKS if not path.name.startswith("debian-")]
+PYTHON_LOCKS = [path for path in LOCKS if path.with_suffix(".in").exists()]
 
 # Written so that this file does not match its own patterns.
 REGISTRY_HOST = re.compile(r"\b(pypi|pythonhosted|debian|npmjs|snapcraft|docker)\.(org|com|io)\b")

@@ -227,3 +227,19 @@ def processes_of(folder: Path) -> list[str]:
         if str(folder) in line:
             lines.append(line)
     return lines
+
+
+def main() -> None:
+    """Make the kit of a scenario of molecule: ``python -m tests.roles.kit FOLDER QUICK``.
+
+    QUICK is JSON: the entry of the suite `quick` in the case.
+    """
+    folder, quick = sys.argv[1:]
+    made = make_kit(Path(folder))
+    case = {**yaml.safe_load(NAP), "suites": {"quick": json.loads(quick)}}
+    (made.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+    (made.folder / "benchmarks/suites.yml").write_text("suites: {quick: {title: naps}}\n")
+
+
+if __name__ == "__main__":
+    main()

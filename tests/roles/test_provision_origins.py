@@ -20,8 +20,8 @@ from tests.fixtures.kit import until
 from tests.folders import ROOT
 from tests.roles.kit import Kit, Played, processes_of
 
-from proofmark.software.spack.install import this_system
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
+from proofmark.software.spack.system import this_system
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def spec(name: str, key: str, *needs: str) -> dict[str, Any]:
         "name": name,
         "version": "1.0",
         "hash": key,
-        "arch": {"platform": "linux", "platform_os": this_system(), "target": "x86_64"},
+        "arch": {"platform": "linux", "platform_os": this_system().name, "target": "x86_64"},
         "namespace": "builtin",
         "package_hash": "x====",
         "parameters": {},
@@ -90,7 +90,7 @@ def spack(kit: Kit) -> Kit:
         },
     }
     environment = {"spack": {"definitions": [{"arch": ["target=x86_64"]}], "specs": ["shell@1.0"]}}
-    place = kit.folder / "environments/local" / this_system()
+    place = kit.folder / "environments/local" / this_system().name
     place.mkdir(parents=True)
     common = kit.folder / "environments/common"
     common.mkdir()
@@ -184,8 +184,8 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
 
 def site_lock(kit: Kit) -> None:
     """Write a lock of the site, with another version of the library."""
-    ours = kit.folder / "environments/local" / this_system()
-    site = kit.folder / "inventory/local/locks/local" / this_system()
+    ours = kit.folder / "environments/local" / this_system().name
+    site = kit.folder / "inventory/local/locks/local" / this_system().name
     shutil.copytree(ours, site)
     lock = json.loads((site / "spack.lock").read_text())
     lock["concrete_specs"][LIBRARY]["version"] = "2.0"

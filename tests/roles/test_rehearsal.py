@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import yaml
 from tests.fixtures.kit import until
 from tests.folders import ROOT
 from tests.processes import running
+from tests.rehearsal.room import Room
 from tests.roles.kit import NAP, Kit
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -99,3 +101,22 @@ def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
         os.killpg(process.pid, signal.SIGINT)
         output = finish(process)
     assert process.returncode == 130, output
+
+
+def test_preflight_of_the_virtual_cluster_is_clean_and_changes_no_comment(rehearsal: Kit) -> None:
+    comment = "bad DIMM in slot 3"
+    folder = rehearsal.folder.parent / "room"
+    folder.mkdir()
+    with Room(folder, "knl", 2, shared=[rehearsal.folder]) as room:
+        environment = room.environment()
+        environment["PATH"] = f"{room.cluster.bin}:{os.environ['PATH']}"
+        kit = replace(rehearsal, environment=environment)
+        for node in room.names:
+            room.slurm.call("scontrol", "update", f"NodeName={node}", f"Comment={comment}")
+        site = ("-i", "inventory/rehearsal", "-l", ",".join(room.names))
+        played = kit.play("playbooks/preflight.yml", *site, "-e", "suite=rehearsal")
+        states = [room.slurm.call("scontrol", "show", "node", node) for node in room.names]
+    assert played.code == 0, played.output
+    assert played.printed("OK: scheduler: permission to drain: slurm")
+    assert played.printed("OK: BMCs: certificate, log-in, registry: rknl[0001-0002]")
+    assert all(f"Comment={comment}\n" in state for state in states)

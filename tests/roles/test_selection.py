@@ -88,19 +88,38 @@ def test_a_limit_to_no_host(kit: Kit) -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        (["--tags", "run,report"], "--tags report,run"),
-        (["--skip-tags", "all"], "--skip-tags all"),
-        (["--tags", "none", "--skip-tags", "always"], "--tags none --skip-tags always"),
-        (["--start-at-task", "Judge and report"], "--start-at-task Judge and report"),
+        (["--tags", "run,report"], "found --tags report,run, which leaves out collect"),
+        (["--skip-tags", "all"], "found --skip-tags all, where 'all' is no stage"),
+        (["--tags", "biuld"], "'biuld' is no stage of the playbook, did you mean 'build'?"),
+        (["--tags", "plan", "--skip-tags", "plan"], "which selects no stage; accepted: stages"),
+        (["--start-at-task", "Judge and report"], "--start-at-task: found Judge and report"),
     ],
 )
 def test_an_option_that_leaves_out_tasks(kit: Kit, options: list[str], found: str) -> None:
-    output = refused(kit, "acceptance.yml", *options)
-    assert f"found {found}; accepted: none of these options" in output
+    assert found in refused(kit, "acceptance.yml", *options)
+
+
+def test_whole_stages_are_selected_by_their_tags(kit: Kit) -> None:
+    """The control: the first stages make the run, and the other stages continue it."""
+    first = kit.play("acceptance.yml", "--tags", "plan,build,scratch")
+    assert first.code == 0, first.output
+    assert (kit.run() / "software.json").exists() and not kit.whens()
+    rest = kit.play("acceptance.yml", "--skip-tags", "plan,build,scratch")
+    assert rest.code == 0, rest.output
+    assert kit.verdict()["counts"]["PASS"] == 2
+    assert len(list((kit.folder / "runs").glob("*Z-*"))) == 1
+
+
+@pytest.mark.fault("empty-acceptance")
+def test_a_tag_of_another_stage_is_refused(kit: Kit) -> None:
+    output = refused(kit, "playbooks/run.yml", "--tags", "report")
+    assert "'report' is no stage of the playbook; accepted: stages without a gap, of run" in output
 
 
 STAGES = sorted(
-    path.name for path in (ROOT / "playbooks").glob("*.yml") if path.name != "selection.yml"
+    path.name
+    for path in (ROOT / "playbooks").glob("*.yml")
+    if path.name not in ("nodes.yml", "selection.yml")
 )
 
 
@@ -110,6 +129,21 @@ def test_each_stage_begins_with_the_check(stage: str) -> None:
     plays = yaml.safe_load((ROOT / "playbooks" / stage).read_text(encoding="utf-8"))
     first = plays[0]["ansible.builtin.import_playbook"]
     assert first == ("plan.yml" if stage == "acceptance.yml" else "selection.yml")
+
+
+@pytest.mark.fault("empty-acceptance")
+@pytest.mark.parametrize("stage", [name for name in STAGES if name != "acceptance.yml"])
+def test_each_play_of_a_stage_has_its_tag(stage: str) -> None:
+    first, *plays = yaml.safe_load((ROOT / "playbooks" / stage).read_text(encoding="utf-8"))
+    name = stage.removesuffix(".yml")
+    assert first["vars"] == {"selection_stages": [name]}
+    assert [play["tags"] for play in plays] == [[name]] * len(plays)
+
+
+def test_the_acceptance_has_its_stages_in_their_order() -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/acceptance.yml").read_text(encoding="utf-8"))
+    files = [play["ansible.builtin.import_playbook"].removesuffix(".yml") for play in plays]
+    assert all(play["vars"] == {"selection_stages": files} for play in plays)
 
 
 @pytest.mark.fault("empty-acceptance")

@@ -113,6 +113,30 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, stderr
 
 
+@pytest.mark.parametrize(
+    ("exclusive", "shown"),
+    [
+        (True, ["NumNodes=2", "NumCPUs=544", "MinMemoryNode=0", "OverSubscribe=NO"]),
+        (False, ["NumNodes=2", "NumCPUs=16", "MinMemoryNode=1G", "OverSubscribe=OK"]),
+    ],
+)
+def test_slurm_allocates_the_resources_that_the_header_requests(
+    site: Site, exclusive: bool, shown: list[str]
+) -> None:
+    partition = site.slurm.call("sinfo", "--noheader", "--format=%R").split()[0]
+    site.slurm.call("scontrol", "update", f"PartitionName={partition}", "OverSubscribe=NO")
+    queue = {"exclusive": exclusive, "cpus_per_node": 8, "memory_per_node": 1 << 30}
+    run = site.run(nodes=2, scope="each-node", **queue)
+    with site.begun(run) as process:
+        (job,) = site.jobs()
+        words = site.slurm.call("scontrol", "show", "job", job).split()
+        site.go.touch()
+        assert finish(process)[0] == 0
+    assert [word for word in shown if word not in words] == []
+    assert "NodeList=knl[0001-0002]" in words
+    assert judge_run(run).coverage.stopped == ()
+
+
 def test_a_run_goes_through_the_queue(site: Site) -> None:
     """Control: no fault is injected."""
     run = site.run()
@@ -373,6 +397,13 @@ def test_the_reason_of_a_node_is_read_whole(site: Site, reason: str) -> None:
     assert statuses[node] == NodeStatus(out=True, idle=True, reason=given)
     assert statuses[other] == NodeStatus(out=False, idle=True)
     assert statuses["absent"].out and "does not list" in statuses["absent"].reason
+
+
+def test_the_permission_to_drain_is_read_and_the_comment_of_the_node_stays(site: Site) -> None:
+    node, comment = site.cluster.names[0], "bad DIMM in slot 3, see ticket 17"
+    site.slurm.call("scontrol", "update", f"NodeName={node}", f"Comment={comment}")
+    assert Scheduler().missing_permission(node) == ""
+    assert f"Comment={comment}\n" in site.slurm.call("scontrol", "show", "node", node)
 
 
 def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from proofmark.common.environment import of_another_user as of_another_user
     from proofmark.common.errors import BadInput as BadInput
     from proofmark.common.errors import ProofmarkError as ProofmarkError
+    from proofmark.common.kit import result_folder as result_folder
     from proofmark.common.private_folder import private_home as private_home
     from proofmark.jobs.launcher import Launch as Launch
     from proofmark.jobs.launcher import Launcher as Launcher
@@ -89,6 +90,7 @@ MODULES = {
     "parse_probe": "proofmark.site.node.facts",
     "private_home": "proofmark.common.private_folder",
     "resolved_groups": "proofmark.site.groups",
+    "result_folder": "proofmark.common.kit",
     "system_needs": "proofmark.software.provision",
 }
 """The module of each name."""

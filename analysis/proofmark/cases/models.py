@@ -259,6 +259,19 @@ Uses = Annotated[
 """One use, or several uses that differ in more than one sweep can express."""
 
 
+class FactRule(StrictModel):
+    """A condition on a fact of a partition, without which a case measures something else.
+
+    Attributes:
+        holds: an expression over the facts of the partition and of its machine, and the labels of
+            the case.
+        accepted: the values that are accepted, as a text with such expressions.
+    """
+
+    holds: Braces
+    accepted: Text
+
+
 class Case(RenamedKeys):
     """One benchmark: its command, sweep and output, and how the output is read and judged.
 
@@ -272,7 +285,8 @@ class Case(RenamedKeys):
     writes relative file names; the default is the folder of the step. ``writes`` is what its files
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
-    uses, if it runs on several; 0 is not known.
+    uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
+    partition that ``proofmark validate`` checks.
     """
 
     RENAMED = {
@@ -294,6 +308,7 @@ class Case(RenamedKeys):
     sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
+    facts: dict[Name, FactRule] = {}
     where: str | None = None
     constraints: dict[Braces, Text] = {}
     variants: list[Name] = []

@@ -13,11 +13,12 @@ from typing import Any
 from proofmark.cases.loading import schema
 from proofmark.cases.reader.command import Request
 from proofmark.cases.reader.engine import program_runs, readings_of
-from proofmark.cli.checkout import kit_benchmarks, kit_folder, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, suite_argument
 from proofmark.cli.command import Command, complete
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_text
+from proofmark.common.kit import kit_folder
 from proofmark.common.text import csv_cell
 from proofmark.plan.published import system_mistakes
 

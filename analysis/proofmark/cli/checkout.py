@@ -1,4 +1,4 @@
-"""The checkout with the cases, environments and runs of a command."""
+"""The cases, the site and the run of a command, from its options."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.cli.command import complete
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.owner import refuse_foreign
@@ -24,20 +25,17 @@ from proofmark.site.inventory import Site, load_site, read_sites
 from proofmark.site.machines import machines_of
 
 
-def kit_folder() -> Path:
-    """Return the current folder if it is a checkout, else the checkout of this code."""
-    here = Path.cwd()
-    return here if (here / "benchmarks" / "suites.yml").exists() else Path(__file__).parents[3]
-
-
 def kit_benchmarks() -> Benchmarks:
-    """Return the cases and suites of the checkout in use."""
+    """Return the cases and suites of the kit in use."""
     return load_benchmarks(kit_folder() / "benchmarks")
 
 
-def suite_argument(parser: ArgumentParser | ArgumentGroup, default: str | None = "quick") -> None:
-    """Add ``--suite`` to `parser`."""
-    note = f"a suite (default: {default})" if default else "only the cases of this suite"
+def suite_argument(
+    parser: ArgumentParser | ArgumentGroup, default: str | None = "quick", note: str = ""
+) -> None:
+    """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
+    usual = f"a suite (default: {default})" if default else "only the cases of this suite"
+    note = note or usual
     complete(parser.add_argument("--suite", default=default, help=note), _suites)
 
 

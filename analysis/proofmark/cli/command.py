@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from proofmark.common.errors import nearest
 from proofmark.runs.owner import drop_rights, refuse_foreign
 
 RENAMED_VERBS = {"look": "check", "prove": "verify"}
@@ -33,13 +34,16 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., obje
     """Add the verb of a command to `parser`: one of `verbs`, with its function's docstring."""
     meanings = {name: (function.__doc__ or "").rstrip(".") for name, function in verbs.items()}
     text = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
-    parser.add_argument("verb", type=_current_verb, choices=sorted(verbs), help=text)
 
+    def known(word: str) -> str:
+        if word in RENAMED_VERBS:
+            raise ArgumentTypeError(f"{word}: an old verb; its new name is {RENAMED_VERBS[word]}")
+        if word not in verbs:
+            accepted = ", ".join(sorted(verbs))
+            raise ArgumentTypeError(f"found {word!r}{nearest(word, verbs)}; accepted: {accepted}")
+        return word
 
-def _current_verb(word: str) -> str:
-    if word in RENAMED_VERBS:
-        raise ArgumentTypeError(f"{word}: an old verb; its new name is {RENAMED_VERBS[word]}")
-    return word
+    parser.add_argument("verb", type=known, choices=sorted(verbs), help=text)
 
 
 class Rights(Enum):

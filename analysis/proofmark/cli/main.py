@@ -11,7 +11,8 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from textwrap import fill
 from typing import Any, NoReturn
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 from proofmark import __version__
 from proofmark.cli.command import Command
 from proofmark.common.environment import take_secrets
-from proofmark.common.errors import BadInput, Stopped
+from proofmark.common.errors import BadInput, Stopped, nearest
 from proofmark.common.messages import say
 
 BAD_INPUT = 3
@@ -32,6 +33,7 @@ BROKEN_PIPE = 141
 """128 + SIGPIPE, as shells report it. 0 would mean PASS."""
 
 COMMANDS = {
+    "init": ("init", "write the inventory of a site from what its scheduler and nodes report"),
     "cases": ("cases", "list the cases and suites"),
     "plan": ("plan", "print the steps of an acceptance and their cost"),
     "validate": (
@@ -125,6 +127,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="trace each call of ssh, schedulers, BMCs and builds, also in trace.log of the run",
     )
+    top.add_argument("--failed-nodes-fd", type=int, metavar="FD", help=argparse.SUPPRESS)
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
     words = os.environ.get("COMP_LINE", "").split() if COMPLETION in os.environ else ()
     for name, (_, summary) in COMMANDS.items():
@@ -153,22 +156,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"proofmark: {command}: an old command; its new name is {RENAMED[command]}")
         return BAD_INPUT
     top = parser()
+    if command and command not in COMMANDS:
+        hint = nearest(command, COMMANDS)
+        top.error(f"found the command {command!r}{hint}; accepted: {', '.join(COMMANDS)}")
     if COMPLETION in os.environ:
         from argcomplete import autocomplete
 
         autocomplete(top)
-    options = argparse.Namespace(verbose=False)
+    options = argparse.Namespace(verbose=False, failed_nodes_fd=None)
     try:
-        top.parse_args(words, options)
-        options.secrets = take_secrets(os.environ)
-        folder = getattr(options, "folder", None)
-        options.rights.limit([folder] if folder else getattr(options, "folders", []))
-        if options.verbose:
-            from proofmark.cli.trace import start_trace
-
-            start_trace(folder if options.traced else None)
-        result: int = options.run(options)
-        sys.stdout.flush()
+        with _failed_nodes_written(options):
+            return _run(top, words, options)
     except KeyboardInterrupt:
         return STOPPED
     except BadInput as error:
@@ -192,4 +190,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = getattr(options, "folder", None) if traced else None
         report_crash(error, folder, verbose=options.verbose)
         return INTERNAL_ERROR
+
+
+def _run(top: argparse.ArgumentParser, words: Sequence[str], options: argparse.Namespace) -> int:
+    """Parse `words` into `options`, run the command and return its exit code."""
+    top.parse_args(words, options)
+    options.secrets = take_secrets(os.environ)
+    folder = getattr(options, "folder", None)
+    options.rights.limit([folder] if folder else getattr(options, "folders", []))
+    if options.verbose:
+        from proofmark.cli.trace import start_trace
+
+        start_trace(folder if options.traced else None)
+    result: int = options.run(options)
+    sys.stdout.flush()
     return result
+
+
+@contextmanager
+def _failed_nodes_written(options: argparse.Namespace) -> Iterator[None]:
+    """Write the nodes that fail in the block to the file descriptor of the option, if it is set."""
+    try:
+        yield
+    except BadInput as error:
+        if options.failed_nodes_fd is not None:
+            from proofmark.common.failed_nodes import note_input_errors
+
+            note_input_errors(error.mistakes)
+        raise
+    finally:
+        if options.failed_nodes_fd is not None:
+            from proofmark.common.failed_nodes import failed_nodes_json
+
+            with os.fdopen(options.failed_nodes_fd, "wb") as file:
+                file.write(failed_nodes_json())

@@ -16,12 +16,14 @@ from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.cli.input import read_limited
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.credentials import Credentials, credentials
+from proofmark.machine.bmc.model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
 from proofmark.machine.modes.results import Result, failures, results_of, summary
@@ -119,8 +121,7 @@ def _verify(options: Namespace) -> int:
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
 
         def verify(node: str) -> bool:
-            seen = rollout.transition.observe(node)
-            goal.verify(seen)
+            seen = rollout.transition.prove(rollout.hosts.get(node) or Host(node, ""), goal)
             past = history_of(rollout.run, node)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 seen_facts = seen.as_json()
@@ -279,7 +280,12 @@ def _exported(state: RunState) -> Iterator[None]:
 
 def _conclude(results: Mapping[str, Result], budget: int = 0) -> int:
     """Print the outcomes of the nodes; return 1 if more than `budget` nodes failed, else 0."""
-    failed = [node for node, each in results.items() if each.outcome is not Outcome.OK]
+    failed = {
+        node: f"{each.outcome}: {each.text}"
+        for node, each in results.items()
+        if each.outcome is not Outcome.OK
+    }
+    note_failed_nodes(failed)
     for line in summary(results):
         say(line if line.startswith(Outcome.OK) else f"proofmark: {line}")
     return FAILED if len(failed) > budget else 0

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 
 import yaml
 
-from proofmark.cli.checkout import kit_benchmarks, kit_folder, repeats_argument, suite_argument
+from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration
-from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -29,7 +29,8 @@ from proofmark.runs.start import start_or_continue
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import load_site, load_sites
 from proofmark.site.machines import machines_of
-from proofmark.software.provider import check_provider, provider_names
+from proofmark.site.questions import comments
+from proofmark.software.provider import check_provider
 
 
 def _plan_arguments(parser: ArgumentParser) -> None:
@@ -39,6 +40,7 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
+    parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
@@ -53,6 +55,7 @@ def plan(options: Namespace) -> int:
         "scratch_dir": options.scratch_dir,
     }
     inventory = inventory_of(options)
+    runs = result_folder(kit_folder(), "runs", options.runs)
     if not options.create:
         sites = load_sites(inventory, options.limit, overrides)
         for site in sites:
@@ -62,14 +65,20 @@ def plan(options: Namespace) -> int:
             machines, _ = machines_of(site)
             plans.append(make_plan(benchmarks, options.suite, site, machines, options.repeats))
             idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
-        _print_plans(plans, idle, kit_folder() / "runs", as_json=options.json)
+        _print_plans(plans, idle, runs, as_json=options.json)
         return 0
     site = load_site(inventory, options.limit, overrides)
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
+    # It imports the registries of plug-ins, which the printing of a plan does not need.
+    from proofmark.jobs.site_check import job_mistakes
+
+    if mistakes := job_mistakes(site, [made]):
+        file = str(site.facts)
+        raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
     run, continued = start_or_continue(
-        kit_folder() / "runs",
+        runs,
         made,
         benchmarks,
         site,
@@ -162,35 +171,44 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
 def _validate_arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     parser.add_argument("-l", "--limit", default="compute", help="a partition (default: all)")
+    note = "only this suite, which must lack no package (default: all suites)"
+    suite_argument(parser, None, note)
 
 
 def validate(options: Namespace) -> int:
-    """Check a site and print the cost of each suite there."""
+    """Check a site, and print the cost of each suite there and the packages that it lacks."""
+    # They import the registries of all plug-ins, which other uses of this module do not need.
+    from proofmark.cli.site_checks import site_checks, site_packages
+    from proofmark.jobs.site_check import job_mistakes
+
     inventory = inventory_of(options)
-    plans, mistakes, limits = check_site(
+    plans, mistakes, limits, lacks = check_site(
         inventory,
         options.limit,
         kit_benchmarks(),
-        environments=[
-            each.name for each in (kit_folder() / "environments").iterdir() if each.is_dir()
-        ],
-        schedulers=SCHEDULERS.names(),
-        providers=provider_names(),
+        checks=site_checks(kit_folder()),
+        packages=site_packages(kit_folder()),
+        job_mistakes=job_mistakes,
+        suite=options.suite,
     )
     if mistakes:
         raise BadInput(*mistakes)
     rows = []
-    for made in plans:
+    for made, missing in zip(plans, lacks, strict=True):
         totals = made.totals
         numbers = (str(totals.jobs), str(totals.steps), f"{totals.node_hours:.2f}")
-        rows.append((made.partition, made.suite, *numbers, duration(totals.wall_s)))
-    print_table(("partition", "suite", "jobs", "steps", "node-hours", "duration"), rows)
+        time, lacking = duration(totals.wall_s), ", ".join(missing) or "–"
+        rows.append((made.partition, made.suite, *numbers, time, lacking))
+    headers = ("partition", "suite", "jobs", "steps", "node-hours", "duration", "lacks")
+    print_table(headers, rows)
     for partition, assumed in {made.partition: made.assumed for made in plans}.items():
         for fact, why in assumed.items():
             print(f"assumed: {partition}: {fact}: {why}")
     for partition, lines in limits.items():
         for line in lines:
             print_line(f"limit: {partition}: {line}")
+    for place, question in comments(inventory.folder):
+        print_line(f"question: {place}: {question}")
     return 0
 
 

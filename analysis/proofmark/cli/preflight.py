@@ -8,12 +8,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
+from proofmark.cli.checkout import (
+    kit_benchmarks,
+    repeats_argument,
+    suite_argument,
+)
 from proofmark.cli.command import Command
 from proofmark.cli.modes import credentials_of
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
+from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
+from proofmark.machine.checkout import checkout_findings
 from proofmark.machine.preflight import Finding, preflight
 from proofmark.plan.expansion import make_plan
 from proofmark.site.inventory import load_site
@@ -37,7 +44,8 @@ def run(options: Namespace) -> int:
     made = make_plan(kit_benchmarks(), options.suite, site, machines, options.repeats)
     user = site.partition.run_user or pwd.getpwuid(os.geteuid()).pw_name
     who, end = credentials_of(options), window_end(options)
-    return print_findings(preflight(site, made, who, end, user), say)
+    findings = preflight(site, made, who, end, user)
+    return print_findings([*findings, *checkout_findings(site, kit_folder())], say)
 
 
 def window_end(options: Namespace) -> datetime | None:
@@ -61,6 +69,9 @@ def window_end(options: Namespace) -> datetime | None:
 def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> int:
     """Print one line per finding; return 1 if one is bad, else 0."""
     for each in findings:
+        if each.bad:
+            reason = f"{each.outcome}: {each.what}: {each.text}"
+            note_failed_nodes(dict.fromkeys(each.nodes, reason))
         say(f"{'proofmark: ' if each.bad else ''}{each.outcome}: {each.what}: {each.text}")
     return int(any(each.bad for each in findings))
 

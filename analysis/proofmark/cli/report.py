@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from proofmark.cli.command import Command, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
 from proofmark.judge.ending import MEANING, ending
+from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.report.export import FORMATS
 from proofmark.report.export import export as export_run
@@ -40,11 +43,19 @@ def report(options: Namespace) -> int:
         print(path)
         return 0
     code = answer.exit_code(strict=options.strict)
-    lines = ending(answer, f"{path}", strict=options.strict)
+    if code:
+        note_failed_nodes(failed_nodes(answer, run.plan))
+    lines = ending(answer, f"{path}", _from_here(run.folder), strict=options.strict)
     print_json({**answer.head(), "exit_code": code, "meaning": MEANING[code], "lines": lines})
     for line in lines:  # the playbook prints stderr
         say(line)
     return 0
+
+
+def _from_here(folder: Path) -> str:
+    """Return the path of `folder` from the current folder, if `folder` is below it."""
+    here = Path.cwd()
+    return shlex.quote(f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}")
 
 
 def _export_arguments(parser: ArgumentParser) -> None:

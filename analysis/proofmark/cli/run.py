@@ -6,12 +6,12 @@ import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_folder
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.summary import plan_summary
 from proofmark.common.files import read_json
+from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary

@@ -8,12 +8,13 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.checkout import kit_folder, site_arguments, site_of_own_run
+from proofmark.cli.checkout import site_arguments, site_of_own_run
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import open_run
@@ -24,6 +25,7 @@ from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock_check import make
+from proofmark.software.spack.system import this_system
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
@@ -82,7 +84,7 @@ def _sources(options: Namespace) -> Sources:
 
 
 def _prefixes(options: Namespace, kit: Path) -> Path:
-    given: Path = options.prefixes or kit / ".provision"
+    given: Path = options.prefixes or result_folder(kit, ".provision")
     return given.resolve()
 
 
@@ -125,7 +127,7 @@ def install(options: Namespace) -> int:
 
 
 def _this_system(options: Namespace) -> str:
-    system = spack.this_system()
+    system = this_system().name
     if options.os not in (None, "", system):
         raise bad_input("OS", "", options.os, f"{system}: a lock is made on its own system")
     return system

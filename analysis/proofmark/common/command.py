@@ -10,10 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from proofmark.common.environment import without_secrets
+from proofmark.common.script_names import script_names, without_passwords
 from proofmark.common.text import one_line
 
 TRACE = logging.getLogger("proofmark.trace")
-"""Logger of one line per call of another program or machine, without the input and output."""
+"""Logger of one line per call of another program or machine.
+
+A line has the names of scripts in the input (`script_names`), and nothing else of input and output.
+"""
 
 
 def run_command(
@@ -39,7 +43,7 @@ def run_command(
         FileNotFoundError: the program does not exist.
         subprocess.TimeoutExpired: the time limit has passed.
     """
-    with traced(shlex.join(words)) as outcome:
+    with traced(call_line(words, text)) as outcome:
         done = subprocess.run(
             words,
             input=text.encode(errors="surrogateescape"),
@@ -74,4 +78,12 @@ def traced(call: str) -> Iterator[list[str]]:
 def trace(call: str, outcome: str, seconds: float) -> None:
     """Write the line of one call that took `seconds`."""
     if TRACE.isEnabledFor(logging.INFO):
-        TRACE.info("%s: %s after %.3f s", one_line(call), one_line(outcome), seconds)
+        shown = without_passwords(one_line(call))
+        TRACE.info("%s: %s after %.3f s", shown, one_line(outcome), seconds)
+
+
+def call_line(words: Sequence[str], text: str, node: str = "") -> str:
+    """Return a command as its line in the trace: ``NODE: COMMAND < SCRIPT ARGUMENT…``."""
+    place = f"{node}: " if node else ""
+    scripts = script_names(text) if TRACE.isEnabledFor(logging.INFO) else ""
+    return f"{place}{shlex.join(words)}{scripts and f' < {scripts}'}"

@@ -10,8 +10,12 @@ from proofmark.common.text import one_line
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text."""
-    close = get_close_matches(word, sorted(words), n=1, cutoff=0.5)
+    """Return ``", did you mean 'x'?"`` with the closest of `words`, or an empty text.
+
+    Of equally close words, one with the same letters as `word` is preferred: letters were swapped.
+    """
+    close = get_close_matches(word, sorted(words), n=3, cutoff=0.5)
+    close.sort(key=lambda each: sorted(each) != sorted(word))
     return f", did you mean {close[0]!r}?" if close else ""
 
 

@@ -76,6 +76,16 @@ def folded(names: Iterable[str]) -> str:
     return ", ".join(filter(None, [sets, *others]))
 
 
+def hostlist(names: Iterable[str]) -> str:
+    """Return `names`, all host names, as one node set with one range in each name.
+
+    That is the syntax of programs that know no second pair of brackets (Flux RFC 29).
+    """
+    nodes = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
+    nodes.fold_axis = (-1,)
+    return str(nodes)
+
+
 @lru_cache(maxsize=256)
 def _fold(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:

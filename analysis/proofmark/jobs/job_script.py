@@ -19,6 +19,8 @@ def write_job(
 ) -> Request:
     """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
 
+    Some schedulers read the nodes from ``jobs/<id>/hosts`` beside it.
+
     Args:
         run: the folder of the run.
         job: the job; a pair is not measured if one of its nodes is not in the job.
@@ -28,11 +30,16 @@ def write_job(
 
     Returns:
         The request of the job to the scheduler.
+
+    Raises:
+        BadInput: the scheduler cannot run such a job.
     """
     script = RunFiles(run).job(job.id).script
     script.parent.mkdir(parents=True, exist_ok=True)
     request = request_of(run, job, queue)
     chosen = scheduler(scheduler_name)
+    if hosts := chosen.host_list(request):
+        write_whole(request.host_file, hosts)
     head = [
         "#!/bin/sh",
         *chosen.header(request),

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import ClassVar
 
+from proofmark.common.nodesets import fold
 from proofmark.common.plugins import Plugins
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import DEFAULT_LAUNCH, LaunchSettings
@@ -57,6 +58,17 @@ class Launch:
         """Whether a CPU of a node has more than one rank or thread."""
         cpus = [(rank.node, cpu) for rank in self.cpus for cpu in rank.cpus]
         return len(set(cpus)) < len(cpus)
+
+    @property
+    def regular(self) -> bool:
+        """Whether all hosts have the same number of ranks and are in the order of a node set.
+
+        Schedulers sort the hosts of a node set. The hosts of a pair are not known here: each pair
+        inserts its names, in either order.
+        """
+        counts = {len(ranks) for _, ranks in self.by_host}
+        ordered = len(self.hosts) != 2 and len(fold(self.hosts)) == 1
+        return len(counts) == 1 and ordered and len(self.by_host) == len(self.hosts)
 
     @cached_property
     def local(self) -> list[tuple[int, ...]]:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import short_name
-from proofmark.jobs.launcher import Launch, Launcher, launcher
+from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.plan.rank_cpus import RankCpus
@@ -113,7 +113,7 @@ def step_script(
         stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:
-        BadInput: a package or program of the step is missing.
+        BadInput: a package or program of the step is missing, or its ranks have no launcher.
     """
     package = _package(step, software)
     folder = scratch if step.uses_scratch else ""
@@ -151,7 +151,7 @@ def step_script(
         f"STEP={shlex.quote(name)}",
         f"TIMEOUT={step.timeout} # seconds",
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
-        f"THREADS={'bound' if step.bind_threads else ''} # bound: one CPU for each thread",
+        f"THREADS={_threads(step)} # bound: one CPU for each thread; reported: the launcher binds",
         f"SCRATCH={shlex.quote(folder)}",
         f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
         *([_least(step.writes)] if step.writes else ["WRITES="]),
@@ -167,6 +167,13 @@ def step_script(
     ]
     parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
     return "\n".join(head) + shell_parts(*parts)
+
+
+def _threads(step: Step) -> str:
+    """Return who binds the threads of a rank, whose CPUs the script then reports; or ""."""
+    if step.bind_threads:
+        return "bound"
+    return "reported" if step.launch == "threads" and step.threads > 1 else ""
 
 
 def _least(writes: WrittenFiles) -> str:
@@ -214,7 +221,18 @@ def _repeats(cpus_of_ranks: Sequence[tuple[int, ...]], period: int) -> bool:
 
 
 def _launcher(step: Step, package: Package, launch_settings: LaunchSettings) -> str:
-    return (launch_settings.launcher or package.launcher) if step.launch == "mpi" else "plain"
+    """Return the name of the launcher.
+
+    Raises:
+        BadInput: the ranks have no launcher: all of them would be one process.
+    """
+    if step.launch != "mpi":
+        return "plain"
+    if not launch_settings.launcher and package.launcher == "plain" and step.ranks > 1:
+        found = f"no launcher for {step.ranks} ranks: the MPI of {step.package} is not recognized"
+        names = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
+        raise bad_input("software.json", step.id, found, f"partition.launch.launcher: {names}")
+    return launch_settings.launcher or package.launcher
 
 
 def _copied(step: Step, chosen: Launcher, launch: Launch) -> list[str]:

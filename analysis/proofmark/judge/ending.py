@@ -25,12 +25,15 @@ MOST_STEPS = 10
 """The number of steps that a printed command names."""
 
 
-def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str, str, str]:
+def ending(
+    verdict: Verdict, report: str, folder: str, *, strict: bool = False
+) -> tuple[str, str, str]:
     """Return the last three lines of an acceptance.
 
     Args:
         verdict: the verdict of the run.
         report: the path of its report.
+        folder: the path of the run, as the next command names it.
         strict: whether UNJUDGED figures are refused.
     """
     code = verdict.exit_code(strict=strict)
@@ -41,7 +44,7 @@ def ending(verdict: Verdict, report: str, *, strict: bool = False) -> tuple[str,
     return (
         f"{MEANING[code]}: {counts}; {steps}",
         f"worst: {worst}",
-        f"report: {report}; next: {next_command(verdict, code)}",
+        f"report: {report}; next: {next_command(verdict, code, folder)}",
     )
 
 
@@ -50,9 +53,9 @@ def counts_line(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items())
 
 
-def next_command(verdict: Verdict, code: int) -> str:
-    """Return the next action after a verdict with this exit code, with its command."""
-    run, coverage = f"runs/{verdict.run}", verdict.coverage
+def next_command(verdict: Verdict, code: int, run: str) -> str:
+    """Return the next action after a verdict with this exit code; its command names `run`."""
+    coverage = verdict.coverage
     again = "run the same ansible-playbook command again"
     if steps := verdict.retest():
         return _rerun(run, steps)

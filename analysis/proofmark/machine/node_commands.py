@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import signal
 import subprocess
 import time
@@ -23,7 +22,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
-from proofmark.common.command import trace
+from proofmark.common.command import call_line, trace
 from proofmark.common.environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.signals import StopSignals
@@ -79,7 +78,7 @@ def run_commands(
     try:
         task.set_info("fanout", at_once)
         port = task.port(_Stop(), autoclose=True)
-        worker = _Worker(commands, timeout_s)
+        worker = _Worker(commands, text, timeout_s)
         worker.write(text.encode(errors="surrogateescape"))
         worker.set_write_eof()
         task.schedule(worker)
@@ -185,7 +184,8 @@ class _Client(ExecClient, EventHandler):
             result = NodeProcess(self._words, code, stdout, stderr, self._began_at)
             outcome = "killed" if abort else f"exit code {code}"
         self.worker.results[self.key] = result
-        trace(shlex.join(self._words), outcome, time.monotonic() - self._began)
+        line = call_line(self._words, self.worker.text, self.key)
+        trace(line, outcome, time.monotonic() - self._began)
 
 
 class _Process(subprocess.Popen[bytes]):
@@ -215,8 +215,8 @@ class _Worker(ExecWorker):
 
     SHELL_CLASS = _Client
 
-    def __init__(self, commands: Mapping[str, Sequence[str]], timeout_s: float) -> None:
-        self.commands, self.timeout_s = commands, timeout_s
+    def __init__(self, commands: Mapping[str, Sequence[str]], text: str, timeout_s: float) -> None:
+        self.commands, self.text, self.timeout_s = commands, text, timeout_s
         self.environment = without_secrets()
         self.results: dict[str, NodeResult] = {}
         none = NodeSet(resolver=RESOLVER_NOGROUP)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import stop_signals
@@ -125,6 +126,7 @@ def check_failure_budget(
         )
     for reason, nodes in reasons.items():
         say(f"proofmark: {folded(nodes)}: left out, {reason}")
+        note_failed_nodes(dict.fromkeys(nodes, reason))
 
 
 def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:

@@ -45,14 +45,28 @@ def node_command(site: Site, node: str) -> NodeCommand:
     Raises:
         NodeError: the name of the node or one of its settings is not one word for ssh.
     """
-    check_name(node)
     if site.ssh is None:
+        check_name(node)
         return NodeCommand([word.replace("{node}", node) for word in site.remote_shell])
-    host = site.ssh.of(node)
-    shell, secret = _shell(host, site.ssh.shell)
+    return host_command(node, site.ssh.of(node), site.ssh.shell)
+
+
+def host_command(node: str, host: HostAccess, shell: str = "sh -s") -> NodeCommand:
+    """Return the command that runs ``sh -s`` on `node`, which is reached as `host` states.
+
+    Args:
+        node: the name of the node.
+        host: how the node is reached.
+        shell: the command on the node if `host` has no user to become.
+
+    Raises:
+        NodeError: the name of the node or one of its settings is not one word for ssh.
+    """
+    check_name(node)
+    words, secret = _shell(host, shell)
     if host.local:
-        return NodeCommand(shell, secret)
-    return NodeCommand([*_ssh(node, host), shlex.join(shell)], secret)
+        return NodeCommand(words, secret)
+    return NodeCommand([*_ssh(node, host), shlex.join(words)], secret)
 
 
 def check_name(node: str) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.stage import hosts_of
@@ -31,7 +31,11 @@ from proofmark.site.inventory import Site
 
 CLOCK_S = 2.0
 """With a larger difference of clocks, logs, counters and certificates are not comparable."""
-SCRIPT = 'date +%s\nid -u "$1"\n'
+SCRIPT = """#: clock-and-uid.sh USER
+date +%s
+id -u "$1"
+"""
+_NO_CHANGE = "the plan changes no mode"
 SSH_OUTCOMES = {
     "Host key verification failed": "HOST_KEY",
     "REMOTE HOST IDENTIFICATION HAS CHANGED": "HOST_KEY",
@@ -41,32 +45,43 @@ SSH_OUTCOMES = {
 """The outcome of each message of ssh and id."""
 
 
+NO_PROBLEM = {
+    "NOT_NEEDED": "the plan does not need it",
+    "NOT_GIVEN": "the check needs an option",
+    "TO_INSTALL": "the stage build installs it",
+    "UNKNOWN": "it cannot be read; the text has the command that shows it",
+}
+"""Outcomes that are neither a confirmation nor a problem, with their meaning."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """The result of one check.
 
     Attributes:
         what: the subject of the check.
-        outcome: ``OK``, ``NOT_NEEDED``, ``NOT_TOLD``, or the name of a problem.
+        outcome: ``OK``, one of `NO_PROBLEM`, or the name of a problem.
         text: the nodes and the details.
+        nodes: the nodes with this outcome; empty if the subject is no node.
     """
 
     what: str
     outcome: str
     text: str
+    nodes: tuple[str, ...] = ()
 
     @property
     def bad(self) -> bool:
         """Whether the problem must be solved before a run."""
-        return self.outcome not in ("OK", "NOT_NEEDED", "NOT_TOLD")
+        return self.outcome not in ("OK", *NO_PROBLEM)
 
 
 def preflight(
     site: Site, plan: Plan, credentials: Credentials, window_end: datetime | None, user: str
 ) -> list[Finding]:
-    """Return the findings of all checks.
+    """Return the findings of all checks, which change nothing.
 
-    They change nothing: the comment of one node in the scheduler is set to its present value.
+    A plan that changes no mode needs neither BMCs nor the permission to drain.
 
     Args:
         site: the site with the nodes to check.
@@ -76,23 +91,27 @@ def preflight(
         user: the user who runs the steps.
     """
     firmware = site.partition.firmware
-    findings = _nodes(site, user)
-    findings += _programs(site, plan_programs(plan))
-    findings += _bmcs(site, firmware, credentials) if firmware else []
+    changing = any(group.mode != plan.current_mode for group in plan.groups)
     return [
-        *findings,
-        _drain_permission(site, plan),
+        *_nodes(site, user),
+        *_programs(site, plan_programs(plan)),
+        *_bmcs(site, firmware if changing else None, credentials),
+        _drain_permission(site, firmware if changing else None),
         _window(plan, firmware, window_end),
         _stop_command(site),
     ]
 
 
 def _nodes(site: Site, user: str) -> list[Finding]:
-    uid = pwd.getpwnam(user).pw_uid
+    what = "nodes: host key, log-in, clock, uid"
+    try:
+        uid = pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return [Finding(what, "NO_USER", f"{user}: no such user on this host")]
     processes, failed = run_text(site, site.hosts, f"set -- {shlex.quote(user)}\n{SCRIPT}")
     results = {node: _identity(process, user, uid) for node, process in processes.items()}
     results |= {node: _ssh_outcome(error) for node, error in failed.items()}
-    return _grouped("nodes: host key, log-in, clock, uid", results)
+    return _grouped(what, results)
 
 
 def _identity(process: NodeProcess, user: str, uid: int) -> str:
@@ -107,7 +126,11 @@ def _identity(process: NodeProcess, user: str, uid: int) -> str:
 
 
 def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
-    """Check on every node that can be reached for the programs that the step scripts call."""
+    """Check on every node that can be reached for the programs that the step scripts call.
+
+    The stage build installs them if the programs of the plan are those of the distribution.
+    """
+    lacks = "TO_INSTALL" if site.partition.provision_from == "system" else "NO_PROGRAM"
     outputs, _ = run_on_nodes(site, site.hosts, (MISSING_PROGRAMS, needed))
     nodes_of: dict[str, list[str]] = {}
     for node, output in outputs.items():
@@ -115,8 +138,9 @@ def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
     return [
         Finding(
             "programs: what the steps call",
-            "NO_PROGRAM" if missing else "OK",
+            lacks if missing else "OK",
             f"{folded(nodes)}: {missing}".strip(": "),
+            tuple(nodes),
         )
         for missing, nodes in nodes_of.items()
     ]
@@ -127,10 +151,16 @@ def _ssh_outcome(error: NodeError) -> str:
     return f"{next(outcomes, error.outcome)} {error.text}"
 
 
-def _bmcs(site: Site, firmware: Firmware, credentials: Credentials) -> list[Finding]:
+def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> list[Finding]:
+    what = "BMCs: certificate, log-in, registry"
+    if firmware is None:
+        return [Finding(what, "NOT_NEEDED", _NO_CHANGE)]
     shell = RemoteShell(site, firmware.timeout_s)
-    chosen = back_end(BackEndContext(firmware, credentials, shell))
-    hosts = hosts_of(site, firmware)
+    try:
+        chosen = back_end(BackEndContext(firmware, credentials, shell))
+        hosts = hosts_of(site, firmware)
+    except BadInput as error:
+        return [Finding(what, "BAD_INPUT", str(error))]
 
     def check_node(node: str) -> str:
         chosen.read(hosts[node], {})
@@ -138,7 +168,7 @@ def _bmcs(site: Site, firmware: Firmware, credentials: Credentials) -> list[Find
 
     good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))
     results = {**good, **{node: f"{error.outcome} {error.text}" for node, error in bad.items()}}
-    return _grouped("BMCs: certificate, log-in, registry", results)
+    return _grouped(what, results)
 
 
 def _grouped(what: str, results: dict[str, str]) -> list[Finding]:
@@ -148,20 +178,29 @@ def _grouped(what: str, results: dict[str, str]) -> list[Finding]:
         nodes_of.setdefault(result.partition(" ")[0], []).append(node)
     return [
         Finding(
-            what, outcome, f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": ")
+            what,
+            outcome,
+            f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": "),
+            tuple(nodes),
         )
         for outcome, nodes in nodes_of.items()
     ]
 
 
-def _drain_permission(site: Site, plan: Plan) -> Finding:
+def _drain_permission(site: Site, firmware: Firmware | None) -> Finding:
     what = "scheduler: permission to drain"
-    if all(group.mode == plan.current_mode for group in plan.groups):
-        return Finding(what, "NOT_NEEDED", "the plan changes no mode")
+    if firmware is None:
+        return Finding(what, "NOT_NEEDED", _NO_CHANGE)
     try:
-        missing = draining(site.partition.scheduler).missing_permission(site.hosts[0])
+        chosen = draining(site.partition.scheduler)
+        if not BACK_ENDS.get(firmware.back_end).drains:
+            text = f"{firmware.back_end} resets nodes through the scheduler"
+            return Finding(what, "NOT_NEEDED", text)
+        missing = chosen.missing_permission(site.hosts[0])
     except BadInput as error:
         return Finding(what, "CANNOT_DRAIN", str(error))
+    except NodeError as error:
+        return Finding(what, error.outcome, error.text)
     return Finding(what, "NO_RIGHTS" if missing else "OK", missing or site.partition.scheduler)
 
 
@@ -169,7 +208,7 @@ def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Find
     needed_s = plan.totals.wall_s + resets_s(plan, firmware)
     text = f"the plan takes about {duration(needed_s)}, resets included"
     if end is None:
-        return Finding("maintenance window", "NOT_TOLD", f"{text}; --window-ends sets the end")
+        return Finding("maintenance window", "NOT_GIVEN", f"{text}; --window-ends sets the end")
     left_s = (end - datetime.now(UTC)).total_seconds()
     outcome = "OK" if needed_s <= left_s else "TOO_SHORT"
     return Finding("maintenance window", outcome, f"{text}; {duration(max(0, left_s))} are left")
@@ -177,5 +216,7 @@ def _window(plan: Plan, firmware: Firmware | None, end: datetime | None) -> Find
 
 def _stop_command(site: Site) -> Finding:
     command = scheduler(site.partition.scheduler).stop_command
+    if not command:
+        return Finding("stop command", "NOT_NEEDED", "jobs are child processes; Ctrl-C ends them")
     text = f"Ctrl-C ends jobs by {command}; then run playbooks/restore.yml"
     return Finding("stop command", "OK" if shutil.which(command) else "NO_STOP", text)

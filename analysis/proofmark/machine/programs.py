@@ -1,6 +1,7 @@
 """Reads ``requirements/programs.yml``: the external programs, and their Debian packages.
 
-The file describes the scripts of this package, so it is read from the same checkout.
+The file describes the scripts of this package, so it is read from the same checkout
+or collection.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.kit import code_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
 
-FILE = Path(__file__).parents[3] / "requirements" / "programs.yml"
 SCRIPT = "missing-programs.sh"
 """The file of ``machine/shell/`` that prints those of its arguments that cannot be executed."""
 BOUND_MEMORY = "memory is bound"
@@ -53,13 +54,13 @@ class Programs(StrictModel):
     programs: dict[str, Called]
 
 
-def called(file: Path = FILE) -> dict[str, Called]:
-    """Return every program that the kit calls, by its name.
+def called(file: Path | None = None) -> dict[str, Called]:
+    """Return every program that the kit calls, by its name. None is the file of this code.
 
     Raises:
         BadInput: the file is wrong.
     """
-    return load(file, Programs).programs
+    return load(file or code_folder() / "requirements" / "programs.yml", Programs).programs
 
 
 def plan_programs(plan: Plan) -> dict[str, Called]:

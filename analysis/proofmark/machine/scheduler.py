@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from proofmark.common.command import run_command
 from proofmark.common.environment import of_jobs
 from proofmark.common.errors import ProofmarkError, bad_input
 from proofmark.common.plugins import Plugins
+from proofmark.runs.files import JobFiles
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
@@ -41,6 +43,10 @@ class Request:
         log: absolute path; the output of the job is appended.
         queue: the site's settings of its scheduler.
         independent: whether each node measures alone, so that the job continues if a node fails.
+        cpus: the CPUs that the job requests on each node.
+        tasks: the numbers of the ranks on each node, of the step with the most ranks. They are
+            0, 1, … without a gap, and each node has one at least.
+        threads: the largest number of CPUs of a rank.
     """
 
     name: str
@@ -49,6 +55,14 @@ class Request:
     log: Path
     queue: Queue
     independent: bool = False
+    cpus: int = 1
+    tasks: Sequence[Sequence[int]] = ()
+    threads: int = 1
+
+    @property
+    def host_file(self) -> Path:
+        """The file of `Scheduler.host_list`, beside the messages of the job."""
+        return JobFiles(self.log.parent).hosts
 
     @property
     def clock(self) -> str:
@@ -60,22 +74,37 @@ class Request:
 class Scheduler(ABC):
     """Base class of schedulers.
 
-    All methods except `header` and `fan_out` call commands of the scheduler. They raise
-    `SchedulerUnavailable` if it does not answer.
+    All methods except `header`, `host_list` and `fan_out` call commands of the scheduler. They
+    raise `SchedulerUnavailable` if it does not answer.
 
     Attributes:
         poll_s: the longest pause between two polls, in seconds.
         isolates_jobs: whether two jobs never run on the same node at the same time.
-        stop_command: the program that ends a job.
+        stop_command: the program that ends a job; empty if jobs are child processes.
+        own_launcher: the launcher of the scheduler's own MPI, which the probe of programs does not
+            recognize; empty if there is none.
     """
 
     poll_s: ClassVar[float]
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
+    own_launcher: ClassVar[str] = ""
 
     @abstractmethod
     def header(self, request: Request) -> list[str]:
-        """Return the first lines of the job script."""
+        """Return the first lines of the job script.
+
+        Raises:
+            BadInput: the scheduler cannot run such a job.
+        """
+
+    def host_list(self, request: Request) -> str:
+        """Return the text of `Request.host_file`; empty if the header names the nodes.
+
+        Raises:
+            BadInput: the scheduler cannot take so many nodes.
+        """
+        return ""
 
     @abstractmethod
     def fan_out(self, request: Request) -> list[str]:
@@ -159,7 +188,20 @@ class DrainingScheduler(Scheduler):
 
     @abstractmethod
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may."""
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
+
+        Raises:
+            NodeError: UNKNOWN if the scheduler does not report the rights; the text has the
+                command that shows them. Another outcome if the scheduler does not answer.
+        """
+
+
+def user_name() -> str:
+    """Return the name of this process's user, which schedulers list; a number if there is none."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"{os.geteuid()}"
 
 
 SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")
@@ -195,6 +237,7 @@ def draining(name: str) -> DrainingScheduler:
 
 def ask_scheduler(
     *command: str,
+    text: str = "",
     unavailable: Collection[str] = (),
     success: Collection[int] = (0,),
 ) -> str:
@@ -202,6 +245,7 @@ def ask_scheduler(
 
     Args:
         command: the program and its arguments.
+        text: its standard input.
         unavailable: parts of the messages that the command prints if its server does not answer.
         success: the exit codes of success.
 
@@ -213,6 +257,7 @@ def ask_scheduler(
     try:
         done = run_command(
             command,
+            text=text,
             timeout_s=_TIMEOUT_S,
             environment=clean(os.environ),
             new_session=True,  # Ctrl-C must not interrupt the command
@@ -236,9 +281,36 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 
     It is that of a job, without variables that would override the options of the job script.
     """
-    removed = ("SBATCH_", "SLURM_JOB", "SLURM_STEP", "SQUEUE_", "SINFO_", "PBS_", "VIRTUAL_ENV")
+    removed = (
+        "SBATCH_",
+        "SLURM_JOB",
+        "SLURM_STEP",
+        "SQUEUE_",
+        "SINFO_",
+        "PBS_",
+        "LSB_",
+        "VIRTUAL_ENV",
+    )
     passed = of_jobs(environment)
     return {name: value for name, value in passed.items() if not name.startswith(removed)}
+
+
+MAX_ARGUMENT = 131_071
+"""The longest argument of a command in bytes: execve(2), MAX_ARG_STRLEN, without the final NUL."""
+
+
+def as_argument(text: str, request: Request) -> str:
+    """Return `text`, which names the nodes of `request` in one argument of a command.
+
+    Raises:
+        BadInput: it is longer than an argument of a command can be.
+    """
+    if len(text) <= MAX_ARGUMENT:
+        return text
+    fewer = len(request.nodes) * MAX_ARGUMENT // len(text)
+    found = f"a job of {len(request.nodes)} nodes, whose list has {len(text):,} bytes"
+    accepted = f"at most about {fewer} nodes: the list is an argument of {MAX_ARGUMENT:,} bytes"
+    raise bad_input("partition", "nodes_per_job", found, accepted)
 
 
 def one_by_one(nodes: Sequence[str], command: str) -> list[str]:

@@ -261,6 +261,8 @@ class _Expansion:
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
         }
+        if requested := partition.queue.memory_per_node:
+            symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
         nodes = {**case.sweep, **use.sweep}.get("nodes")
         limit = partition.nodes_per_job
         if limit and limit < symbols["nodes"]:

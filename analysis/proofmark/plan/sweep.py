@@ -151,7 +151,9 @@ class Sweep:
         placement = self._placed(point)
         bound = self.layouts.several_kinds_of_memory
         domains = self.layouts.memory(str(point[MEMORY]), placement if bound else None, self.file)
-        point[BOUND_BYTES] = sum(domain.bytes for domain in domains)
+        bound_bytes = sum(domain.bytes for domain in domains)
+        requested = self.site.partition.queue.memory_per_node
+        point[BOUND_BYTES] = min(bound_bytes, requested or bound_bytes)
         return placement, tuple(domain.os_index for domain in domains) if bound else ()
 
     def _placed(self, point: dict[str, Any]) -> Placement | None:

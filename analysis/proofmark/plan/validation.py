@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
 from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.plan import Plan
+from proofmark.plan.site_rules import (
+    fact_mistakes,
+    lacking,
+    preinstalled_mistakes,
+    provider_mistakes,
+)
 from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
+from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
+
+Check = Callable[[Site], object]
+"""Raises `BadInput` if a fact of the site is wrong."""
+Packages = Callable[[Site], Collection[str] | None]
+"""Returns the packages that the provider of the site has, or None if they are not known. It raises
+`BadInput` if the provider cannot have packages there."""
+JobMistakes = Callable[[Site, Sequence[Plan]], Iterable[InputError]]
+"""Returns what keeps the jobs of the plans of a site from running."""
+PROVIDER_KEYS = frozenset({"partition.environment", "partition.provision_from"})
+"""The facts that select the packages of a site. If one is wrong, the packages are not known."""
 
 
 class Checked(NamedTuple):
@@ -23,11 +40,13 @@ class Checked(NamedTuple):
         plans: the plan of every suite on every partition.
         mistakes: all mistakes.
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
+        lacks: for each of `plans`, its packages that the provider of the partition lacks.
     """
 
     plans: list[Plan]
     mistakes: list[InputError]
     limits: dict[str, list[str]]
+    lacks: list[list[str]]
 
 
 def validate(
@@ -35,9 +54,10 @@ def validate(
     limit: str,
     benchmarks: Benchmarks,
     *,
-    environments: Collection[str],
-    schedulers: Collection[str],
-    providers: Collection[str],
+    checks: Mapping[str, Check],
+    packages: Packages,
+    job_mistakes: JobMistakes,
+    suite: str | None = None,
 ) -> Checked:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
@@ -45,15 +65,17 @@ def validate(
         inventory: the inventory of the site.
         limit: pattern of hosts, as in Ansible's ``-l``.
         benchmarks: all cases and suites.
-        environments: the accepted names of ``partition.environment``.
-        schedulers: the accepted names of ``partition.scheduler``.
-        providers: the accepted names of ``partition.provision_from``.
+        checks: further checks of a site by the fact that they check, a dotted key of the partition.
+            A check with an empty key gives its mistakes their file and key itself.
+        packages: the packages of a site.
+        job_mistakes: what keeps the jobs of a site from running.
+        suite: the only suite, whose packages must not be lacking; None for all suites, of which one
+            must lack no package.
+
+    Raises:
+        BadInput: there is no suite `suite`.
     """
-    accepted = {
-        "environment": environments,
-        "scheduler": schedulers,
-        "provision_from": providers,
-    }
+    suites = [suite] if suite and benchmarks.suite(suite) else list(benchmarks.suites)
     mistakes = [
         mistake
         for file in sorted(Inventory.of(inventory).folder.rglob("*.yml"))
@@ -63,24 +85,32 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [*mistakes, *error.mistakes], {})
+        return Checked([], [*mistakes, *error.mistakes], {}, [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
+    wrong_keys = {each.key for each in site_mistakes}
     plans: list[Plan] = []
     limits: dict[str, list[str]] = {}
+    lacks: list[list[str]] = []
     for site in [*sites, *broken]:
-        mistakes += _unknown_names(site, accepted)
-        mistakes += _duplicates(site)
-        mistakes += (_located(site, mistake) for mistake in limit_mistakes(benchmarks, site))
-    for site in sites:
-        plans_of_site, plan_mistakes = _plans(site, benchmarks)
+        found = list(_wrong_facts(site, benchmarks, checks))
+        known: Collection[str] | None = None
+        if PROVIDER_KEYS.isdisjoint(wrong_keys | {each.key for each in found}):
+            known, package_mistakes = _packages(site, packages)
+            found += package_mistakes
+        whole = any(site is each for each in sites)
+        plans_of_site, more = _plans(site, benchmarks, suites, known, whole=whole)
+        found += more
+        found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
+        found += job_mistakes(site, plans_of_site) if plans_of_site else ()
+        mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
-        mistakes += (_located(site, mistake) for mistake in plan_mistakes)
+        lacks += (lacking(made, known) for made in plans_of_site)
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
-    return Checked(plans, list(dict.fromkeys(mistakes)), limits)
+    return Checked(plans, list(dict.fromkeys(mistakes)), limits, lacks)
 
 
 def _without_limits(site: Site) -> Site:
@@ -88,13 +118,36 @@ def _without_limits(site: Site) -> Site:
     return site.model_copy(update={"partition": partition})
 
 
-def _unknown_names(site: Site, accepted: Mapping[str, Collection[str]]) -> Iterator[InputError]:
-    for key, names in accepted.items():
-        if (name := getattr(site.partition, key)) not in names:
-            found = f"{name!r}{nearest(name, names)}"
-            yield _located(
-                site, InputError("", f"partition.{key}", found, ", ".join(sorted(names)))
+def _wrong_facts(
+    site: Site, benchmarks: Benchmarks, checks: Mapping[str, Check]
+) -> Iterator[InputError]:
+    for key, check in checks.items():
+        try:
+            check(site)
+        except BadInput as error:
+            for each in error.mistakes:
+                own = InputError("", f"partition.{key}", each.found, each.accepted)
+                yield own if key else each
+    yield from _duplicates(site)
+    yield from preinstalled_mistakes(benchmarks, site)
+    yield from limit_mistakes(benchmarks, site)
+
+
+def _packages(site: Site, packages: Packages) -> tuple[Collection[str] | None, list[InputError]]:
+    """Return the packages of the site, and the mistakes because of which it has none."""
+    try:
+        return packages(site), []
+    except BadInput as error:
+        name = site.partition.provision_from
+        return None, [
+            InputError(
+                "",
+                "partition.provision_from",
+                f"{name!r}: {each.file}: {each.found}",
+                each.accepted,
             )
+            for each in error.mistakes
+        ]
 
 
 def _duplicates(site: Site) -> Iterator[InputError]:
@@ -106,31 +159,69 @@ def _duplicates(site: Site) -> Iterator[InputError]:
         values = [str(getattr(each, key)) for each in site.partition.file_systems]
         if twice := sorted({value for value in values if values.count(value) > 1}):
             found = f"{key} {', '.join(twice)} twice"
-            yield _located(site, InputError("", "partition.file_systems", found, "each once"))
+            yield InputError("", "partition.file_systems", found, "each once")
 
 
-def _plans(site: Site, benchmarks: Benchmarks) -> tuple[list[Plan], list[InputError]]:
+def _machines(site: Site) -> tuple[dict[str, Machine], list[InputError]]:
+    """Return the machine of the site in each mode, or the mistakes in their declarations."""
     mistakes: list[InputError] = []
-    plans: list[Plan] = []
+    of_modes: dict[str, Machine] = {}
     try:
         machines, _ = machines_of(site)
     except BadInput as error:
-        return [], list(error.mistakes)
+        return {}, list(error.mistakes)
     for mode in site.partition.modes:
         try:
-            machines(mode)
+            of_modes[mode] = machines(mode)
         except BadInput as error:
             mistakes += error.mistakes
-    if mistakes:
+    return ({}, mistakes) if mistakes else (of_modes, [])
+
+
+def _broken_rules(
+    benchmarks: Benchmarks,
+    site: Site,
+    machines: Mapping[str, Machine],
+    packages: Collection[str] | None,
+) -> list[InputError]:
+    try:
+        return [
+            mistake
+            for machine in machines.values()
+            for mistake in fact_mistakes(benchmarks, site, machine, packages)
+        ]
+    except BadInput as error:
+        return list(error.mistakes)
+
+
+def _plans(
+    site: Site,
+    benchmarks: Benchmarks,
+    suites: Collection[str],
+    packages: Collection[str] | None,
+    *,
+    whole: bool,
+) -> tuple[list[Plan], list[InputError]]:
+    """Return the plans of `suites`, and the mistakes in facts that only a plan can find.
+
+    A site that is not `whole` lacks wrong facts: it has no plans, and its hardware is read only if
+    it is declared.
+    """
+    if not whole and site.partition.hardware == "discovered":
+        return [], []
+    machines, mistakes = _machines(site)
+    mistakes += _broken_rules(benchmarks, site, machines, packages)
+    plans: list[Plan] = []
+    if not whole or not machines:
         return [], mistakes
     unlimited = _without_limits(site)  # each plan would check the limits again
-    for suite in benchmarks.suites:
+    for suite in suites:
         try:
             if benchmarks.members(suite):
-                plans.append(make_plan(benchmarks, suite, unlimited, machines))
+                plans.append(make_plan(benchmarks, suite, unlimited, machines.__getitem__))
         except BadInput as error:
             mistakes += error.mistakes
-    return plans, [*mistakes, *idle_limits(benchmarks, site, machines)]
+    return plans, [*mistakes, *idle_limits(benchmarks, site, machines.__getitem__)]
 
 
 def _located(site: Site, mistake: InputError) -> InputError:

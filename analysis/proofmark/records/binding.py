@@ -14,7 +14,6 @@ from proofmark.records.hosts import HostNames
 from proofmark.runs.binding_file import (
     UNREADABLE,
     BindingReport,
-    ThreadReport,
     damage,
     read_binding,
 )
@@ -132,7 +131,7 @@ def binding_error(
             return f"rank {rank} had the memory policy {memory}, planned memory of all domains"
         if step.bind_threads and (wrong := _own_cpus_error(rank, planned.cpus, report)):
             return wrong
-    return _thread_error(planned_ranks[0].cpus, report.threads) if step.launch == "threads" else ""
+    return _thread_error(planned_ranks[0].cpus, report) if step.launch == "threads" else ""
 
 
 def _own_cpus_error(rank: int, cpus: Sequence[int], report: BindingReport) -> str:
@@ -155,12 +154,17 @@ def _is_bound(memory: str, domains: Set[int]) -> bool:
         return False
 
 
-def _thread_error(cpus: Sequence[int], threads: Sequence[ThreadReport]) -> str:
-    """Compare the CPU of each thread with its report; OpenMP does not report a single thread."""
+def _thread_error(cpus: Sequence[int], report: BindingReport) -> str:
+    """Compare the CPU of each thread with its report; OpenMP does not report a single thread.
+
+    A runtime before OpenMP 5.0 (GCC 8) reports no thread. Then the kernel's report counts.
+    """
     if len(cpus) < 2:
         return ""
+    if not report.threads and report.own_cpus:
+        return _own_cpus_error(0, cpus, report)
     reported: dict[int, set[str]] = {number: set() for number in range(len(cpus))}
-    for entry in threads:
+    for entry in report.threads:
         if not 0 <= entry.thread < len(cpus):
             return f"thread {entry.thread} is not one of the {len(cpus)} planned threads"
         reported[entry.thread].add(entry.cpus)

@@ -42,7 +42,7 @@ class BindingReport:
 
     Attributes:
         hosts: the hosts of the ranks, each once.
-        own_cpus: the CPUs that a thread of an MPI rank is bound to alone, by rank.
+        own_cpus: the CPUs that a thread is bound to alone, as the kernel reports them, by rank.
     """
 
     hosts: list[str]

@@ -93,6 +93,11 @@ class JobFiles:
         return self.folder / "job.sh"
 
     @property
+    def hosts(self) -> Path:
+        """The nodes of the job, if its scheduler reads them from a file."""
+        return self.folder / "hosts"
+
+    @property
     def messages(self) -> Path:
         """The output of the job script."""
         return self.folder / "messages"

@@ -10,6 +10,9 @@ from proofmark.cases.models import Slug
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.hardware import Count
 
+_WORDS = r"^[A-Za-z0-9_.,:= ]*$"
+"""The characters of values that a line of a job script contains."""
+
 
 class Queue(RenamedKeys):
     """How jobs are submitted. A value that is not set is left to the scheduler's default.
@@ -26,6 +29,16 @@ class Queue(RenamedKeys):
             reported.
         parallel_environment: of Grid Engine, for jobs of several nodes.
         slots_per_node: the slots of a node in the parallel environment.
+        cpus_per_node: what the scheduler counts as the CPUs of a node: its cores or its hardware
+            threads. If it is not set, a job requests the CPUs that its steps use.
+        memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
+            If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
+            none.
+        alloc_flags: of LSF with IBM's Cluster System Management: the value of ``-alloc_flags``. If
+            it is set, a job requests whole nodes with ``-nnodes``.
+        network: of LoadLeveler: the value of ``network.MPI`` (``sn_all,not_shared,us``).
+        resource_set: of LoadLeveler: the value of ``rset``. LoadLeveler binds tasks by it.
+        mcm_affinity_options: of LoadLeveler, with ``rset_mcm_affinity``.
         options: further lines of the job script's header, without the scheduler's prefix.
     """
 
@@ -46,6 +59,14 @@ class Queue(RenamedKeys):
     stall_timeout_s: float = Field(default=1800, gt=0)
     parallel_environment: str = ""
     slots_per_node: Count = 1
+    cpus_per_node: Count | None = None
+    memory_per_node: Count | None = None
+    alloc_flags: str = Field(default="", pattern=_WORDS)
+    network: str = Field(default="", pattern=_WORDS)
+    resource_set: Literal["", "rset_mcm_affinity", "rset_consumable_cpus"] = ""
+    mcm_affinity_options: str = Field(
+        default="mcm_distribute,mcm_mem_pref,mcm_sni_none", pattern=_WORDS
+    )
     options: list[str] = []
 
 

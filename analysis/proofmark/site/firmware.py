@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from proofmark.common.errors import nearest
 from proofmark.common.strict_model import RenamedKeys
+from proofmark.site.bmc_vendors.model import SETTINGS, vendor, vendors
 
 Scalar = str | int | bool
 Settings = Mapping[str, Scalar]
@@ -21,6 +23,8 @@ class Firmware(RenamedKeys):
 
     Attributes:
         back_end: a module of `proofmark.machine.bmc.backends`.
+        vendor: a file of `proofmark.site.bmc_vendors`. It has the firmware's attributes of the
+            abstract settings (``smt``, ``numa_per_socket``, …) that are not in `attributes`.
         bmc: address of a node's BMC. `{node}` is the name of the node, `{number}` its number in
             the partition, from 0 (``"10.1.{number // 250}.{number % 250 + 1}"``).
         ca: file of the authorities that sign the BMCs' certificates. The default is the system's.
@@ -52,6 +56,7 @@ class Firmware(RenamedKeys):
     }
 
     back_end: str
+    vendor: str = ""
     bmc: str = "{node}-bmc"
     port: Annotated[int, Field(gt=0, lt=65536)] = 443
     ca: str | None = None
@@ -73,15 +78,33 @@ class Firmware(RenamedKeys):
     batch_size: Count = 500
     max_failures: Annotated[int, Field(ge=0)] = 0
 
+    @model_validator(mode="after")
+    def _known_vendor(self) -> Self:
+        if self.vendor and self.vendor not in vendors():
+            hint = nearest(self.vendor, vendors())
+            raise ValueError(f"vendor {self.vendor!r}{hint}: one of {', '.join(vendors())}")
+        if self.vendor and self.back_end != "redfish":
+            raise ValueError(f"vendor {self.vendor!r}: only with back_end redfish")
+        return self
+
+
+def abstract(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the `settings` of a mode whose attributes are those of the vendor."""
+    names = SETTINGS.keys() - firmware.attributes.keys() if firmware.vendor else ()
+    return {name: value for name, value in settings.items() if name in names}
+
 
 def wanted(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, Scalar]:
-    """Return the firmware's attributes for the `settings` of a mode.
+    """Return the site's attributes for the `settings` of a mode, without the `abstract` ones.
 
     Raises:
         KeyError: a setting or one of its values has no attribute; the argument names it.
     """
     attributes: dict[str, Scalar] = {}
+    of_vendor = abstract(firmware, settings)
     for name, value in settings.items():
+        if name in of_vendor:
+            continue
         definition = firmware.attributes.get(name)
         if isinstance(definition, str):
             attributes[definition] = value
@@ -90,3 +113,43 @@ def wanted(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, Scalar]
         else:
             attributes |= definition[value]
     return attributes
+
+
+def vendor_mistake(firmware: Firmware, settings: Mapping[str, str]) -> str:
+    """Return why the vendor cannot make the abstract `settings` of a mode; empty if it can.
+
+    The attributes of a setting are known only from the BMC. An attribute that the site also sets
+    in the mode is a mistake, whatever its value.
+    """
+    of_vendor = abstract(firmware, settings)
+    own = {
+        attribute: name
+        for name in settings.keys() - of_vendor.keys()
+        for attribute in wanted(firmware, {name: settings[name]})
+    }
+    for name, value in of_vendor.items():
+        table = vendor(firmware.vendor)
+        values = table.values(name)
+        if value not in values:
+            known = [each for each in SETTINGS if table.values(each)]
+            accepted = ", ".join(values) or f"no value; {firmware.vendor} has {', '.join(known)}"
+            return f"settings.{name}: {value!r}{nearest(value, values)}; accepted: {accepted}"
+        for attribute in table.attributes(name, value):
+            if both := next((each for each in own if table.is_name(each, attribute)), None):
+                places = f"firmware.attributes.{own[both]} and settings.{name} ({firmware.vendor})"
+                return f"{both} is set twice: by {places}"
+    return ""
+
+
+def missing_setting(firmware: Firmware, modes: Mapping[str, Mapping[str, str]]) -> str:
+    """Return which of `modes` (settings by name) lacks an abstract setting of another one.
+
+    It is empty if all modes have the same ones. A node in a mode without a setting would keep the
+    value of the mode before.
+    """
+    settings = {name: abstract(firmware, each) for name, each in modes.items()}
+    for name, own in settings.items():
+        for other, others in settings.items():
+            if lacking := sorted(others.keys() - own.keys()):
+                return f"{name}: found no settings.{lacking[0]}, which mode {other} has"
+    return ""

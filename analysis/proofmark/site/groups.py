@@ -15,11 +15,12 @@ from typing import Any
 
 from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess, Passwords
+from proofmark.site.limit import unknown_names
 
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
@@ -72,7 +73,8 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
     """Return the groups of the partitions that have hosts under `limit`, by name.
 
     Raises:
-        BadInput: Ansible cannot read the inventory, or a host cannot be reached in its way.
+        BadInput: Ansible cannot read the inventory, it has no host or group of `limit`, or a host
+            cannot be reached in its way.
     """
     check_files(inventory)
     with warnings.catch_warnings():
@@ -80,7 +82,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible import constants
         from ansible.cli import CLI
         from ansible.errors import AnsibleError
-        from ansible.inventory.manager import InventoryManager
+        from ansible.inventory.manager import InventoryManager, split_host_pattern
         from ansible.parsing.dataloader import DataLoader
         from ansible.parsing.vault import VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
@@ -102,6 +104,9 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             )
             loader.set_vault_secrets(secrets)
             manager = InventoryManager(loader=loader, sources=[str(inventory)])
+            parts = split_host_pattern(limit)
+            if unknown := list(unknown_names(parts, manager.groups, manager.hosts)):
+                raise BadInput(*unknown)
             manager.subset(limit)
             variables = VariableManager(loader=loader, inventory=manager)
             # It adds itself to `variables`: a template may use the variables of another host.

@@ -25,6 +25,7 @@ class Hardware(StrictModel):
             the folder of the partition's variables. A mode may have another topology.
         memory_bytes: memory for programs, if the topology has no memory or another size.
         llc_bytes: all caches of the last level, if the topology has no caches or another size.
+        operating_system: of the nodes. Steps run on Linux; for others, plans can be made.
         sources: the source of each fact, by key.
         assumed: facts without a source, by key. The plan shows them.
     """
@@ -36,20 +37,32 @@ class Hardware(StrictModel):
     flop_per_cycle: Count | None = None
     memory_bytes: Count | None = None
     llc_bytes: Count | None = None
+    operating_system: Literal["linux", "aix"] = "linux"
     sources: dict[str, Text] = {}
     assumed: dict[str, Text] = {}
+
+
+def _setting(given: Any) -> Any:
+    """Return `given` as text: YAML reads ``on`` as true, and 4 as a number."""
+    if isinstance(given, bool):
+        return "on" if given else "off"
+    return str(given) if isinstance(given, int) else given
+
+
+SettingValue = Annotated[str, BeforeValidator(_setting)]
 
 
 class Mode(StrictModel):
     """A state of a node that the firmware sets.
 
     Attributes:
-        settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``).
+        settings: the state in the firmware's terms (``cluster: Quadrant``, ``memory: Flat``), or in
+            abstract ones (``smt: off``, ``numa_per_socket: 4``; `proofmark.site.bmc_vendors`).
         topology: of a node in this mode, if it is not that of `Hardware`.
         memory_bytes: of a node in this mode, if it is not that of `Hardware`.
     """
 
-    settings: dict[str, str] = {}
+    settings: dict[str, SettingValue] = {}
     topology: Text | None = None
     memory_bytes: Count | None = None
 

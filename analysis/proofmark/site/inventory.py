@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
+from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name, short_name
 from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import ALIASES, PartitionGroup, read_groups
 from proofmark.site.partition import Partition
+from proofmark.site.questions import unanswered
 
 
 class Site(RenamedKeys):
@@ -62,6 +63,16 @@ class Site(RenamedKeys):
     def location(self, host: str) -> dict[str, str]:
         """Return the switch of each level, and the rack, of `host`."""
         return self.partition.fabric.location(self._numbers[host], host)
+
+    def host_of(self, name: str) -> str | None:
+        """Return the host whose name, or one of its further names, is `name`.
+
+        If there is none, the domains may differ.
+        """
+        named = [(host, (host, *self.aliases.get(host, ()))) for host in self.hosts]
+        exact = (host for host, names in named if name in names)
+        short = (host for host, names in named if short_name(name) in map(short_name, names))
+        return next(exact, None) or next(short, None)
 
     def pair_at(self, level: str) -> list[str]:
         """Return the first two hosts whose nearest common switch level is `level`, or []."""
@@ -203,6 +214,10 @@ def read_sites(
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
         raw = _override(group.partition, overrides or {})
+        questions = dict(unanswered(raw))
+        mistakes += (_question(file, place, text) for place, text in questions.items())
+        if questions:
+            raw = _without(raw, {place[0] for place in questions if place})
         try:
             partition = Partition.model_validate(raw)
         except ValidationError as error:
@@ -210,8 +225,19 @@ def read_sites(
             if broken is not None and (right := _without_wrong_facts(raw, error)):
                 broken.append(site_of(name, group, right))
             continue
-        sites.append(site_of(name, group, partition))
+        if not questions:
+            sites.append(site_of(name, group, partition))
+        elif broken is not None:
+            broken.append(site_of(name, group, partition))
     return sites, mistakes
+
+
+def _question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:
+    """Return the error of a required key whose value is a question of ``proofmark init``."""
+    file, _ = placed(variable_files(facts), ["partition", *place])
+    key = ".".join(["partition", *map(str, place)])
+    accepted = "the answer in place of the text"
+    return InputError(file or str(facts), key, f"the question: {text}", accepted)
 
 
 _PLACEHOLDERS: Mapping[str, Any] = {
@@ -227,11 +253,16 @@ _PLACEHOLDERS: Mapping[str, Any] = {
 def _without_wrong_facts(raw: Any, error: ValidationError) -> Partition | None:
     """Return a partition of the facts that `error` does not name; None if they are not one."""
     wrong = {item["loc"][0] for item in error.errors() if item["loc"]}
-    right = {key: value for key, value in raw.items() if key not in wrong} if wrong else {}
     try:
-        return Partition.model_validate({**_PLACEHOLDERS, **right})
+        return Partition.model_validate(_without(raw, wrong) if wrong else _PLACEHOLDERS)
     except ValidationError:
         return None
+
+
+def _without(raw: Any, wrong: Collection[Any]) -> dict[str, Any]:
+    """Return the facts of `raw` without the keys `wrong`; required keys have placeholders."""
+    right = raw.items() if isinstance(raw, dict) else ()
+    return {**_PLACEHOLDERS, **{key: value for key, value in right if key not in wrong}}
 
 
 def variable_files(folder: Path) -> list[Path]:

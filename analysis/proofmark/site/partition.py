@@ -12,10 +12,13 @@ from proofmark.common.errors import nearest
 from proofmark.common.strict_model import RenamedKeys, StrictModel
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
-from proofmark.site.firmware import Firmware, wanted
+from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
 from proofmark.site.hardware import CURRENT, Facts, Hardware, Mode, Modes
 from proofmark.site.rated import Rated
 from proofmark.site.storage import FileSystem, Scratch
+
+EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+"""A folder of ``environments/``; archspec's names have underscores (``neoverse_v2``)."""
 
 
 def _known_target(name: str) -> str:
@@ -84,7 +87,7 @@ class Partition(RenamedKeys):
         Annotated[Literal["discovered"], Tag("discovered")] | Annotated[Hardware, Tag("declared")],
         Discriminator(lambda given: "discovered" if isinstance(given, str) else "declared"),
     ]
-    environment: Slug
+    environment: EnvironmentName
     scheduler: Slug
     provision_from: Slug
     preinstalled: dict[Slug, Preinstalled] = {}
@@ -126,6 +129,11 @@ class Partition(RenamedKeys):
                 wanted(self.firmware, mode.settings) if self.firmware else None
             except KeyError as error:
                 raise ValueError(f"firmware.attributes: mode {name} needs {error}") from None
+            if self.firmware and (mistake := vendor_mistake(self.firmware, mode.settings)):
+                raise ValueError(f"modes.{name}.{mistake}")
+        modes = {name: mode.settings for name, mode in self.modes.items()}
+        if self.firmware and (mistake := missing_setting(self.firmware, modes)):
+            raise ValueError(f"modes.{mistake}")
         return self
 
     @model_validator(mode="after")

@@ -8,10 +8,14 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import load
 from proofmark.software.build_process import Say, complete_installation, run
+from proofmark.software.environments import file_of_environment
 from proofmark.software.installed import Installed, Provided, find_programs, spellings
 from proofmark.software.spack.lock_check import read_target
 
@@ -42,6 +46,20 @@ def read_plan(text: str) -> list[Module]:
     return list(modules.values())
 
 
+class EasyStack(StrictModel):
+    """An easystack: easyconfigs by name, each with its options or without."""
+
+    easyconfigs: list[str | dict[str, Any]]
+
+    def names(self) -> list[str]:
+        """Return the names of the easyconfigs."""
+        return [
+            name
+            for entry in self.easyconfigs
+            for name in ([entry] if isinstance(entry, str) else entry)
+        ]
+
+
 @dataclass(frozen=True)
 class EasyBuildInstallation:
     """The modules that EasyBuild installs for the environment `arch` under `prefix`."""
@@ -50,16 +68,36 @@ class EasyBuildInstallation:
     arch: str
     prefix: Path
 
+    @property
+    def easystack(self) -> Path:
+        """The file of the environment with the names of its easyconfigs.
+
+        Raises:
+            BadInput: the environment has no easystack.
+        """
+        return file_of_environment(self.kit / "environments", self.arch, "easystack.yml")
+
+    def packages(self) -> list[str]:
+        """Return the packages of the easystack, by the names of the cases; EasyBuild is not called.
+
+        Raises:
+            BadInput: the environment has no easystack, or it is wrong.
+        """
+        easyconfigs = load(self.easystack, EasyStack).names()
+        known = spellings(self.kit / "environments").easybuild
+        return [
+            package
+            for package, spelling in known.items()
+            if any(easyconfig.startswith(f"{spelling.name}-") for easyconfig in easyconfigs)
+        ]
+
     def command(self, *words: str) -> list[str]:
         """Return the command line of ``eb`` with the arguments `words`.
 
         Raises:
             BadInput: the environment has no easystack, or EasyBuild or a module tool is missing.
         """
-        stack = self.kit / "environments" / self.arch / "easystack.yml"
-        if not stack.is_file():
-            environments = sorted(p.parent.name for p in stack.parents[1].glob("*/easystack.yml"))
-            raise bad_input(stack, "", "no such file", ", ".join(environments))
+        stack = self.easystack
         eb = shutil.which("eb")
         if eb is None:
             wants = "EasyBuild in PATH, or another provision_from"

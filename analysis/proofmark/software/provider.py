@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
 from proofmark.plan.plan import Plan
+from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.request import ProvisionRequest
@@ -39,9 +41,29 @@ class Provider(ABC):
         """Return the environment modules of each package; empty if the provider has none."""
         return {}
 
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str] | None:
+        """Return the packages that the provider can install or find for the partition of `site`.
+
+        The names are those of the cases. Nothing is installed, and no node is reached. None if the
+        provider cannot list them before an installation.
+
+        Args:
+            kit: the checkout of Proofmark.
+            site: the site.
+
+        Raises:
+            BadInput: the environment of the partition does not have the files of the provider.
+        """
+        return None
+
 
 PROVIDERS = Plugins(Provider, "proofmark.software.providers", "provision_from")
 """All providers: those of the kit, and those of a site by entry points of this group."""
+
+
+SYSTEM = "system"
+"""The value of ``provision_from`` for packages of the distribution."""
 
 
 def provider_names() -> list[str]:
@@ -49,17 +71,38 @@ def provider_names() -> list[str]:
 
     The role installs the packages of ``system`` by itself.
     """
-    return ["system", *PROVIDERS.names()]
+    return [SYSTEM, *PROVIDERS.names()]
 
 
 def check_provider(name: str) -> None:
     """Refuse a value of ``provision_from`` that is not accepted.
 
     Raises:
-        BadInput: no provider has the name `name`.
+        BadInput: no provider has the name `name`, or its class cannot be imported.
     """
     if name not in (names := provider_names()):
         raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
+    if name != SYSTEM:
+        PROVIDERS.get(name)
+
+
+def packages_at(kit: Path, site: Site) -> Collection[str] | None:
+    """Return the packages of the partition's provider; None if it cannot list them.
+
+    Args:
+        kit: the checkout of Proofmark.
+        site: the site.
+
+    Raises:
+        BadInput: there is no such provider, or see `Provider.packages`.
+    """
+    name, environment = site.partition.provision_from, site.partition.environment
+    if name == SYSTEM:
+        # Its models take time to import; most commands need only the names of the providers.
+        from proofmark.software.provision import packages_of_system
+
+        return packages_of_system(kit / "environments", environment)
+    return PROVIDERS.get(name).packages(kit, site)
 
 
 def programs_of(plan: Plan) -> dict[str, set[str]]:

@@ -8,7 +8,7 @@ reads the run's ``installed.json`` in place of ``system.yml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -22,6 +22,7 @@ from proofmark.common.yaml_models import load
 from proofmark.runs.format import add_input
 from proofmark.runs.run import Run, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.software.environments import file_of_environment
 from proofmark.software.installed import Installed
 from proofmark.software.program import Program, parse_programs
 from proofmark.software.software import Package, Software, package_of
@@ -111,6 +112,15 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Sy
         )
         entries.append(entry)
     return entries
+
+
+def packages_of_system(environments: Path, name: str) -> Collection[str]:
+    """Return the packages in the ``system.yml`` of the environment `name`.
+
+    Raises:
+        BadInput: there is no such file, or it is wrong.
+    """
+    return load(file_of_environment(environments, name, "system.yml"), System).packages.keys()
 
 
 def make_software(

@@ -1,6 +1,7 @@
 """Emulate BMCs until SIGTERM or Ctrl-C.
 
   python -m tests.emulators.bmc --nodes rknl[1-4] --folder FOLDER --port 8443 --fault rknl2=hang
+  python -m tests.emulators.bmc --nodes n[1-2] --folder FOLDER --vendor idrac-intel
 
 Prints one line of JSON when all BMCs listen: addresses, port, and the file of the authority.
 """
@@ -12,10 +13,14 @@ import json
 import resource
 import signal
 from pathlib import Path
+from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 from tests.emulators.bmc.machine import FAULTS
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator, Timing
+from tests.emulators.bmc.vendor_server import FAULTS as OF_VENDORS
+from tests.emulators.bmc.vendor_server import VendorEmulator
+from tests.emulators.bmc.vendors import VENDORS
 
 
 def main() -> None:
@@ -25,6 +30,9 @@ def main() -> None:
         "--folder", required=True, type=Path, help="folder of nodes and certificates"
     )
     options.add_argument("--shape", choices=("knl", "skl"), default="knl")
+    options.add_argument(
+        "--vendor", choices=VENDORS, help="the BMCs of a vendor, without --shape and its faults"
+    )
     options.add_argument("--port", type=int, default=8443)
     options.add_argument("--network", type=int, default=9, help="addresses are 127.NETWORK.x.y")
     options.add_argument("--latency", type=float, default=0.0, help="seconds before each response")
@@ -40,19 +48,21 @@ def main() -> None:
         action="append",
         default=[],
         metavar="NODE=FAULT",
-        help="; ".join(f"{name}: {text}" for name, text in FAULTS.items()),
+        help="; ".join(f"{name}: {text}" for name, text in (FAULTS | OF_VENDORS).items()),
     )
     chosen = options.parse_args()
-    emulator = Emulator(
-        list(NodeSet(chosen.nodes)),
-        chosen.folder,
-        shape=chosen.shape,
-        port=chosen.port,
-        network=chosen.network,
-        faults=dict(item.partition("=")[::2] for item in chosen.fault),
-        timing=Timing(chosen.latency, chosen.off, chosen.boot),
-        hook=chosen.hook,
-    )
+    settings: dict[str, Any] = {
+        "port": chosen.port,
+        "network": chosen.network,
+        "faults": dict(item.partition("=")[::2] for item in chosen.fault),
+        "timing": Timing(chosen.latency, chosen.off, chosen.boot),
+        "hook": chosen.hook,
+    }
+    nodes = list(NodeSet(chosen.nodes))
+    if chosen.vendor:
+        emulator: Emulator = VendorEmulator(chosen.vendor, nodes, chosen.folder, **settings)
+    else:
+        emulator = Emulator(nodes, chosen.folder, shape=chosen.shape, **settings)
     # Each BMC has a listening socket and a connection; the usual limit is 1,024 files.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

@@ -54,8 +54,34 @@ def skl(attributes: Mapping[str, Any]) -> list[Domain]:
     ]
 
 
+def server(attributes: Mapping[str, Any]) -> list[Domain]:
+    """Return the domains of two sockets with 16 cores and 128 GiB each.
+
+    The attributes are the number of domains of a socket, and of threads of a core.
+    """
+    numa, threads = attributes["numa"], attributes["threads"]
+    cores = 16 // numa
+    return [
+        Domain(
+            [
+                core + 32 * thread
+                for thread in range(threads)
+                for core in range(first, first + cores)
+            ],
+            _kb(128 / numa),
+        )
+        for first in range(0, 32, cores)
+    ]
+
+
 def notation(attributes: Mapping[str, Any], shape: str) -> str:
     """Return the node in the synthetic notation of hwloc; empty if hwloc cannot describe it."""
+    if shape == "server":
+        numa, threads = attributes["numa"], attributes["threads"]
+        group = f"group:{numa} " if numa > 1 else ""
+        inside = f"{group}[numa(memory={128 // numa}GiB)] l2:{16 // numa}(size=1MiB)"
+        pus = f"pu:{threads}" + ("(indexes=2*32:32*1)" if threads == 2 else "")
+        return f"pack:2 {inside} core:1 {pus}"
     if shape == "skl":
         snc = attributes["SubNumaCluster"] == "Enabled"
         inside = "group:2 [numa(memory=48GiB)] l2:10" if snc else "[numa(memory=96GiB)] l2:20"
@@ -94,7 +120,7 @@ def _structure(kind: int, handle: int, body: bytes, *texts: str) -> bytes:
 
 def boot(folder: Path, attributes: Mapping[str, Any], shape: str, serial: str) -> None:
     """Write the files of a node after a boot, with a new boot id."""
-    domains = {"knl": knl, "skl": skl}[shape](attributes)
+    domains = {"knl": knl, "skl": skl, "server": server}[shape](attributes)
     nodes = folder / "sys/devices/system/node"
     shutil.rmtree(nodes, ignore_errors=True)
     for number, domain in enumerate(domains):

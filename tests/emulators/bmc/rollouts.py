@@ -70,7 +70,11 @@ case $1 in
         *) echo "what? $5" >&2; exit 1 ;;
         esac
     done ;;
---oneliner) echo "NodeName=$4 Arch=x86_64 State=IDLE Comment=x" ;;
+show)
+    [ "$*" = "show config" ] || { echo "what? $*" >&2; exit 1; }
+    echo "Configuration data as of 2026-11-01T08:00:00"
+    echo "AccountingStorageType   = accounting_storage/none"
+    echo "SlurmUser               = slurm(64030)" ;;
 update)
     for node in ${2#NodeName=}; do
         case $3 in

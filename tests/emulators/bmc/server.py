@@ -58,6 +58,7 @@ class Emulator:
         network: the second byte of the addresses.
         faults: the fault of a node, by its name.
         timing: delays.
+        service_root: further properties of the service root, for example its vendor.
         hook: a command, or a function that returns at once; it is called with ``off NODE`` and
             ``on NODE``.
 
@@ -75,15 +76,16 @@ class Emulator:
         network: int = 9,
         faults: Mapping[str, str] | None = None,
         timing: Timing | None = None,
+        service_root: Mapping[str, Any] | None = None,
         hook: str | Callable[[str, str], object] = "",
     ) -> None:
         self.timing = timing or Timing()
         self.port, self._hook, self._network = port, hook, network
         self.mutations: Mutations | None = None
+        self._service_root = service_root or {}
         self.nodes = folder / "nodes"
         self.machines = {
-            name: Machine(name, self.nodes / name, shape, (faults or {}).get(name, ""))
-            for name in names
+            name: self.machine(name, shape, (faults or {}).get(name, "")) for name in names
         }
         self._authority = Authority(folder / "certificates")
         self.ca = self._authority.ca
@@ -92,6 +94,10 @@ class Emulator:
         self._servers: list[asyncio.Server] = []
         self._thread: threading.Thread | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+
+    def machine(self, name: str, shape: str, fault: str) -> Machine:
+        """Return a new machine."""
+        return Machine(name, self.nodes / name, shape, fault)
 
     def address(self, name: str) -> str:
         """Return the address of the BMC of the node `name`."""
@@ -205,27 +211,38 @@ class Emulator:
         expected = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
         if machine.fault == "leak":
             plain = base64.b64decode(sent.removeprefix("Basic ")).decode()
-            return _error(401, f"no access with {sent} which is {plain}")
+            return error(401, f"no access with {sent} which is {plain}")
         if (method, path) == ("GET", ROOT):
             return Reply(200, self._resources(machine)[ROOT])  # without log-in (DSP0266)
         if sent != expected and headers.get("x-auth-token") not in self._tokens:
-            return _error(401, "no valid session")
+            return error(401, "no valid session")
         if method == "DELETE" and path.startswith(SESSIONS):
             self._tokens.discard(path.rpartition("/")[2])
             return Reply(204)
+        return self.answer(machine, method, path, headers, content)
+
+    def answer(
+        self,
+        machine: Machine,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        content: Mapping[str, Any],
+    ) -> Reply:
+        """Return the response to a request with a log-in."""
         if (method, path) == ("PATCH", SETTINGS):
             return self._patch(machine, headers, content)
         if (method, path) == ("POST", RESET):
-            return self._reset(machine, content)
+            return self.reset(machine, content)
         resource = self._resources(machine).get(path) if method == "GET" else None
         if resource is None:
-            return _error(404, f"no resource {path}")
+            return error(404, f"no resource {path}")
         etag = {"ETag": machine.etag()} if path == SETTINGS else {}
         return Reply(200, {"@odata.id": path, **resource}, etag)
 
     def _log_in(self, content: Mapping[str, Any], password: str) -> Reply:
         if (content.get("UserName"), content.get("Password")) != (USER, password):
-            return _error(401, "no such user or password")
+            return error(401, "no such user or password")
         token = secrets.token_hex(16)
         self._tokens.add(token)
         headers = {"X-Auth-Token": token, "Location": f"{SESSIONS}/{token}"}
@@ -264,6 +281,7 @@ class Emulator:
             f"{name}.json": {"RegistryEntries": {"Attributes": registry(machine.shape)}},
             ROOT: {
                 "RedfishVersion": "1.6.0",
+                **self._service_root,
                 **{name: {"@odata.id": f"{ROOT}/{name}"} for name in ("Systems", "Managers")},
             },
         }
@@ -274,18 +292,19 @@ class Emulator:
         if machine.fault == "race" and not machine.version:
             machine.version += 1
         if headers.get("if-match") not in (None, "*", machine.etag()):
-            return _error(412, "the settings have changed")
+            return error(412, "the settings have changed")
         if machine.fault == "wants-apply-time" and "@Redfish.SettingsApplyTime" not in content:
-            return _error(400, "SettingsApplyTime is missing")
+            return error(400, "SettingsApplyTime is missing")
         attributes = dict(content.get("Attributes", {}))
         if refusal := machine.refusal(attributes):
-            return _error(400, refusal)
+            return error(400, refusal)
         machine.patch(attributes)
         return Reply(200, {"Attributes": machine.pending}, {"ETag": machine.etag()})
 
-    def _reset(self, machine: Machine, content: Mapping[str, Any]) -> Reply:
+    def reset(self, machine: Machine, content: Mapping[str, Any]) -> Reply:
+        """Restart the machine."""
         if content.get("ResetType") not in RESET_TYPES:
-            return _error(400, "unknown ResetType")
+            return error(400, "unknown ResetType")
         if machine.fault == "stuck":
             return Reply(204)
         machine.go_down()
@@ -323,10 +342,11 @@ async def _request(
 
 
 def _busy() -> Reply:
-    return Reply(503, _error(503, "busy").body, {"Retry-After": "0"})
+    return Reply(503, error(503, "busy").body, {"Retry-After": "0"})
 
 
-def _error(status: int, text: str) -> Reply:
+def error(status: int, text: str) -> Reply:
+    """Return the response of a refused request."""
     message = {"MessageId": f"Base.1.8.{status}", "Message": text}
     error = {"code": "Base.1.8.GeneralError", "message": text}
     return Reply(status, {"error": {**error, "@Message.ExtendedInfo": [message]}})

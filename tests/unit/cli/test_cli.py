@@ -103,6 +103,26 @@ class TestUsage:
         assert f"an old verb; its new name is {name}" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
+        ("words", "suggestion"),
+        [
+            (["validat"], "found the command 'validat', did you mean 'validate'?; accepted: init"),
+            (["-v", "complare"], "'complare', did you mean 'compare'?"),
+            (["zzz"], "found the command 'zzz'; accepted: init, cases, plan, "),
+            (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
+            (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
+        ],
+    )
+    def test_a_wrong_command_or_verb_gets_a_suggestion(
+        self, capsys: pytest.CaptureFixture[str], words: list[str], suggestion: str
+    ) -> None:
+        with pytest.raises(SystemExit) as stopped:
+            main(words)
+        assert stopped.value.code == 3
+        said = capsys.readouterr().err
+        assert said.startswith("usage: proofmark")
+        assert suggestion in said
+
+    @pytest.mark.parametrize(
         "arguments", [[], ["no-such-command"], ["cases", "--no"], ["read", "fake"], ["plan"]]
     )
     def test_wrong_usage_is_bad_input(

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import make_kit
+from tests.folders import ROOT
 
 from proofmark.cli.main import main
+from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
+from proofmark.machine.listing import LISTINGS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.plot import PLOTS
-from proofmark.software.provider import PROVIDERS, check_provider
+from proofmark.site.execution import LaunchSettings
+from proofmark.software.provider import PROVIDERS, check_provider, packages_at
 
 LAUNCHER = """
 from proofmark.jobs.launcher import Launcher
@@ -53,7 +57,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    "kind", [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS], ids=lambda kind: kind.package
+    "kind",
+    [SCHEDULERS, LAUNCHERS, LISTINGS, BACK_ENDS, PROVIDERS, PLOTS],
+    ids=lambda kind: kind.package,
 )
 def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
     classes = [kind.get(name) for name in kind.names()]
@@ -93,6 +99,22 @@ def test_a_plug_in_that_cannot_be_imported_is_refused(name: str, problem: str) -
         launcher(name)
 
 
+@pytest.mark.usefixtures("installed")
+def test_validate_checks_the_plug_ins_of_a_site(tmp_path: Path) -> None:
+    def check(name: str) -> None:
+        site = make_kit(tmp_path / name).site()
+        launch = LaunchSettings(launcher=name)
+        partition = site.partition.model_copy(update={"launch": launch})
+        checks = site_checks(ROOT)
+        checks["launch.launcher"](site.model_copy(update={"partition": partition}))
+
+    check("own")
+    with pytest.raises(BadInput, match="found site_broken:Own: ZeroDivisionError"):
+        check("broken")
+    with pytest.raises(BadInput, match="found 'owm', did you mean 'own'"):
+        check("owm")
+
+
 PROVIDER = """
 from proofmark.api import Installed, Provider
 
@@ -123,6 +145,10 @@ def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.Monkey
         check_provider("site-modules")  # the control
     monkeypatch.syspath_prepend(str(tmp_path))
     check_provider("site-modules")
+    site = kit.site()
+    partition = site.partition.model_copy(update={"provision_from": "site-modules"})
+    site = site.model_copy(update={"partition": partition})
+    assert packages_at(ROOT, site) is None  # it lists no packages: nothing is known to be lacking
     assert main(["install", str(run.folder), "--from", "site-modules"]) == 0
     installed = json.loads(run.files.installed.read_text())
     assert (installed["origin"], list(installed["packages"])) == ("site-modules", ["fake"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.limits import MAX_NODES
-from proofmark.common.nodesets import Nodes, check_name, fold, folded, hosts_of, is_name, unfold
+from proofmark.common.nodesets import (
+    Nodes,
+    check_name,
+    fold,
+    folded,
+    hostlist,
+    hosts_of,
+    is_name,
+    unfold,
+)
 from proofmark.machine.scheduler import one_by_one
 from proofmark.plan.plan import Job
 from proofmark.plan.rank_cpus import RankCpusList
@@ -135,3 +145,15 @@ def test_a_name_is_one_word_of_a_script(tmp_path: Path, shell: str) -> None:
     )
     assert sorted(done.stderr.splitlines()) == sorted(["[n1]", f"[{odd}]"])
     assert not (tmp_path / "ran").exists()
+
+
+@given(st.lists(names, min_size=1, max_size=8, unique=True))
+def test_a_host_list_has_one_range_in_each_name(given: list[str]) -> None:
+    text = hostlist(given)
+    assert sorted(unfold([text])) == sorted(given)
+    assert all(part.count("[") <= 1 for part in re.split(r",(?![^\[]*\])", text))
+
+
+def test_a_host_list_has_fewer_ranges_than_a_node_set() -> None:
+    racks = [f"r{rack}n{node}" for rack in (1, 2) for node in (1, 2)]
+    assert (folded(racks), hostlist(racks)) == ("r[1-2]n[1-2]", "r1n[1-2],r2n[1-2]")

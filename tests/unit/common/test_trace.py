@@ -57,12 +57,24 @@ def test_each_command_of_a_node_is_traced(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.INFO, "proofmark.trace"), stop_signals() as signals:
         run_commands(commands, "secret input", timeout_s=2, at_once=3, signals=signals)
     expected = (
-        r"/no/such/program n3: FileNotFoundError after \d+\.\d{3} s",
-        r"sh -c 'exit 3' n1: exit code 3 after \d+\.\d{3} s",
-        r"sh -c 'sleep 60' n2: TimeoutExpired after \d+\.\d{3} s",
+        r"n1: sh -c 'exit 3' n1: exit code 3 after \d+\.\d{3} s",
+        r"n2: sh -c 'sleep 60' n2: TimeoutExpired after \d+\.\d{3} s",
+        r"n3: /no/such/program n3: FileNotFoundError after \d+\.\d{3} s",
     )
     assert len(caplog.messages) == 3
     assert all(map(re.fullmatch, expected, sorted(caplog.messages)))
+
+
+def test_a_script_is_named_with_its_arguments_and_without_passwords(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    script = "#!/bin/sh\n# mount.sh mounts\nset -- of the script\nexit 0\n"
+    text = f"the password of sudo\nset -- mount 'a b' -o user=x,password=y\n{script}"
+    with caplog.at_level(logging.INFO, "proofmark.trace"):
+        run_command(["sh", "-c", "cat"], text=text)
+    (line,) = caplog.messages
+    expected = "sh -c cat < mount.sh mount 'a b' -o user=x,password=***: exit code 0 after "
+    assert line.startswith(expected)
 
 
 def test_without_the_option_nothing_is_traced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +102,8 @@ def test_the_option_writes_the_trace_into_the_run(
     run = make_kit(tmp_path).run()
     assert main(["-v", "check-programs", str(run.folder), "--program=/bin/sh"]) == 0
     traced = run.files.trace.read_text()
-    assert re.search(r"^\S+ sh -s: exit code 0 after ", traced, re.MULTILINE)
+    line = r"^\S+ \S+: sh -s < missing-programs\.sh /bin/sh .*: exit code 0 after "
+    assert re.search(line, traced, re.MULTILINE)
     assert traced in capsys.readouterr().err
 
 
@@ -105,7 +118,7 @@ def test_a_run_whose_trace_is_a_link_gets_none(
     assert elsewhere.read_text() == ""
     messages = capsys.readouterr().err
     assert f"no trace in the run: {run.files.trace}" in messages
-    assert "sh -s: exit code 0" in messages
+    assert "sh -s < missing-programs.sh" in messages
 
 
 def test_control_characters_of_a_command_do_not_reach_the_trace(

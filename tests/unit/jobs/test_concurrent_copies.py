@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fixtures.kit import Kit, execution, make_kit, steps_of
+from tests.fixtures.kit import Kit, execution, launch_of, make_kit, steps_of
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -48,7 +48,9 @@ def staged(kit: Kit, topology: str = PLAIN, **sweep: object) -> Run:
     runs = kit.folder / "runs"
     name = f"run{len([*runs.glob('*')])}"
     run, _ = start_or_continue(runs, plan, kit.benchmarks(), site, "", run_id=name)
-    write_scripts(run.folder, plan, kit.software(), kit.folder / "scratch", "none")
+    programs = kit.software()
+    scratch, settings = kit.folder / "scratch", launch_of(programs)
+    write_scripts(run.folder, plan, programs, scratch, "none", launch_settings=settings)
     return run
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 from tests.emulators.vcluster.cluster import SAFE_PATH
+from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, Launch, launcher, mask
@@ -266,6 +270,110 @@ class TestPoe:
         assert command(script)[0] == "/opt/my mpi/bin/poe"
 
 
+class TestEmulated:
+    """Jsrun and flux run, with emulated commands that refuse what the real commands refuse."""
+
+    @pytest.fixture
+    def commands(self, tmp_path: Path) -> Path:
+        for name in ("jsrun", "flux"):
+            (tmp_path / name).symlink_to(ROOT / "tests/emulators/launchers.py")
+        return tmp_path
+
+    def started(self, folder: Path, name: str, launched: Launch) -> list[dict[str, Any]]:
+        """Return the host, the CPUs and the command of each rank."""
+        folders = f"{folder}:{Path(sys.executable).parent}:{SAFE_PATH}"
+        done = subprocess.run(
+            ["dash", "-c", f"HERE=.\n{text(name, launched)}"],
+            cwd=folder,
+            env={"PATH": folders},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    @pytest.mark.parametrize("name", ["jsrun", "flux"])
+    @pytest.mark.parametrize("binding", ["launcher", "wrapper"])
+    @pytest.mark.parametrize(
+        ("cpus", "hosts"),
+        [
+            (ALIKE, ("n1", "n2", "n3")),
+            (ALIKE, ("n3", "n1", "n2")),
+            (UNEVEN, ("n1", "n2")),
+            (DIFFERENT, ("n1", "n2")),
+            ([(0, (0, 1)), (0, (4, 5)), (1, (0, 1)), (1, (4, 5))], ("r1n1-ib", "r2n1-ib")),
+            ([(0, (0,)), (0, (0,))], ("n1",)),
+            ([(0, (7,))], ("n1",)),
+        ],
+    )
+    def test_each_rank_gets_its_host_and_its_cpus(
+        self,
+        commands: Path,
+        name: str,
+        binding: Literal["launcher", "wrapper"],
+        cpus: Ranks,
+        hosts: tuple[str, ...],
+    ) -> None:
+        launched = launch(cpus, hosts=hosts, settings=LaunchSettings(binding=binding))
+        ranks = self.started(commands, name, launched)
+        assert [rank["rank"] for rank in ranks] == list(range(len(cpus)))
+        assert [rank["host"] for rank in ranks] == [hosts[node] for node, _ in cpus]
+        for rank, (node, numbers) in zip(ranks, cpus, strict=True):
+            how, *command = rank["words"][2:]
+            assert command == ["/opt/a b/program", "x y"]
+            allowed = [cpu for other, each in cpus for cpu in each if other == node]
+            if how == "--rank":
+                assert rank["cpus"] == list(numbers)
+            else:  # the wrapper binds: the launcher must allow all CPUs of the rank
+                assert set(rank["cpus"] or allowed) >= set(numbers)
+        assert binding == "launcher" or {rank["words"][2] for rank in ranks} == {"--bind"}
+
+    @pytest.mark.parametrize("name", ["jsrun", "flux"])
+    def test_the_launcher_binds_like_nodes(self, commands: Path, name: str) -> None:
+        ranks = self.started(commands, name, launch(ALIKE))
+        assert {rank["words"][2] for rank in ranks} == {"--rank"}
+
+    def test_jsrun_binds_nodes_that_differ(self, commands: Path) -> None:
+        ranks = self.started(commands, "jsrun", launch(DIFFERENT))
+        assert [rank["cpus"] for rank in ranks] == [[0], [4], [2], [6]]
+        assert self.started(commands, "flux", launch(DIFFERENT))[0]["words"][2] == "--bind"
+
+    def test_pairs_insert_their_hosts(self) -> None:
+        pair = replace(launch([(0, (0,)), (1, (0,))]), hosts=["@NODE@", "@PEER@"])
+        assert "--requires=host:@NODE@,@PEER@" in command(text("flux", pair))
+        assert document_lines("hostfile", text("flux", pair)) == ["@NODE@", "@PEER@"]
+        assert "hostname: @PEER@;" in text("jsrun", pair)
+
+    def test_copies_share_the_nodes(self) -> None:
+        words = command(text("flux", launch([(0, (0,)), (0, (4,))], concurrent=True)))
+        assert "--ntasks=2" in words
+        assert not {"--exclusive", "--tasks-per-node=2"} & {*words}
+
+    def test_the_site_chooses_the_pmi(self) -> None:
+        words = command(text("flux", launch(ALIKE, settings=LaunchSettings(mpi="pmix"))))
+        assert "--setopt=pmi=pmix" in words
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "jsrun --nrs 2 true",
+            "jsrun --erf_input erf true",
+            "flux run --colour=red true",
+            "flux run --nodes=1 --ntasks=2 --tasks-per-node=2 true",
+            "flux run --nodes=2 --requires=host:n1 --ntasks=2 true",
+        ],
+    )
+    def test_the_emulated_commands_refuse(self, commands: Path, line: str) -> None:
+        """The control of the emulated commands."""
+        erf = "cpu_index_using: physical\nrank: 0: { hostname: a; cpu: {0}; }\n"
+        (commands / "erf").write_text(f"{erf}rank: 1: {{ hostname: a; cpu: {{0}}; }}\n")
+        done = subprocess.run(
+            [f"./{line.split()[0]}", *line.split()[1:]], cwd=commands, check=False
+        )
+        assert done.returncode == 1
+
+
 @pytest.mark.parametrize(
     ("name", "mpi", "settings"),
     [
@@ -280,5 +388,7 @@ def test_ranks_that_share_a_cpu_do_not_spin(name: str, mpi: str, settings: str) 
 
 
 def test_an_unknown_launcher_is_refused_with_the_names_of_all() -> None:
-    with pytest.raises(BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: hydra"):
+    with pytest.raises(
+        BadInput, match=r"'openmpy', did you mean 'openmpi'\?; accepted: flux, hydra"
+    ):
         launcher("openmpy")

@@ -1,13 +1,19 @@
-"""The time limit of a job."""
+"""The time limit and the resources of a job."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.fixtures.kit import make_kit
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.jobs.request import EXECUTIONS, request
+from proofmark.jobs.request import EXECUTIONS, cpus_used, request
+from proofmark.machine.scheduler import Request
+from proofmark.plan.plan import Job, Step
+from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.execution import Queue
 
 
@@ -21,3 +27,86 @@ def test_the_time_limit_includes_two_repeats_of_each_step(
     assert (EXECUTIONS, len(job.steps)) == (3, 2)
     limited = Queue() if longest is None else Queue(max_walltime_s=longest)
     assert request(job, "name", Path("log"), limited).seconds == expected
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
+    kit = make_kit(tmp_path_factory.mktemp("kit"))
+    kit.case(launch="mpi")
+    return next(kit.plan().steps())
+
+
+def requested(nodes: int, *steps: Step, **queue: Any) -> Request:
+    names = [f"n{number}" for number in range(nodes)]
+    return request(Job(id="1", nodes=names, steps=[*steps]), "name", Path("log"), Queue(**queue))
+
+
+def ranks(*ranks: tuple[int, tuple[int, ...]]) -> dict[str, Any]:
+    return {"cpus": [RankCpus(*rank) for rank in ranks], "ranks": len(ranks)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "cpus"),
+    [
+        ({"cpus": [], "ranks": 3, "threads": 2}, 6),
+        (ranks((0, (0, 1)), (0, (1, 2)), (1, (5,))), 3),
+        (ranks((0, (0,)), (1, (3, 4, 5, 6))), 4),
+        (ranks((0, (7, 7))), 1),
+    ],
+)
+def test_a_job_requests_the_cpus_of_its_largest_step(
+    step: Step, changes: dict[str, Any], cpus: int
+) -> None:
+    large = step.model_copy(update=changes)
+    assert cpus_used(large) == cpus
+    small = step.model_copy(update=ranks((0, (0,))))
+    assert requested(2, small, large).cpus == max(cpus, 1)
+    assert requested(2, small, large, cpus_per_node=68).cpus == 68
+
+
+def test_the_tasks_of_a_job_are_those_of_its_step_with_the_most_ranks(step: Step) -> None:
+    cyclic = step.model_copy(update=ranks((0, (0,)), (1, (0,)), (0, (1, 2)), (1, (1, 2))))
+    uneven = step.model_copy(update=ranks((0, (0,)), (0, (1,)), (0, (2,))))
+    assert requested(2, cyclic).tasks == [[0, 2], [1, 3]]
+    assert requested(2, cyclic).threads == 2
+    assert requested(2, uneven, cyclic).tasks == [[0, 2, 4], [1, 3]]
+    assert requested(2, uneven).tasks == [[0, 1, 2], [3]]
+    alone = uneven.model_copy(update={"scope": "each-node"})
+    assert requested(2, alone).tasks == [[0, 1, 2], [3, 4, 5]]
+
+
+PLACES = st.lists(st.integers(0, 3), min_size=1, max_size=12)
+
+
+@given(st.lists(PLACES, min_size=1, max_size=4), st.sampled_from(["job", "each-node"]))
+def test_each_rank_has_a_task_on_its_node(
+    step: Step, of_steps: list[list[int]], scope: str
+) -> None:
+    steps = [
+        step.model_copy(update={**ranks(*((node, (0,)) for node in places)), "scope": scope})
+        for places in of_steps
+    ]
+    tasks = requested(4, *steps).tasks
+    assert sorted(rank for node in tasks for rank in node) == list(range(sum(map(len, tasks))))
+    assert all(tasks)
+    if scope == "job":
+        for node, count in ((node, max(p.count(node) for p in of_steps)) for node in range(4)):
+            assert len(tasks[node]) >= count
+        largest = max(of_steps, key=len)
+        if len(of_steps) == 1:
+            assert all(rank in tasks[node] for rank, node in enumerate(largest))
+
+
+def test_steps_are_sized_by_the_memory_that_the_job_requests(tmp_path: Path) -> None:
+    kit: Kit = make_kit(tmp_path)
+    kit.case(let={"whole": "{memory_bytes}", "bound": "{bound_bytes}"}, sweep={"size": 1})
+    site = kit.site()
+    for memory in (None, 1 << 20):
+        queue = Queue(memory_per_node=memory)
+        partition = site.partition.model_copy(update={"queue": queue})
+        made = kit.plan(site=site.model_copy(update={"partition": partition}))
+        derived = next(made.steps()).derived
+        if memory:
+            assert (derived["whole"], derived["bound"]) == (memory, memory)
+        else:
+            assert min(float(derived["whole"]), float(derived["bound"])) > 1 << 20

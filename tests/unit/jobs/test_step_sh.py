@@ -471,7 +471,9 @@ def stage_mpi(
     )
 
 
-@pytest.mark.parametrize("variable", ["SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "MP_CHILD"])
+@pytest.mark.parametrize(
+    "variable", ["SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "MP_CHILD", "FLUX_TASK_RANK"]
+)
 def test_the_rank_variable_of_an_outer_launcher_is_ignored(
     tmp_path: Path, shell: str, variable: str
 ) -> None:

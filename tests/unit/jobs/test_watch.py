@@ -44,6 +44,9 @@ class Scripted:
     def header(self, request: Request) -> list[str]:
         return []
 
+    def host_list(self, request: Request) -> str:
+        return ""
+
     def fan_out(self, request: Request) -> list[str]:
         return ["on_all() { :; }"]
 

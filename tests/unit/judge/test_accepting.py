@@ -190,7 +190,7 @@ class TestPeers:
             "the speed of any memory module of skl0001 is not known; the key "
             "partition.rated.dimms enables this judgement; like its peers: 1 × the median of 132"
         )
-        lines = ending(verdict, "report.html")
+        lines = ending(verdict, "report.html", "runs/r")
         assert lines[0].startswith("UNJUDGED: ")
         assert lines[1].startswith("worst: not judged: stream copy on ")
         assert "next: add partition.rated.dimms to the partition's facts" in lines[2]

@@ -43,7 +43,7 @@ def verdict(*results: Result, **covered: Any) -> Verdict:
 
 def lines(judged: Verdict, *, strict: bool = False) -> tuple[str, str]:
     """Return the texts of the second and third line; check the first line and the report's path."""
-    printed = ending(judged, "/runs/r/report.html", strict=strict)
+    printed = ending(judged, "/runs/r/report.html", "runs/r", strict=strict)
     assert all(line.isprintable() for line in printed)
     meaning = MEANING[judged.exit_code(strict=strict)]
     counts = ", ".join(f"{judged.counts[word]} {word}" for word in WORDS)

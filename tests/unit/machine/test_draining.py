@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +13,9 @@ from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import FileSlurm, path_with
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import draining
-from proofmark.machine.schedulers import slurm
+from proofmark.machine.schedulers import pbs, slurm
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.machine.schedulers.slurm import Slurm
 
@@ -49,7 +52,6 @@ def test_slurm_drains_and_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Slurm().drain(["n1"], "proofmark:r x")
     assert emulated.drained == {"n1": "proofmark:r x"}
     assert Slurm().node_status(["n1"])["n1"].reason == "proofmark:r x"
-    assert Slurm().missing_permission("n1") == ""
     Slurm().resume(["n1"])
     assert emulated.drained == {}
 
@@ -100,3 +102,128 @@ def test_a_scheduler_that_cannot_drain_is_refused() -> None:
     message = "'loadleveler', whose nodes the kit cannot drain; accepted: none, pbs, slurm"
     with pytest.raises(BadInput, match=message):
         draining("loadleveler")
+
+
+def program(folder: Path, name: str, lines: str) -> None:
+    """Write a program that keeps its command lines in calls, then runs `lines`."""
+    text = f'#!/bin/sh\necho "{name} $*" >>{folder}/calls\n{lines}\n'
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+SCONTROL = """
+[ "$*" = "show config" ] || exit 1
+echo "AccountingStorageType   = accounting_storage/$STORAGE"
+echo "SlurmUser               = slurm(64030)"
+"""
+SACCTMGR = """
+[ "$*" = "--noheader --parsable2 show user name=eve format=AdminLevel" ] || exit 1
+[ "$LEVEL" != silent ] || { echo "Problem talking to the database" >&2; exit 1; }
+[ -z "$LEVEL" ] || echo "$LEVEL"
+"""
+"""sacctmgr prints no line for a user that is not in the accounting database."""
+
+
+@pytest.mark.parametrize(
+    ("uid", "storage", "level", "missing"),
+    [
+        (0, "none", "", ""),
+        (64030, "none", "", ""),
+        (1000, "slurmdbd", "Operator", ""),
+        (1000, "slurmdbd", "Administrator", ""),
+        (1000, "slurmdbd", "None", "eve has the admin level 'None'; accepted: root"),
+        (1000, "slurmdbd", "", "eve has the admin level ''; accepted: root"),
+        (1000, "none", "Operator", "eve has no admin level, because Slurm has no slurmdbd"),
+    ],
+)
+def test_slurm_reports_the_permission_and_nothing_is_changed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    uid: int,
+    storage: str,
+    level: str,
+    missing: str,
+) -> None:
+    program(tmp_path, "scontrol", SCONTROL)
+    program(tmp_path, "sacctmgr", SACCTMGR)
+    environment = {"PATH": path_with(tmp_path), "STORAGE": storage, "LEVEL": level}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(slurm, "user_name", lambda: "eve")
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    found = Slurm().missing_permission("n1")
+    assert found.startswith(missing) and bool(found) == bool(missing)
+    calls = {line.split()[1] for line in (tmp_path / "calls").read_text().splitlines()}
+    assert calls <= {"show", "--noheader"}
+
+
+@pytest.mark.parametrize("problem", ["silent", "no such program"])
+def test_the_permission_is_unknown_without_an_answer_of_slurmdbd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
+) -> None:
+    program(tmp_path, "scontrol", SCONTROL)
+    if problem == "silent":
+        program(tmp_path, "sacctmgr", SACCTMGR)
+    environment = {"PATH": path_with(tmp_path), "STORAGE": "slurmdbd", "LEVEL": "silent"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(slurm, "user_name", lambda: "eve")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(NodeError, match="sacctmgr show user name=eve format=AdminLevel") as raised:
+        Slurm().missing_permission("n1")
+    assert raised.value.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("user", "here", "lists", "missing"),
+    [
+        ("root", "head.example.org", {}, ""),
+        ("root", "login.example.org", {"managers": "root@login.example.org"}, ""),
+        ("eve", "head.example.org", {"operators": "adam@*,eve@*.example.org"}, ""),
+        ("eve", "head.example.org", {}, "the managers and operators of head.example.org are not"),
+        ("eve", "head.example.org", {"managers": "adam@*", "operators": "eva@*"}, "the managers"),
+        ("root", "login.example.org", {"managers": "adam@*"}, "the managers"),
+    ],
+)
+def test_pbs_reports_the_permission_and_nothing_is_changed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    user: str,
+    here: str,
+    lists: dict[str, str],
+    missing: str,
+) -> None:
+    found = pbs_permission(tmp_path, monkeypatch, user, here, lists)
+    assert found.startswith(missing) and bool(found) == bool(missing)
+    assert (tmp_path / "calls").read_text() == "qstat -B -f -F json\n"
+
+
+def test_the_permission_is_unknown_if_pbs_lists_the_user_on_another_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NodeError, match="this host is login; `getent hosts login`") as raised:
+        pbs_permission(tmp_path, monkeypatch, "eve", "login", {"managers": "eve@l1.example.org"})
+    assert raised.value.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("output", ["{", "[]", '{"Server": {}}', '{"Server": {"head": 1}}'])
+def test_damaged_json_of_the_server_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    program(tmp_path, "qstat", f"echo '{output}'")
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    with pytest.raises(NodeError, match="not JSON of one server"):
+        Pbs().missing_permission("n1")
+
+
+def pbs_permission(
+    folder: Path, patch: pytest.MonkeyPatch, user: str, here: str, lists: dict[str, str]
+) -> str:
+    """Return the missing permission of `user` on the host `here` with a server on head."""
+    server: dict[str, Any] = {"server_state": "Active", "server_host": "head.example.org", **lists}
+    program(folder, "qstat", f"echo '{json.dumps({'Server': {'head': server}})}'")
+    patch.setenv("PATH", path_with(folder))
+    patch.setattr(pbs, "user_name", lambda: user)
+    patch.setattr(pbs, "getfqdn", lambda: here)
+    patch.setattr(pbs, "gethostname", lambda: here.partition(".")[0])
+    return Pbs().missing_permission("n1")

@@ -11,12 +11,19 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import Kit, make_kit
 
+from proofmark.machine import preflight as checks
 from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
+from proofmark.machine.programs import Called
+from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.plan.plan import Plan
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
 CREDENTIALS = Credentials(USER, PASSWORD)
+DASH = Called(debian="dash", needed=("step",))
+UNUSABLE = {"back_end": "redfish", "bmc": "{node}-bmc", "ca": "/no/such/file"}
 
 
 @pytest.fixture
@@ -38,41 +45,111 @@ def site_with(kit: Kit, **firmware: Any) -> Site:
     return site.model_copy(update=changes)
 
 
-def outcomes(kit: Kit, site: Site, window_end: datetime | None = None) -> dict[str, list[str]]:
+def with_partition(site: Site, **changes: Any) -> Site:
+    """Return `site` with other facts of its partition."""
+    return site.model_copy(update={"partition": site.partition.model_copy(update=changes)})
+
+
+def changing(plan: Plan, mode: str = "other") -> Plan:
+    """Return `plan` with all steps in `mode`."""
+    groups = [group.model_copy(update={"mode": mode}) for group in plan.groups]
+    return plan.model_copy(update={"groups": groups})
+
+
+def outcomes(
+    kit: Kit,
+    site: Site,
+    window_end: datetime | None = None,
+    *,
+    mode: str = "current",
+    user: str = "root",
+) -> dict[str, list[str]]:
     """Return the outcomes of the findings by the first word of their subject."""
     by_subject: dict[str, list[str]] = {}
-    for finding in preflight(site, kit.plan(), CREDENTIALS, window_end, "root"):
+    for finding in preflight(site, changing(kit.plan(), mode), CREDENTIALS, window_end, user):
         subject = finding.what.split(":")[0].split(" ")[0]
         by_subject.setdefault(subject, []).append(finding.outcome)
     return by_subject
 
 
 def test_a_site_without_a_problem_is_ok(kit: Kit) -> None:
+    """A plan that changes no mode needs no BMC, and may have a firmware that cannot be used."""
     end = datetime.now(UTC) + timedelta(hours=1)
-    found = outcomes(kit, site_with(kit, remote_shell=["sh", "-s"]), end)
-    assert found.pop("scheduler") == ["NOT_NEEDED"]  # the plan changes no mode
-    assert set().union(*found.values()) == {"OK"}
+    assert outcomes(kit, site_with(kit, **UNUSABLE, remote_shell=["sh", "-s"]), end) == {
+        "nodes": ["OK"],
+        "programs": ["OK"],
+        "BMCs": ["NOT_NEEDED"],
+        "scheduler": ["NOT_NEEDED"],
+        "maintenance": ["OK"],
+        "stop": ["NOT_NEEDED"],
+    }
+
+
+def test_a_firmware_that_cannot_be_used_is_named_and_the_other_checks_go_on(kit: Kit) -> None:
+    found = outcomes(kit, site_with(kit, **UNUSABLE, remote_shell=["sh", "-s"]), mode="other")
+    assert (found["BMCs"], found["scheduler"]) == (["BAD_INPUT"], ["OK"])
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "mode", "outcome"),
+    ("scheduler", "back_end", "mode", "outcome"),
     [
-        ("sge", "current", "NOT_NEEDED"),
-        ("sge", "other", "CANNOT_DRAIN"),
-        ("none", "other", "OK"),
+        ("sge", "manual", "current", "NOT_NEEDED"),
+        ("sge", "manual", "other", "CANNOT_DRAIN"),
+        ("none", "manual", "other", "OK"),
+        ("none", "knl_generic", "other", "NOT_NEEDED"),
     ],
 )
 def test_only_a_plan_that_changes_a_mode_needs_to_drain(
-    kit: Kit, scheduler: str, mode: str, outcome: str
+    kit: Kit, scheduler: str, back_end: str, mode: str, outcome: str
 ) -> None:
-    site, plan = site_with(kit, remote_shell=["sh", "-s"]), kit.plan()
-    partition = site.partition.model_copy(update={"scheduler": scheduler})
-    site = site.model_copy(update={"partition": partition})
-    groups = [group.model_copy(update={"mode": mode}) for group in plan.groups]
-    plan = plan.model_copy(update={"groups": groups})
-    findings = preflight(site, plan, CREDENTIALS, None, "root")
+    site = site_with(kit, back_end=back_end, remote_shell=["sh", "-s"])
+    assert outcomes(kit, with_partition(site, scheduler=scheduler), mode=mode)["scheduler"] == [
+        outcome
+    ]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.UNREACHABLE])
+def test_a_permission_that_cannot_be_read_is_not_ok(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    """It is a problem only if the scheduler does not answer."""
+
+    def missing_permission(_scheduler: NoScheduler, _node: str) -> str:
+        raise NodeError(outcome, "no answer")
+
+    monkeypatch.setattr(NoScheduler, "missing_permission", missing_permission)
+    site = site_with(kit, remote_shell=["sh", "-s"])
+    findings = preflight(site, changing(kit.plan()), CREDENTIALS, None, "root")
     (finding,) = (each for each in findings if each.what.startswith("scheduler:"))
-    assert finding.outcome == outcome
+    assert (finding.outcome, finding.text) == (outcome, "no answer")
+    assert finding.bad == (outcome is Outcome.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    ("origin", "outcome"), [("system", "TO_INSTALL"), ("preinstalled", "NO_PROGRAM")]
+)
+def test_a_program_that_the_build_installs_is_no_problem(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, origin: str, outcome: str
+) -> None:
+    monkeypatch.setattr(checks, "plan_programs", lambda _: {"no-such-program": DASH})
+    site = with_partition(site_with(kit, remote_shell=["sh", "-s"]), provision_from=origin)
+    assert outcomes(kit, site)["programs"] == [outcome]
+
+
+def test_a_run_user_that_this_host_does_not_have_is_named(kit: Kit) -> None:
+    site = site_with(kit, remote_shell=["sh", "-s"])
+    assert outcomes(kit, site, user="no such user")["nodes"] == ["NO_USER"]
+
+
+def test_the_program_that_stops_jobs_is_looked_for(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = with_partition(site_with(kit, remote_shell=["/bin/sh", "-s"]), scheduler="slurm")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert outcomes(kit, site)["stop"] == ["NO_STOP"]
+    (tmp_path / "scancel").write_text("#!/bin/sh\n")
+    (tmp_path / "scancel").chmod(0o755)
+    assert outcomes(kit, site)["stop"] == ["OK"]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +172,11 @@ def test_the_log_in_to_each_bmc_is_checked(kit: Kit, emulator: Emulator) -> None
     address = "127.9.0.{number + 1}"
     redfish = {"back_end": "redfish", "bmc": address, "port": emulator.port}
     site = site_with(kit, **redfish, ca=str(emulator.ca), remote_shell=["sh", "-s"])
-    assert outcomes(kit, site)["BMCs"] == ["OK", "BAD_CERTIFICATE"]
+    assert outcomes(kit, site, mode="other")["BMCs"] == ["OK", "BAD_CERTIFICATE"]
+    assert outcomes(kit, site)["BMCs"] == ["NOT_NEEDED"]
 
 
 def test_a_window_that_is_too_short_is_named(kit: Kit) -> None:
     site = site_with(kit, remote_shell=["sh", "-s"])
-    assert outcomes(kit, site)["maintenance"] == ["NOT_TOLD"]
+    assert outcomes(kit, site)["maintenance"] == ["NOT_GIVEN"]
     assert outcomes(kit, site, datetime.now(UTC))["maintenance"] == ["TOO_SHORT"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,11 @@ EMULATOR = ROOT / "tests/emulators/batch.py"
 COMMANDS = (
     *("qsub", "qstat", "qselect", "qdel", "pbsnodes"),
     *("llsubmit", "llq", "llcancel", "llstatus"),
+    *("bsub", "bjobs", "bkill", "bhosts", "flux"),
 )
 JOB = "p1a2b3c-00-0001"
 pbs, loadleveler = scheduler("pbs"), scheduler("loadleveler")
+lsf, flux = scheduler("lsf"), scheduler("flux")
 
 
 @pytest.fixture
@@ -64,12 +67,164 @@ def pbs_job(state: str, **fields: Any) -> dict[str, Any]:
     return {"Job_Name": JOB, "job_state": state, **fields}
 
 
-@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2", "n10")])
+IDS = {
+    "pbs": "1234.pbs01",
+    "loadleveler": "srv24ib.840220",
+    "lsf": "771",
+    "flux": "fM7Zq9AKHno",
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2", "n10"), ("r1n1-ib", "r2n1-ib", "login")])
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_headers_are_accepted(batch: Path, nodes: tuple[str, ...], exclusive: bool) -> None:
+def test_headers_are_accepted(
+    batch: Path, name: str, nodes: tuple[str, ...], exclusive: bool
+) -> None:
     requested = request(*nodes, exclusive=exclusive)
-    assert pbs.submit(script(batch, pbs, requested), requested) == "1234.pbs01"
-    assert loadleveler.submit(script(batch, loadleveler, requested), requested) == "srv24ib.840220"
+    module = scheduler(name)
+    assert module.submit(script(batch, module, requested), requested) == IDS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "queue"),
+    [
+        ("pbs", {"memory_per_node": 90 << 30, "cpus_per_node": 68}),
+        ("loadleveler", {"memory_per_node": 90 << 30, "exclusive": False}),
+        ("loadleveler", {"network": "sn_all,not_shared,us"}),
+        ("loadleveler", {"network": "sn_all,not_shared,us", "resource_set": "rset_mcm_affinity"}),
+        ("loadleveler", {"resource_set": "rset_consumable_cpus"}),
+        ("lsf", {"alloc_flags": "smt4 nvme", "memory_per_node": 90 << 30}),
+        ("lsf", {"reservation": "etc_1"}),
+    ],
+)
+@pytest.mark.parametrize("nodes", [("n1",), ("n1", "n2", "n3")])
+def test_requested_resources_are_accepted(
+    batch: Path, name: str, queue: dict[str, Any], nodes: tuple[str, ...]
+) -> None:
+    module = scheduler(name)
+    tasks = [list(range(2 * node, 2 * node + 2)) for node, _ in enumerate(nodes)]
+    requested = replace(request(*nodes, **queue), cpus=4, tasks=tasks, threads=2)
+    assert module.submit(script(batch, module, requested), requested) == IDS[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "lines"),
+    [
+        ("pbs", {}, ["#PBS -l place=scatter:exclhost"]),
+        ("pbs", {"exclusive": False}, ["#PBS -l place=scatter"]),
+        ("slurm", {}, ["#SBATCH --exclusive", "#SBATCH --mem=0"]),
+        ("slurm", {"memory_per_node": 1 << 30}, ["#SBATCH --exclusive", "#SBATCH --mem=0"]),
+        (
+            "slurm",
+            {"exclusive": False},
+            [
+                *("#SBATCH --ntasks-per-node=1", "#SBATCH --cpus-per-task=4", "#SBATCH --mem=0"),
+                "unset SLURM_CPUS_PER_TASK",
+            ],
+        ),
+        ("slurm", {"exclusive": False, "memory_per_node": 1 << 30}, ["#SBATCH --mem=1024M"]),
+        (
+            "loadleveler",
+            {"network": "sn_all,not_shared,us", "resource_set": "rset_mcm_affinity"},
+            [
+                "# @ task_geometry = {(0,2) (1,3)}",
+                "# @ network.MPI = sn_all,not_shared,us",
+                "# @ rset = rset_mcm_affinity",
+                "# @ mcm_affinity_options = mcm_distribute,mcm_mem_pref,mcm_sni_none",
+                "# @ task_affinity = cpu(2)",
+            ],
+        ),
+        (
+            "loadleveler",
+            {"exclusive": False, "memory_per_node": 1 << 30},
+            ["# @ resources = ConsumableCpus(2) ConsumableMemory(512 mb)"],
+        ),
+        ("lsf", {}, ["#BSUB -hostfile /runs/1/hosts", "#BSUB -x"]),
+        (
+            "lsf",
+            {"alloc_flags": "smt4"},
+            ["#BSUB -nnodes 2", "#BSUB -alloc_flags smt4", '#BSUB -m "n1 n2"'],
+        ),
+        ("flux", {}, ["# flux: --nodes=2", "# flux: --exclusive"]),
+        ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
+    ],
+)
+def test_the_header_requests_what_the_steps_use(
+    name: str, queue: dict[str, Any], lines: list[str]
+) -> None:
+    requested = replace(request("n1", "n2", **queue), cpus=4, tasks=[[0, 2], [1, 3]], threads=2)
+    header = scheduler(name).header(requested)
+    assert [line for line in header if line in lines] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "expected"),
+    [
+        (
+            "pbs",
+            {},
+            "select=1:host=n1:ncpus=4:mpiprocs=1:ompthreads=1+1:host=n2:ncpus=4:mpiprocs=1:ompthreads=1",
+        ),
+        (
+            "pbs",
+            {"memory_per_node": 1 << 30},
+            "select=1:host=n1:ncpus=4:mem=1048576kb:mpiprocs=1:ompthreads=1"
+            "+1:host=n2:ncpus=4:mem=1048576kb:mpiprocs=1:ompthreads=1",
+        ),
+        ("slurm", {}, "n1\nn2\n"),
+        ("sge", {}, "normal@n1,normal@n2"),
+        ("lsf", {}, "n1 4\nn2 4\n"),
+        ("lsf", {"alloc_flags": "smt4"}, ""),
+        ("flux", {}, ""),
+        ("loadleveler", {}, ""),
+    ],
+)
+def test_the_list_of_hosts(name: str, queue: dict[str, Any], expected: str) -> None:
+    requested = replace(request("n1", "n2", **queue), cpus=4)
+    assert scheduler(name).host_list(requested) == expected
+
+
+MANY = tuple(f"knl{number:04d}" for number in range(1, 8306))
+
+
+@pytest.mark.parametrize("name", ["flux", "lsf", "pbs", "sge", "slurm"])
+def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
+    """Qsub of PBS Pro 14 to 19 reads 4,095 characters of a line and ignores the others."""
+    requested = request(*MANY[:2500], parallel_environment="mpi")
+    lines = scheduler(name).header(requested)
+    assert max(map(len, lines)) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "queue", "nodes", "message"),
+    [
+        pytest.param(
+            *("pbs", {}, MANY, r"nodes_per_job: found a job of 8305 nodes.* at most about 2\d\d\d"),
+            marks=pytest.mark.fault("node-list-too-long"),
+        ),
+        ("sge", {}, tuple(f"node{name}" for name in MANY), "accepted: at most about 6898 nodes"),
+        ("lsf", {"alloc_flags": "smt4"}, MANY[:513], "at most 512: the default of LSB_MAX_ASKED"),
+        ("lsf", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found a value, and LSF"),
+        ("flux", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and a Flux"),
+        ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),
+    ],
+)
+def test_what_a_scheduler_cannot_request_is_refused(
+    name: str, queue: dict[str, Any], nodes: tuple[str, ...], message: str
+) -> None:
+    module, requested = scheduler(name), request(*nodes, **queue)
+    with pytest.raises(BadInput, match=message):
+        module.header(requested), module.host_list(requested)
+
+
+def test_long_statements_of_loadleveler_are_continued(batch: Path) -> None:
+    tasks = [list(range(64 * node, 64 * node + 64)) for node in range(16)]
+    requested = replace(request(*(f"p595-{n:02d}" for n in range(1, 17))), tasks=tasks)
+    lines = loadleveler.header(requested)
+    assert max(map(len, lines)) <= 502
+    assert sum(line.endswith(" \\") for line in lines) > 5
+    assert loadleveler.submit(script(batch, loadleveler, requested), requested)
 
 
 def test_an_unknown_option_is_refused(batch: Path) -> None:
@@ -80,6 +235,15 @@ def test_an_unknown_option_is_refused(batch: Path) -> None:
     requested = request(options=["colour = red"])
     with pytest.raises(SchedulerError, match="has not been submitted: colour = red"):
         loadleveler.submit(script(batch, loadleveler, requested), requested)
+    requested = request(options=["-Z 1"])
+    with pytest.raises(SchedulerError, match="-Z 1: Illegal option"):
+        lsf.submit(script(batch, lsf, requested), requested)
+    requested = request(options=["-n 4"])
+    with pytest.raises(SchedulerError, match="-n 4: Illegal option"):
+        lsf.submit(script(batch, lsf, requested), requested)
+    requested = request(options=["--colour=red"])
+    with pytest.raises(SchedulerError, match="unrecognized arguments: --colour=red"):
+        flux.submit(script(batch, flux, requested), requested)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +294,63 @@ def test_states_of_loadleveler(batch: Path, codes: str, state: State) -> None:
         assert loadleveler.find(JOB) == "srv24ib.840220"
 
 
+def lsf_job(state: str, **fields: Any) -> dict[str, Any]:
+    return {"STAT": state, "JOB_NAME": JOB, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        (lsf_job("PEND", PEND_REASON="Not specified in job submission: 3 hosts"), State.WAITING),
+        (lsf_job("PSUSP"), State.HELD),
+        (lsf_job("RUN"), State.RUNNING),
+        (lsf_job("USUSP"), State.SUSPENDED),
+        (lsf_job("SSUSP"), State.SUSPENDED),
+        (lsf_job("DONE"), State.ENDED_UNKNOWN),
+        (lsf_job("EXIT"), State.ENDED_UNKNOWN),
+        (lsf_job("EXIT", EXIT_REASON="TERM_RUNLIMIT: job killed"), State.TIME_LIMIT),
+        (lsf_job("EXIT", EXIT_REASON="TERM_OWNER: job killed by owner"), State.CANCELLED),
+        (lsf_job("EXIT", EXIT_REASON="TERM_MEMLIMIT: job killed"), State.KILLED),
+        (lsf_job("ZOMBI"), State.NODE_FAILED),
+        (lsf_job("UNKWN"), State.UNREACHABLE),
+        (lsf_job("BORED"), State.UNKNOWN),
+    ],
+)
+def test_states_of_lsf(batch: Path, fields: dict[str, Any], state: State) -> None:
+    set_queue(batch, **{"771": fields})
+    statuses = lsf.states(["771", "99"])  # an unknown job is no error
+    assert {job: status.state for job, status in statuses.items()} == {"771": state}
+    assert lsf.find(JOB) == ("" if fields["STAT"] == "DONE" else "771")
+
+
+def flux_job(status: str, **fields: Any) -> dict[str, Any]:
+    return {"status_abbrev": status, "name": JOB, **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        (flux_job("D"), State.WAITING),
+        (flux_job("S"), State.WAITING),
+        (flux_job("S", urgency=0), State.HELD),
+        (flux_job("R"), State.RUNNING),
+        (flux_job("C"), State.RUNNING),
+        (flux_job("CD"), State.ENDED_UNKNOWN),
+        (flux_job("F", **{"exception.type": "exec"}), State.ENDED_UNKNOWN),
+        (flux_job("CA", **{"exception.type": "cancel"}), State.CANCELLED),
+        (flux_job("TO", **{"exception.type": "timeout"}), State.TIME_LIMIT),
+        (flux_job("Z"), State.UNKNOWN),
+    ],
+)
+def test_states_of_flux(batch: Path, fields: dict[str, Any], state: State) -> None:
+    set_queue(batch, fM7Zq9AKHno=fields, f2=flux_job("R", name="another"))
+    statuses = flux.states(["fM7Zq9AKHno", "f9"])
+    assert {job: status.state for job, status in statuses.items()} == {"fM7Zq9AKHno": state}
+    ended = fields["status_abbrev"] in ("CD", "F", "CA", "TO")
+    assert flux.find(JOB) == ("" if ended else "fM7Zq9AKHno")
+    flux.cancel(["fM7Zq9AKHno", "f9"])
+
+
 NEVER = "Can Never Run: Insufficient amount of resource: host"
 
 
@@ -172,6 +393,23 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("loadleveler", {"state": "X"}, "refused: X", False),
+        pytest.param(
+            "lsf",
+            {"STAT": "PSUSP", "JOB_NAME": "another"},
+            "held: PSUSP, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("job-held"),
+        ),
+        ("lsf", {"STAT": "EXIT", "EXIT_REASON": "TERM_RUNLIMIT: x"}, "stopped at its time", False),
+        ("lsf", None, "vanished: the scheduler no longer lists it", True),
+        pytest.param(
+            "flux",
+            {"status_abbrev": "S", "urgency": 0},
+            "held: S, given up after 0 s",
+            True,
+            marks=pytest.mark.fault("job-held"),
+        ),
+        ("flux", {"status_abbrev": "TO"}, "stopped at its time limit: TO", False),
         ("loadleveler", None, "vanished: the scheduler no longer lists it", True),
     ],
 )
@@ -183,8 +421,8 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     message: str,
     cancelled: bool,
 ) -> None:
-    job = {"pbs": "1234.pbs01", "loadleveler": "srv24ib.840220"}[name]
-    set_queue(batch, **({job: {"name": "another", **fields}} if fields else {}))
+    job, other = IDS[name], {"name": "another", "JOB_NAME": "another"}
+    set_queue(batch, **({job: {**other, **fields}} if fields else {}))
     (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     kit = make_kit(tmp_path / "kit")
     site = kit.site(hosts=["n1"])
@@ -197,7 +435,8 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     assert line.startswith(f"job 00-0001: {message}")
     assert line.endswith("; 2 of 2 steps left")
     calls = (batch / "calls").read_text().split()
-    assert (("qdel" if name == "pbs" else "llcancel") in calls) == cancelled
+    stops = {"pbs": "qdel", "loadleveler": "llcancel", "lsf": "bkill", "flux": "cancel"}
+    assert (stops[name] in calls) == cancelled
 
 
 def test_an_empty_queue_is_no_error(batch: Path) -> None:
@@ -205,6 +444,9 @@ def test_an_empty_queue_is_no_error(batch: Path) -> None:
     assert (pbs.states(["1.pbs01"]), pbs.find(JOB), loadleveler.find(JOB)) == ({}, "", "")
     pbs.cancel(["1.pbs01"])
     loadleveler.cancel(["srv24ib.1"])
+    assert (lsf.states(["1"]), lsf.find(JOB)) == ({}, "")
+    assert (flux.states(["f1"]), flux.find(JOB)) == ({}, "")
+    lsf.cancel(["1"])
 
 
 def test_an_unavailable_server_and_a_refusal_raise_different_errors(batch: Path) -> None:
@@ -217,6 +459,15 @@ def test_an_unavailable_server_and_a_refusal_raise_different_errors(batch: Path)
     (batch / "refuse").write_text("llq: 2512-301 An error occurred: Unable to connect to 9614")
     with pytest.raises(SchedulerUnavailable):
         loadleveler.states(["srv24ib.1"])
+    (batch / "refuse").write_text("LSF is down. Please wait ...")
+    with pytest.raises(SchedulerUnavailable):
+        lsf.states(["1"])
+    (batch / "refuse").write_text("flux-jobs: ERROR: Unable to connect to Flux: broker socket")
+    with pytest.raises(SchedulerUnavailable):
+        flux.states(["f1"])
+    (batch / "refuse").write_text("flux-batch: ERROR: invalid queue 'x' specified")
+    with pytest.raises(SchedulerError, match="invalid queue"):
+        flux.submit(script(batch, flux, request()), request())
 
 
 def test_states_of_nodes(batch: Path) -> None:
@@ -230,6 +481,25 @@ def test_states_of_nodes(batch: Path) -> None:
     assert pbs.nodes(["n1", "n2", "n3", "n4"]) == expected
     states = loadleveler.nodes(["p595-01", "p595-02", "p595-03"])
     assert states == {"p595-01": "idle", "p595-02": "busy", "p595-03": "down Down"}
+    assert lsf.nodes(["n1", "n2", "n3", "n4", "n5", "n6"]) == {
+        **{"n1": "idle", "n2": "busy", "n3": "busy"},
+        **{"n4": "down closed_Adm", "n5": "down unavail"},
+    }
+    assert flux.nodes(["n1", "n2", "n3", "n4-ib", "n5"]) == {
+        **{"n1": "idle", "n2": "busy", "n3": "busy", "n4-ib": "down"},
+    }
+
+
+@pytest.mark.parametrize("output", ["{", "[]", '{"RECORDS": [1]}', '{"JOBS": 0}', "[" * 100_000])
+def test_damaged_json_of_bjobs_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    (tmp_path / "output").write_text(output)
+    (tmp_path / "bjobs").write_text(f"#!/bin/sh\ncat {tmp_path}/output\n")
+    (tmp_path / "bjobs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SchedulerUnavailable, match="not JSON of jobs"):
+        lsf.states(["1"])
 
 
 def test_a_missing_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,15 @@ class TestTicks:
 
 
 @pytest.mark.parametrize(
-    ("name", "known"), [("plain", True), ("openmpi", True), ("srun", False), ("poe", False)]
+    ("name", "known"),
+    [
+        ("plain", True),
+        ("openmpi", True),
+        ("srun", False),
+        ("poe", False),
+        ("flux", False),
+        ("jsrun", False),
+    ],
 )
 def test_ranks_of_a_daemon_are_no_processes_of_the_step(name: str, known: bool) -> None:
     assert launcher(name).starts_children is known

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import Kit, make_kit
+from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from tests.unit.plan.test_papers import of
 
 from proofmark.jobs.execute import execute
@@ -108,3 +109,64 @@ def test_a_rank_without_a_report_and_a_step_of_an_earlier_version() -> None:
 def test_hpl_binds_its_threads(system: str) -> None:
     bound = {step.case: step.bind_threads for step in of("p1", system).steps()}
     assert bound == {"hpl": True, "ior": False, "stream": False}
+
+
+SILENT = "unset OMP_DISPLAY_AFFINITY OMP_AFFINITY_FORMAT"
+"""libgomp before GCC 9 does not read these variables. It reads OMP_PLACES and OMP_PROC_BIND."""
+
+
+@pytest.mark.fault("silent-thread-elsewhere")
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("", ""),
+        (SILENT, ""),
+        (f"{SILENT}; export OMP_PLACES={{1}},{{0}}", ""),
+        (
+            f"{SILENT}; export OMP_PLACES={{0}},{{0}}",
+            "rank 0 had no thread of its own on CPUs 1, planned one on each of 0,1",
+        ),
+        (f"{SILENT}; export OMP_PROC_BIND=false; unset OMP_PLACES", "0 of 2 threads reported"),
+    ],
+    ids=["control", "silent control", "other order", "both on one CPU", "not bound"],
+)
+def test_the_kernel_reports_the_threads_of_a_silent_runtime(
+    kit: Kit, setting: str, reason: str
+) -> None:
+    """A program of threads, without MPI, as STREAM is."""
+    kit.program(f'{setting}\nexec "${{0%/*}}/threads"')
+    kit.case(launch="threads", sweep={"size": 2, "threads": 2})
+    run = kit.run()
+    execute(run, "none", lambda line: None)
+    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), {})
+    assert record.reason.startswith(reason)
+    assert record.valid is (reason == "")
+    entries = json.loads((execution(steps_of(run)[0]) / "binding.json").read_text())
+    printed = {entry["thread"] for entry in entries if "thread" in entry}
+    assert printed == (set() if SILENT in setting else {0, 1})
+    # The threads of a runtime that reports them are not read again while the program measures.
+    assert not (printed and any("threads_of" in entry for entry in entries))
+
+
+@pytest.mark.parametrize(
+    ("own", "printed", "reason"),
+    [
+        ("4,6", [], ""),
+        ("4", [], "rank 0 had no thread of its own on CPUs 6, planned one on each of 4,6"),
+        ("4,6,8", [], "rank 0 had threads on CPUs 8, planned one on each of 4,6"),
+        (None, [], "0 of 2 threads reported their CPU"),
+        ("4,6", [(0, "4")], "1 of 2 threads reported their CPU"),
+        ("4,6", [(0, "6"), (1, "4")], "thread 0 ran on CPUs 6, planned on 4"),
+    ],
+)
+def test_the_report_of_the_runtime_counts_before_that_of_the_kernel(
+    own: str | None, printed: list[tuple[int, str]], reason: str
+) -> None:
+    step = step_of_two_ranks().model_copy(
+        update={"cpus": [RankCpus(0, (4, 6))], "launch": "threads", "bind_threads": False}
+    )
+    entries: list[dict[str, object]] = [{"rank": 0, "host": "a", "cpus": "4,6"}]
+    entries += [{"thread": thread, "host": "a", "cpus": cpus} for thread, cpus in printed]
+    if own is not None:
+        entries.append({"threads_of": 0, "host": "a", "cpus": own})
+    assert binding_error(step, ["a"], read_binding(entries)) == reason

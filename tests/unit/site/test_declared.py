@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.checkout import seen_by_all
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cli.main import main
+from proofmark.cli.site_checks import site_checks, site_packages
 from proofmark.common.errors import BadInput
-from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.jobs.site_check import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.layout import Layouts
 from proofmark.plan.validation import validate
@@ -26,7 +28,14 @@ from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
 from proofmark.site.node.topology import Topology
 from proofmark.site.storage import FileSystem
-from proofmark.software.provider import provider_names
+from proofmark.software.spack.lock_check import read_target
+
+EXAMPLES = ("example-xeon", "example-epyc", "example-grace")
+
+
+@pytest.fixture(autouse=True)
+def any_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen_by_all(monkeypatch)
 
 
 @cache
@@ -176,25 +185,85 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 
 def check(inventory: Path, limit: str = "compute") -> list[str]:
     benchmarks = load_benchmarks(ROOT / "benchmarks")
-    environments = [path.name for path in (ROOT / "environments").iterdir()]
-    _, mistakes, _ = validate(
+    checked = validate(
         inventory,
         limit,
         benchmarks,
-        environments=environments,
-        schedulers=SCHEDULERS.names(),
-        providers=provider_names(),
+        checks=site_checks(ROOT),
+        packages=site_packages(ROOT),
+        job_mistakes=job_mistakes,
     )
-    return [f"{mistake}" for mistake in mistakes]
+    return [f"{mistake}" for mistake in checked.mistakes]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inventory", ["nurion", "tachyon", "p595", "template"])
+@pytest.mark.parametrize("inventory", ["nurion", "tachyon", "template", *EXAMPLES])
 def test_the_kits_sites_are_valid(inventory: str) -> None:
-    """Missing environments and schedulers are not mistakes of the sites."""
-    others = ("partition.environment: found", "partition.scheduler: found")
-    mistakes = check(ROOT / "inventory" / inventory)
-    assert [line for line in mistakes if not any(other in line for other in others)] == []
+    assert check(ROOT / "inventory" / inventory) == []
+
+
+@pytest.mark.slow
+def test_the_only_mistake_of_the_power_595_is_its_operating_system() -> None:
+    (mistake,) = check(ROOT / "inventory" / "p595")
+    assert "partition.hardware.operating_system: found 'aix'" in mistake
+
+
+@pytest.mark.parametrize(
+    ("limit", "target", "hosts", "cores", "per_core", "domains", "cache_mib", "jobs"),
+    [
+        ("xeon", "sapphirerapids", 64, 112, 2, 2, 2 * 105, "slurm"),
+        ("epyc", "zen4", 128, 192, 2, 8, 2 * 12 * 32, "pbs"),
+        ("grace", "neoverse_v2", 32, 144, 1, 2, 2 * 114, "slurm"),
+    ],
+)
+def test_the_example_sites_follow_from_their_topologies(
+    limit: str,
+    target: str,
+    hosts: int,
+    cores: int,
+    per_core: int,
+    domains: int,
+    cache_mib: int,
+    jobs: str,
+) -> None:
+    """No inventory states a number of cores. The array of STREAM exceeds the caches four times."""
+    example = site(f"example-{limit}", limit)
+    partition = example.partition
+    assert (len(example.hosts), partition.scheduler) == (hosts, jobs)
+    assert partition.hardware != "discovered"
+    assert partition.hardware.architecture == target == partition.environment
+    assert read_target(ROOT / "environments" / partition.environment) == target
+    assert not {"memory_bytes", "llc_bytes"} & partition.hardware.model_fields_set
+    machines, _ = machines_of(example)
+    machine = machines(partition.current_mode)
+    symbols = machine.symbols
+    assert (symbols["cores"], symbols["threads_per_core"]) == (cores, per_core)
+    assert len(machine.topology.numa_domains) == domains
+    assert symbols["llc_bytes"] == cache_mib << 20
+    array = int(partition.facts["stream_array_size"])
+    assert 8 * array >= 4 * int(symbols["llc_bytes"])
+    source = (ROOT / "environments" / partition.environment / "spack.yaml").read_text()
+    assert f"stream_array_size={array}" in source
+
+
+@pytest.mark.parametrize("limit", ["xeon", "epyc", "grace"])
+def test_an_example_site_places_hpl_and_stream_on_all_its_cores(limit: str) -> None:
+    example = site(f"example-{limit}", limit)
+    machines, _ = machines_of(example)
+    made = make_plan(load_benchmarks(ROOT / "benchmarks"), "node", example, machines)
+    topology = machines(example.partition.current_mode).topology
+    for case in ("hpl", "stream"):
+        steps = [step for step in made.steps() if step.case == case]
+        used = [[cpu for rank in step.cpus for cpu in rank.cpus] for step in steps]
+        assert used
+        for cpus in used:  # one hardware thread of each core
+            assert len({topology.core_of[cpu] for cpu in cpus}) == len(cpus) == len(topology.cores)
+
+
+def test_the_preinstalled_example_names_the_programs_of_all_suites() -> None:
+    cases = load_benchmarks(ROOT / "benchmarks").cases.values()
+    needed = {case.package for case in cases}
+    assert needed <= site("example-xeon", "xeon").partition.preinstalled.keys()
 
 
 def test_the_template_is_a_valid_site(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,15 @@ from tests.folders import ROOT
 
 from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
-from proofmark.software.spack.lock_check import check, guard, make, read_environment
+from proofmark.software.spack import lock_check
+from proofmark.software.spack.lock_check import (
+    OVERLAY,
+    PINS,
+    check,
+    guard,
+    make,
+    read_environment,
+)
 from proofmark.software.spack.lock_rules import (
     canonicalise,
     check_lock,
@@ -23,6 +31,7 @@ from proofmark.software.spack.lock_rules import (
     overlay_digest,
     root_names,
 )
+from proofmark.software.spack.system import OperatingSystem, operating_system
 
 ARCHITECTURES = sorted(path.parent.name for path in ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))
@@ -101,8 +110,19 @@ def test_every_environment_requests_the_six_packages(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_environment_is_locked_for_debian12(arch: str) -> None:
-    assert (ROOT / "environments" / arch / "debian12/spack.lock").is_file()
+def test_every_environment_has_a_lock(arch: str) -> None:
+    """The gcc of Debian 12 has no target zen4: that lock is of Debian 13."""
+    system = "debian13" if arch == "zen4" else "debian12"
+    assert (ROOT / "environments" / arch / system / "spack.lock").is_file()
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
+def test_the_ucx_of_a_committed_lock_drives_infiniband(lock: Path) -> None:
+    """Without these variants the MPI uses TCP, and no message says so."""
+    specs = json.loads(lock.read_text())["concrete_specs"].values()
+    variants = [spec["parameters"] for spec in specs if spec["name"] == "ucx"]
+    wanted = ("verbs", "rc", "ud", "dc", "mlx5_dv")
+    assert [name for found in variants for name in wanted if found[name] is not True] == []
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
@@ -277,3 +297,60 @@ def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) 
 def test_pins_are_full_commits() -> None:
     pins = yaml.safe_load((ROOT / "environments/common/spack-pins.yaml").read_text())
     assert all(len(pins[key]["commit"]) == 40 for key in ("spack", "spack_packages"))
+
+
+FAKE_SPACK = """#!/bin/sh
+# Spack with the commands of `make`: it names the system of the os-release that distro reads.
+case "$*" in
+*'arch -o') . "$UNIXCONFDIR/os-release" && echo "$ID$VERSION_ID" ;;
+*concretize*)
+    while [ "$1" != -e ]; do shift; done
+    [ -e "$2/../common/compilers-rhel9.yaml" ] || exit 1
+    [ "$(cat "$0.result")" = 0 ] || exit 1
+    echo '{"roots": [], "concrete_specs": {}}' >"$2/spack.lock"
+    ;;
+*) exit 2 ;;
+esac
+"""
+
+
+def lock_of_rhel9(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, running: OperatingSystem, solved: bool
+) -> Path:
+    """Make the lock of knl for rhel9 on the system `running`; return its folder."""
+    for part in ("environments", "spack-repo"):
+        shutil.copytree(ROOT / part, folder / "kit" / part)
+    program = folder / "spack/bin/spack"
+    program.parent.mkdir(parents=True)
+    program.write_text(FAKE_SPACK)
+    program.chmod(0o755)
+    program.with_name("spack.result").write_text("0" if solved else "1")
+    pins = yaml.safe_load((ROOT / PINS).read_text())
+    heads = {"spack": pins["spack"]["commit"], "packages": pins["spack_packages"]["commit"]}
+    monkeypatch.setattr(lock_check, "_head", lambda checkout: heads[checkout.name])
+    monkeypatch.setattr(lock_check, "this_system", lambda: running)
+    make(folder / "kit", "knl", "rhel9", folder / "spack", folder / "packages")
+    return folder / "kit/environments/knl/rhel9"
+
+
+def test_a_lock_that_is_made_on_a_rebuild_has_the_name_of_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rocky = 'ID="rocky"\nID_LIKE="rhel centos"\nVERSION_ID="9.6"\nPLATFORM_ID="platform:el9"\n'
+    made = lock_of_rhel9(tmp_path, monkeypatch, operating_system(rocky), solved=True)
+    assert json.loads((made / "spack.lock").read_text())["roots"] == []
+    assert (made / "overlay.sha256").read_text().strip() == overlay_digest(ROOT / OVERLAY)
+
+
+def test_no_lock_is_made_on_another_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of both: the test above."""
+    with pytest.raises(BadInput, match="OS: found rhel9; accepted: rhel8, because Spack runs on"):
+        lock_of_rhel9(tmp_path, monkeypatch, OperatingSystem("rhel", "8"), solved=True)
+
+
+def test_an_environment_without_a_solution_is_an_error_of_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadInput, match=r"knl: spack concretize: found no solution \(exit code 1"):
+        lock_of_rhel9(tmp_path, monkeypatch, OperatingSystem("rhel", "9"), solved=False)
+    assert not (tmp_path / "kit/environments/knl/rhel9").exists()

@@ -18,7 +18,7 @@ from proofmark.software.easybuild import read_plan
 from proofmark.software.installed import find_programs, spellings
 from proofmark.software.preinstalled import preinstalled
 from proofmark.software.spack.build_progress import BuildProgress
-from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
+from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import read_target
 
 LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
@@ -88,23 +88,6 @@ def test_each_committed_lock_has_the_packages_of_the_cases(path: Path) -> None:
     assert {"compiler-wrapper", *packages} <= set(names(specs))
     assert not {"gcc", "glibc"} & set(names(specs))
     assert {each.target for each in specs} == {read_target(path.parents[1])}
-
-
-@pytest.mark.parametrize(
-    ("text", "system"),
-    [
-        ('ID=debian\nVERSION_ID="12"\n', "debian12"),
-        ('NAME="Red Hat"\nID="rhel"\nVERSION_ID="8.10"\n', "rhel8"),
-        ('ID=ubuntu\nVERSION_ID="22.04"\n', "ubuntu22.04"),
-    ],
-)
-def test_an_operating_system_has_the_name_that_spack_uses(text: str, system: str) -> None:
-    assert spack_system(text) == system
-
-
-def test_an_operating_system_without_a_version_is_refused() -> None:
-    with pytest.raises(BadInput, match="os-release"):
-        spack_system("ID=arch\n")
 
 
 def test_a_file_that_is_not_a_lock_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class Srun(Launcher):
             options.append(f"--mpi={launch.settings.mpi}")
         options += [f"--nodes={len(launch.by_host)}", f"--ntasks={len(launch.cpus)}"]
         before: list[str] = []
-        if _regular(launch):
+        if launch.regular:
             (hosts,) = fold(launch.hosts)
             per_node = len(launch.by_host[0][1])
             options += [f"--nodelist={hosts}", "--distribution=block"]
@@ -52,14 +52,3 @@ class Srun(Launcher):
             *before,
             f"exec srun {shlex.join(options)} {launch.ranked(bind=not local)}",
         ]
-
-
-def _regular(launch: Launch) -> bool:
-    """Return whether all hosts have the same number of ranks and are in the order of Slurm.
-
-    Slurm sorts the hosts of --nodelist. The hosts of a pair are not known here: each pair inserts
-    its names, in either order.
-    """
-    counts = {len(ranks) for _, ranks in launch.by_host}
-    ordered = len(launch.hosts) != 2 and len(fold(launch.hosts)) == 1
-    return len(counts) == 1 and ordered and len(launch.by_host) == len(launch.hosts)

@@ -12,7 +12,7 @@ HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 rank_number() { # sets rank: the number among all ranks of the step, also of several copies
-	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-0}}}}}
+	rank=${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-${PMI_RANK:-${MP_CHILD:-${SLURM_PROCID:-${FLUX_TASK_RANK:-0}}}}}}
 	rank=$((${FIRST_RANK:-0} + rank * ${RANK_STRIDE:-1}))
 }
 
@@ -32,22 +32,22 @@ report_binding() { # writes one JSON line: rank, host, allowed CPUs, memory poli
 		"$rank" "$HOST" "$allowed" "$policy" >"$BINDING/$rank"
 }
 
-bind_threads() { # gives each OpenMP thread of this rank one of its CPUs, and starts the report
+bind_threads() { # gives each OpenMP thread of this rank one of its CPUs
 	rank_cpus "$rank"
 	unset GOMP_CPU_AFFINITY KMP_AFFINITY # they would replace OMP_PLACES
 	OMP_PLACES="{$(echo "$CPUS" | sed 's/,/},{/g')}" OMP_PROC_BIND=close
 	export OMP_PLACES OMP_PROC_BIND
-	# An orphan: the program has no child that it does not expect.
-	(report_threads $$ &) </dev/null >/dev/null 2>&1
 }
 
 report_threads() { # report_threads PID: writes the CPUs that a thread of the rank PID has for itself
-	# The threads exist after the first parallel region. OMP_DISPLAY_AFFINITY would print again
-	# for every region with another number of threads.
+	# The threads exist after the first parallel region. For ranks, OMP_DISPLAY_AFFINITY would print
+	# again for every region with another number of threads. libgomp before GCC 9 ignores it.
 	pauses='0.1 0.1 0.2 0.4 0.8 1.6 3.2 6.4' last=
 	while [ -d "/proc/$1" ]; do
 		sleep "${pauses%% *}" || return
 		pauses=${pauses#* }
+		# The runtime has reported the threads: nothing else must read them while the program measures.
+		[ "$THREADS" = bound ] || ! grep -qs '^{"thread": ' "${BINDING%binding}stderr" || return
 		own=
 		for status in /proc/"$1"/task/*/status; do
 			allowed=
@@ -229,7 +229,7 @@ case ${1-} in
 --launch)
 	alive "$2" || exit 74
 	# These variables are those of the launcher that started this step on every node.
-	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID
+	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
 	if [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
 		# Another node may remove the folder of the step, which is empty, before this makes its own.
@@ -258,7 +258,9 @@ case ${1-} in
 	[ "$1" = --rank ] || bind_rank
 	shift
 	report_binding
-	[ -z "$THREADS" ] || bind_threads
+	[ "$THREADS" != bound ] || bind_threads
+	# An orphan: the program has no child that it does not expect.
+	[ -z "$THREADS" ] || (report_threads $$ &) </dev/null >/dev/null 2>&1
 	start_sampler
 	echo "$allowed" >"${BINDING%binding}noise/$HOST/$$" # the sampler finds this rank and its CPUs by it
 	[ -z "$DIRECTORY" ] || cd "$DIRECTORY" || exit 73

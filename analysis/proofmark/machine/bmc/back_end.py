@@ -60,6 +60,13 @@ class BackEnd(ABC):
     def read(self, host: Host, wanted: Settings) -> FirmwareState:
         """Return the current values, the pending ones, and the values that may be set."""
 
+    def attributes(self, state: FirmwareState, settings: Mapping[str, str]) -> Settings:
+        """Return the firmware's attributes for abstract `settings` (`firmware.abstract`).
+
+        A back end without vendors has none, because the inventory cannot name a vendor for it.
+        """
+        return {}
+
     @abstractmethod
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Set `wanted` for the next boot."""

@@ -24,7 +24,7 @@ MAX_FILES = 32768
 """The limit of open files that is set if the system has none."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
-REQUESTS_OF_AN_OPERATION = 9
+REQUESTS_OF_AN_OPERATION = 12
 """The most requests that an operation on one BMC sends, if no request is repeated."""
 RETRY_STATUS = (429, 503)
 MESSAGES = 10

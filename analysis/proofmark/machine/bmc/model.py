@@ -46,6 +46,7 @@ class FirmwareState:
         offers: every attribute that may be set; None if the back end cannot list them.
         handle: data of the back end for its next request; no other code reads it.
         serial: the serial number of the system, or its UUID; empty if the back end has none.
+        blocked: why the firmware refuses every change now; empty if it does not.
     """
 
     current: Settings
@@ -53,6 +54,7 @@ class FirmwareState:
     offers: Mapping[str, AttributeSpec] | None = None
     handle: Mapping[str, str] = field(default_factory=dict)
     serial: str = ""
+    blocked: str = ""
 
 
 def refused_settings(wanted: Settings, offers: Mapping[str, AttributeSpec] | None) -> Iterator[str]:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Keeps the name of the run that holds this node, for sites without a scheduler that keeps it.
+# holder.sh keeps the name of the run that holds this node, if no scheduler keeps it.
 #
 #   holder.sh look|claim|release NAME
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the facts that prove the mode of this node: one stream of named sections.
+# mode-probe.sh prints the facts that prove the mode of this node: one stream of named sections.
 #
 # Boot id, NUMA domains, SMBIOS tables in hexadecimal (root only). It changes nothing and needs only
 # POSIX tools. With PROBE_ROOT=DIR it reads DIR/proc and DIR/sys (tests and virtual nodes).

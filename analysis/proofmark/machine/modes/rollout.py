@@ -10,7 +10,7 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.model import FirmwareState, Host, refused_settings, to_change
+from proofmark.machine.bmc.model import FirmwareState, Host, to_change
 from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
 from proofmark.machine.modes.drains import Drains, held_by, history_of
 from proofmark.machine.modes.results import Result, results_of
@@ -164,9 +164,9 @@ class ModeRollout:
         firmware = self.transition.firmware
         good, bad = split(fan_out(nodes, check_node, firmware.max_parallel, self.transition.stop))
         refused: dict[str, list[str]] = {}
-        for node, checked in good.items():
+        for node, checked in list(good.items()):
             try:
-                self._refuse(checked)
+                good[node] = self._resolved(checked)
             except NodeError as error:
                 bad[node] = error
                 if error.outcome is Outcome.REFUSED and checked.target.mode != RESTORED:
@@ -183,15 +183,18 @@ class ModeRollout:
         good = {node: checked for node, checked in good.items() if node not in bad}
         return good, results_of(bad, changed=False)
 
-    def _refuse(self, checked: CheckedNode) -> None:
-        """Accept a node whose firmware offers the settings, and whose original can be restored.
+    def _resolved(self, checked: CheckedNode) -> CheckedNode:
+        """Return a node that can be changed and restored, with the attributes of its target.
+
+        A node with a reset in flight is looked at again after its boot.
 
         Raises:
-            NodeError: REFUSED or CANNOT_RESTORE.
+            NodeError: BLOCKED, REFUSED or CANNOT_RESTORE.
         """
-        if refused := list(refused_settings(checked.target.attributes, checked.state.offers)):
-            raise NodeError(Outcome.REFUSED, "; ".join(refused))
-        self.transition.refuse_unrestorable(checked.history, checked.state, checked.target)
+        target = self.transition.resolved(checked.target, checked.state)
+        if not (checked.history.in_flight and checked.state.blocked):
+            self.transition.refuse(checked.history, checked.state, target)
+        return replace(checked, target=target)
 
     def arrived(self, checked: CheckedNode) -> bool:
         """Return whether the firmware of a node needs no change."""

@@ -18,7 +18,8 @@ from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
-from proofmark.site.firmware import Firmware, Scalar, wanted
+from proofmark.site.bmc_vendors.model import UNSEEN
+from proofmark.site.firmware import Firmware, Scalar, abstract, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.numa import numa_shape
@@ -51,12 +52,16 @@ def rollout_of(
     shell = RemoteShell(site, firmware.timeout_s)
     context = BackEndContext(firmware, credentials, shell)
     mode_attributes: dict[str, Scalar] = {}
+    mode_settings: dict[tuple[str, str], None] = {}
     for mode in site.partition.modes.values():
         mode_attributes |= wanted(firmware, mode.settings)
+        mode_settings |= dict.fromkeys(abstract(firmware, mode.settings).items())
     return ModeRollout(
         run=folder,
         claims=claims,
-        transition=ModeTransition(firmware, back_end(context), shell, mode_attributes, stop),
+        transition=ModeTransition(
+            firmware, back_end(context), shell, mode_attributes, stop, tuple(mode_settings)
+        ),
         scheduler=draining(site.partition.scheduler),
         hosts={
             node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
@@ -95,18 +100,30 @@ def target_mode(site: Site, mode: str) -> TargetMode:
     Raises:
         BadInput: the partition has no such mode, or a topology cannot be read.
     """
-    modes = site.partition.modes
+    firmware, modes = firmware_of(site), site.partition.modes
     if mode not in modes:
         raise bad_input("--mode", "", f"{mode!r}{nearest(mode, modes)}", ", ".join(modes))
     expected_states = {
-        name: ExpectedState(declared.settings, numa_shape(topology_of_mode(site, name)))
+        name: ExpectedState(
+            seen_settings(firmware, declared.settings), numa_shape(topology_of_mode(site, name))
+        )
         for name, declared in modes.items()
     }
-    firmware = firmware_of(site)
     verify = partial(
         verify_mode, mode=mode, expected_states=expected_states, smbios=firmware.smbios
     )
-    return TargetMode(mode, wanted(firmware, modes[mode].settings), verify)
+    settings = modes[mode].settings
+    return TargetMode(mode, wanted(firmware, settings), verify, abstract(firmware, settings))
+
+
+def seen_settings(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return `settings` without those that only the firmware shows.
+
+    Modes that differ in nothing else look alike to the operating system. The BMC distinguishes
+    them.
+    """
+    unseen = abstract(firmware, settings).keys() & set(UNSEEN)
+    return {name: value for name, value in settings.items() if name not in unseen}
 
 
 def firmware_of(site: Site) -> Firmware:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEnd, Shell
@@ -36,11 +37,13 @@ class TargetMode:
         mode: its name; ``RESTORED`` for the state before the first change.
         attributes: the firmware attributes of the mode.
         verify: raises `NodeError` if the observation does not prove the mode.
+        settings: the abstract settings of the mode; the firmware of a node has their attributes.
     """
 
     mode: str
     attributes: Settings
     verify: Callable[[Observation], None]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def shown_by(self, observation: Observation) -> bool:
         """Return whether `observation` proves the mode."""
@@ -58,6 +61,7 @@ class ModeTransition:
     Attributes:
         mode_attributes: all attributes that a mode of the partition sets; restore resets these.
         stop: no wait continues after it is set.
+        mode_settings: all abstract settings of the modes of the partition, each with its value.
     """
 
     firmware: Firmware
@@ -65,6 +69,7 @@ class ModeTransition:
     shell: Shell
     mode_attributes: Settings
     stop: threading.Event
+    mode_settings: Collection[tuple[str, str]] = ()
 
     def observe(self, node: str) -> Observation:
         """Return the state that the node's operating system shows.
@@ -101,6 +106,34 @@ class ModeTransition:
             self.back_end.stage(host, state, target.attributes)
         return state, observation
 
+    def resolved(self, target: TargetMode, state: FirmwareState) -> TargetMode:
+        """Return `target` with the firmware's attributes for its abstract settings.
+
+        Raises:
+            NodeError: REFUSED: the firmware does not offer a setting.
+        """
+        attributes = self.back_end.attributes(state, target.settings)
+        return replace(target, attributes={**attributes, **target.attributes}, settings={})
+
+    def prove(self, host: Host, target: TargetMode) -> Observation:
+        """Return the observation that proves that a node is in the mode; change nothing.
+
+        The firmware is read if the mode has abstract settings: the node does not show all of them.
+
+        Raises:
+            NodeError: the node is in another mode, or it cannot be reached.
+        """
+        observation = self.observe(host.node)
+        target.verify(observation)
+        if target.settings:
+            state = self.back_end.read(host, target.attributes)
+            wanted = self.resolved(target, state).attributes
+            if wrong := to_change(state, wanted):
+                current = {name: state.current.get(name) for name in wrong}
+                text = f"not in mode {target.mode}: the firmware has {format_settings(current)}"
+                raise NodeError(Outcome.OTHER_MODE, text)
+        return observation
+
     def arrived(
         self,
         history: History,
@@ -117,14 +150,35 @@ class ModeTransition:
 
     def original(self, state: FirmwareState) -> dict[str, Scalar]:
         """Return the attributes of modes that `state` has and that can be set again."""
-        values = {
-            name: state.current[name] for name in self.mode_attributes if name in state.current
-        }
+        names = {**self.mode_attributes, **self._attributes_of_settings(state)}
+        values = {name: state.current[name] for name in names if name in state.current}
         return {
             name: value
             for name, value in values.items()
             if not any(refused_settings({name: value}, state.offers))
         }
+
+    def _attributes_of_settings(self, state: FirmwareState) -> dict[str, Scalar]:
+        """Return the attributes of `mode_settings`, without settings that are not offered."""
+        attributes: dict[str, Scalar] = {}
+        for setting, value in self.mode_settings:
+            with suppress(NodeError):
+                attributes |= self.back_end.attributes(state, {setting: value})
+        return attributes
+
+    def refuse(self, history: History, state: FirmwareState, target: TargetMode) -> None:
+        """Accept a node whose firmware can be changed to `target`, and changed back.
+
+        Raises:
+            NodeError: BLOCKED, REFUSED or CANNOT_RESTORE.
+        """
+        if state.blocked:
+            if state.pending or to_change(state, target.attributes):
+                raise NodeError(Outcome.BLOCKED, state.blocked)
+            return  # a blocked BMC has each attribute as read-only
+        if refused := list(refused_settings(target.attributes, state.offers)):
+            raise NodeError(Outcome.REFUSED, "; ".join(refused))
+        self.refuse_unrestorable(history, state, target)
 
     def refuse_unrestorable(
         self, history: History, state: FirmwareState, target: TargetMode
@@ -165,9 +219,7 @@ class ModeTransition:
         serials = _serials(state, observation)
         _refuse_replaced(history.serials, serials)
         _refuse_foreign(state, history)
-        if refused := list(refused_settings(target.attributes, state.offers)):
-            raise NodeError(Outcome.REFUSED, "; ".join(refused))
-        self.refuse_unrestorable(history, state, target)
+        self.refuse(history, state, target)
         if target.mode != RESTORED:
             self._record_original(host, history, journal, (checked, state), observation)
         before = dict(state.current)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from proofmark.runs.job_state import JobStatus, State
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 
 _NO_JOBS = "There is currently no job status to report"
+
+_WIDTH = 500
+"""A longer statement is continued on further lines."""
 
 _STATES = {
     "C": State.ENDED_UNKNOWN,  # completed
@@ -49,18 +53,28 @@ class LoadLeveler(Scheduler):
     poll_s = 30.0
     isolates_jobs = True
     stop_command = "llcancel"
+    own_launcher = "poe"
 
     def header(self, request: Request) -> list[str]:
-        """Return the keyword statements, ``# @ KEYWORD = VALUE``."""
+        """Return the keyword statements, ``# @ KEYWORD = VALUE``.
+
+        ``task_geometry`` assigns the ranks to nodes. It excludes ``node`` and ``tasks_per_node``,
+        and a serial job has neither it nor ``network.MPI``.
+        """
         queue = request.queue
         machines = " ".join(f'"{node}"' for node in request.nodes)
+        tasks = request.tasks or [[rank] for rank, _ in enumerate(request.nodes)]
+        parallel = sum(map(len, tasks)) > 1
+        groups = " ".join(f"({','.join(map(str, ranks))})" for ranks in tasks)
         keywords = {
             "job_name": request.name,
-            "job_type": "parallel" if len(request.nodes) > 1 else "serial",
-            "node": str(len(request.nodes)) if len(request.nodes) > 1 else "",
-            "tasks_per_node": "1" if len(request.nodes) > 1 else "",
+            "job_type": "parallel" if parallel else "serial",
+            "task_geometry": f"{{{groups}}}" if parallel else "",
             "requirements": f"(Machine == {{{machines}}})",
             "node_usage": "not_shared" if queue.exclusive else "shared",
+            "network.MPI": queue.network if parallel else "",
+            "resources": "" if queue.exclusive else _resources(request),
+            **_resource_set(request),
             "wall_clock_limit": request.clock,
             "output": str(request.log),
             "error": str(request.log),
@@ -70,7 +84,8 @@ class LoadLeveler(Scheduler):
             "ll_res_id": queue.reservation,
         }
         lines = [f"{name} = {value}" for name, value in keywords.items() if value]
-        return [f"# @ {line}" for line in [*lines, *queue.options, "queue"]]
+        statements = [f"# @ {line}" for line in [*lines, *queue.options, "queue"]]
+        return [part for statement in statements for part in _continued(statement)]
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by ssh: LoadLeveler has no command that starts a process on a node."""
@@ -108,6 +123,40 @@ class LoadLeveler(Scheduler):
         by_short_name = {short_name(name): state for name, state in states.items()}
         known = {name: states.get(name, by_short_name.get(name, "")) for name in names}
         return {name: _node(state) for name, state in known.items() if state}
+
+
+def _resources(request: Request) -> str:
+    """Return what one task uses; LoadLeveler multiplies it by the tasks of a node."""
+    memory = request.queue.memory_per_node
+    tasks = max(map(len, request.tasks), default=1)
+    share = f" ConsumableMemory({memory // tasks // 2**20} mb)" if memory else ""
+    return f"ConsumableCpus({request.threads}){share}"
+
+
+def _resource_set(request: Request) -> dict[str, str]:
+    """Return the keywords by which LoadLeveler binds the tasks to processors."""
+    queue = request.queue
+    if queue.resource_set != "rset_mcm_affinity":
+        return {"rset": queue.resource_set}
+    return {
+        "rset": queue.resource_set,
+        "mcm_affinity_options": queue.mcm_affinity_options,
+        "task_affinity": f"cpu({request.threads})",
+    }
+
+
+def _continued(statement: str) -> list[str]:
+    """Return the lines of a statement: a backslash continues it on the next comment line."""
+    if len(statement) <= _WIDTH:
+        return [statement]
+    lines = textwrap.wrap(
+        statement,
+        _WIDTH,
+        subsequent_indent="#   ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [*(f"{line} \\" for line in lines[:-1]), lines[-1]]
 
 
 def _queue() -> list[tuple[str, str, str]]:

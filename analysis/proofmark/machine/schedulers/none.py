@@ -28,7 +28,7 @@ class NoScheduler(DrainingScheduler):
 
     poll_s = 0.2
     isolates_jobs = False
-    stop_command = "kill"
+    stop_command = ""
     keeps_reasons = False
 
     def header(self, request: Request) -> list[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.json_text import parse_json
+from proofmark.common.nodesets import short_name
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
@@ -16,7 +19,9 @@ from proofmark.machine.scheduler import (
     NodeStatus,
     Request,
     SchedulerUnavailable,
+    as_argument,
     ask_scheduler,
+    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -78,13 +83,16 @@ class Pbs(DrainingScheduler):
     stop_command = "qdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#PBS OPTION``."""
+        """Return the directives, ``#PBS OPTION``, without the nodes.
+
+        qsub of PBS Pro 14 to 19 reads 4,095 characters of a directive (MAX_LINE_LEN in its source).
+        `submit` therefore passes ``-l select`` as an argument. ``exclhost`` also reserves the host
+        if it has several vnodes.
+        """
         queue = request.queue
-        place = "scatter:excl" if queue.exclusive else "scatter"
         options = {
             "-N": request.name,
-            "-l select=": "+".join(f"1:host={node}" for node in request.nodes),
-            "-l place=": place,
+            "-l place=": "scatter:exclhost" if queue.exclusive else "scatter",
             "-l walltime=": request.clock,
             "-j": "oe",
             "-o": shlex.quote(f"{request.log}"),
@@ -97,7 +105,20 @@ class Pbs(DrainingScheduler):
             for flag, value in options.items()
             if value
         ]
-        return [f"#PBS {line}" for line in [*lines, *queue.options]]
+        by_hand = f'# qsub -l "$(cat {shlex.quote(str(request.host_file))})" job.sh'
+        return [*(f"#PBS {line}" for line in [*lines, *queue.options]), by_hand]
+
+    def host_list(self, request: Request) -> str:
+        """Return the selection: one chunk for each host, with its CPUs and memory.
+
+        With ``mpiprocs=1`` a chunk has one line in the file of nodes, so that pbsdsh starts one
+        task on each host. Without ``ompthreads`` PBS sets OMP_NUM_THREADS to ``ncpus``.
+        """
+        memory = request.queue.memory_per_node
+        limit = f":mem={memory // 1024}kb" if memory else ""
+        resources = f":ncpus={request.cpus}{limit}:mpiprocs=1:ompthreads=1"
+        chunks = "+".join(f"1:host={node}{resources}" for node in request.nodes)
+        return as_argument(f"select={chunks}", request)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by pbsdsh: once on every virtual node of the job, one per host."""
@@ -105,7 +126,9 @@ class Pbs(DrainingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        return ask_scheduler("qsub", str(script), unavailable=_UNAVAILABLE).split()[-1]
+        selection = ("-l", self.host_list(request))
+        output = ask_scheduler("qsub", *selection, str(script), unavailable=_UNAVAILABLE)
+        return output.split()[-1]
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -174,15 +197,26 @@ class Pbs(DrainingScheduler):
             _pbsnodes("-r", "-C", "", *names)
 
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may.
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
 
-        The check sets the comment of the node to its present value.
+        The server's attributes `managers` and `operators` list the users that may change a node,
+        as USER@HOST, where HOST may begin with ``*``. root on the server's host always may
+        (PBS Professional Administrator's Guide, "User Roles and Required Privilege").
         """
-        try:
-            _pbsnodes("-C", self.node_status([node])[node].reason, node)
-        except NodeError as error:
-            return error.text
-        return ""
+        user, here, server = user_name(), getfqdn(), _server()
+        host = str(server.get("server_host", ""))
+        if user == "root" and short_name(host) == short_name(here):
+            return ""
+        lists = (str(server.get(name, "")) for name in ("managers", "operators"))
+        listed = [entry.strip() for text in lists for entry in text.split(",") if entry.strip()]
+        hosts = [at for name, _, at in (entry.partition("@") for entry in listed) if name == user]
+        if any(fnmatchcase(name, at or "*") for at in hosts for name in (here, gethostname())):
+            return ""
+        found = f"the managers and operators of {host} are {', '.join(listed) or 'not set'}"
+        if hosts:
+            shown = f"`getent hosts {here}` on {host} shows the name of this host there"
+            raise NodeError(Outcome.UNKNOWN, f"{found}; this host is {here}; {shown}")
+        return f"{found}; accepted: a list with {user}@{here}, or root on {host}"
 
 
 def _state(fields: Mapping[str, Any]) -> JobStatus:
@@ -217,6 +251,21 @@ def _nodes(text: str) -> dict[str, dict[str, Any]]:
         return {name: fields for name, fields in nodes.items() if isinstance(fields, dict)}
     except (ValueError, AttributeError):
         found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
+        raise NodeError(Outcome.UNEXPECTED, found) from None
+
+
+def _server() -> dict[str, Any]:
+    """Return the attributes of the server.
+
+    Raises:
+        NodeError: the server does not answer, or not by JSON.
+    """
+    text = ask_tool("qstat", "-B", "-f", "-F", "json", timeout_s=TIMEOUT_S)
+    try:
+        (server,) = parse_json(text.encode())["Server"].values()
+        return dict(server)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        found = f"qstat -B: the output is not JSON of one server: {text[:100]!r}"
         raise NodeError(Outcome.UNEXPECTED, found) from None
 
 

@@ -13,6 +13,7 @@ from proofmark.machine.scheduler import (
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    as_argument,
     ask_scheduler,
     one_by_one,
 )
@@ -58,14 +59,12 @@ class GridEngine(Scheduler):
     stop_command = "qdel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#$ OPTION``."""
+        """Return the directives, ``#$ OPTION``, without the nodes."""
         queue, count = request.queue, len(request.nodes)
-        at = ",".join(f"{queue.name or 'all.q'}@{node}" for node in request.nodes)
         slots = f"{queue.parallel_environment or 'proofmark'} {count * queue.slots_per_node}"
         options = {
             "-N": request.name,
             "-S": "/bin/sh",
-            "-q": at,
             "-pe": slots if count > 1 or queue.parallel_environment else "",
             "-l": f"h_rt={request.seconds}",
             "-j": "y",
@@ -76,7 +75,13 @@ class GridEngine(Scheduler):
         }
         lines = [f"{flag} {value}" for flag, value in options.items() if value]
         lines += ["-l exclusive=true"] if queue.exclusive else []
-        return [f"#$ {line}" for line in [*lines, *queue.options]]
+        by_hand = f'# qsub -q "$(cat {shlex.quote(str(request.host_file))})" job.sh'
+        return [*(f"#$ {line}" for line in [*lines, *queue.options]), by_hand]
+
+    def host_list(self, request: Request) -> str:
+        """Return the queue instances of the nodes, which `submit` passes as an argument."""
+        name = request.queue.name or "all.q"
+        return as_argument(",".join(f"{name}@{node}" for node in request.nodes), request)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by qrsh inside the job, one qrsh per node."""
@@ -84,7 +89,9 @@ class GridEngine(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        output = ask_scheduler("qsub", "-terse", str(script), unavailable=_UNAVAILABLE)
+        instances = ("-q", self.host_list(request))
+        command = ("qsub", "-terse", *instances, str(script))
+        output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
         return output.split()[-1]
 
     def find(self, name: str) -> str:

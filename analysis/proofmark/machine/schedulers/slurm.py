@@ -12,7 +12,7 @@ from pathlib import Path
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     DrainingScheduler,
     NodeStatus,
@@ -20,6 +20,7 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     ask_scheduler,
+    user_name,
 )
 from proofmark.runs.job_state import JobStatus, State
 
@@ -95,6 +96,9 @@ OUT = {"DRAIN", "DRAINED", "DRAINING", "DOWN", "FAIL", "FAILING", "MAINT"}
 
 OCCUPIED = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING"}
 
+OPERATORS = ("Operator", "Administrator")
+"""The admin levels that may change the state of a node."""
+
 
 class Slurm(DrainingScheduler):
     """Slurm (20.11 and later; tested with 22.05)."""
@@ -104,8 +108,16 @@ class Slurm(DrainingScheduler):
     stop_command = "scancel"
 
     def header(self, request: Request) -> list[str]:
-        """Return the directives, ``#SBATCH OPTION``."""
-        return [f"#SBATCH {option}" for option in _options(request)]
+        """Return the directives, ``#SBATCH OPTION``.
+
+        Before Slurm 22.05 srun requests the CPUs of a task of the job for each rank.
+        """
+        lines = [f"#SBATCH {option}" for option in _options(request)]
+        return lines if request.queue.exclusive else [*lines, "unset SLURM_CPUS_PER_TASK"]
+
+    def host_list(self, request: Request) -> str:
+        """Return the nodes, one a line, for ``--nodefile``."""
+        return "".join(f"{node}\n" for node in request.nodes)
 
     def fan_out(self, request: Request) -> list[str]:
         """Return ``on_all`` by srun: once on every node that the job still has.
@@ -190,25 +202,33 @@ class Slurm(DrainingScheduler):
         _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
 
     def missing_permission(self, node: str) -> str:
-        """Return why this user may not drain `node`; empty if the user may.
+        """Return why this user may not drain `node`; empty if the user may. It changes nothing.
 
-        Only an operator may set the comment or state of a node. The check sets the comment to its
-        present value.
+        root, SlurmUser and users with one of the admin levels `OPERATORS` may change a node
+        (scontrol(1), update; sacctmgr(1), AdminLevel). Slurm keeps admin levels in slurmdbd.
         """
-        try:
-            line = _scontrol("--oneliner", "show", "node", node)
-            comment = re.search(r" Comment=(.*?)(?= \w+=|$)", line)
-            _scontrol("update", f"NodeName={node}", f"Comment={comment[1] if comment else ''}")
-        except NodeError as error:
-            return error.text
-        return ""
+        settings = dict(
+            (key.strip(), value.strip())
+            for key, equals, value in (
+                line.partition("=") for line in _scontrol("show", "config").splitlines()
+            )
+            if equals
+        )
+        user, slurm_user = user_name(), settings.get("SlurmUser", "")
+        if os.geteuid() == 0 or slurm_user.endswith(f"({os.geteuid()})"):
+            return ""
+        accepted = f"accepted: root, SlurmUser {slurm_user}, or an admin level of {OPERATORS}"
+        if not settings.get("AccountingStorageType", "").endswith("slurmdbd"):
+            return f"{user} has no admin level, because Slurm has no slurmdbd; {accepted}"
+        level = _admin_level(user)
+        return "" if level in OPERATORS else f"{user} has the admin level {level!r}; {accepted}"
 
 
 def _options(request: Request) -> list[str]:
     queue = request.queue
     values = {
         "job-name": request.name,
-        "nodelist": folded(request.nodes),
+        "nodefile": shlex.quote(f"{request.host_file}"),
         "nodes": str(len(request.nodes)),
         "time": request.clock,
         "output": shlex.quote(f"{request.log}"),
@@ -219,9 +239,18 @@ def _options(request: Request) -> list[str]:
     }
     options = [f"--{name}={value}" for name, value in values.items() if value]
     options += ["--no-requeue"]  # a job that is run again is a new attempt, which the kit starts
-    options += ["--exclusive"] if queue.exclusive else []
+    options += _resources(request)
     options += ["--no-kill"] if request.independent and len(request.nodes) > 1 else []
     return [*options, *queue.options]
+
+
+def _resources(request: Request) -> list[str]:
+    """Return the CPUs and the memory of each node; ``--mem=0`` is all its memory."""
+    queue = request.queue
+    if queue.exclusive:
+        return ["--exclusive", "--mem=0"]
+    memory = f"{queue.memory_per_node // 2**20}M" if queue.memory_per_node else "0"
+    return ["--ntasks-per-node=1", f"--cpus-per-task={request.cpus}", f"--mem={memory}"]
 
 
 def _squeue(fields: str, *options: str) -> list[str]:
@@ -262,6 +291,21 @@ def _sinfo(nodes: Sequence[str], form: str) -> str:
     names = f"--nodes={folded(nodes)}"
     command = ("sinfo", "--noheader", "--all", "--Node", names, form)
     return ask_tool(*command, timeout_s=TIMEOUT_S)
+
+
+def _admin_level(user: str) -> str:
+    """Return the admin level of `user`; empty if the user is not in the accounting database.
+
+    Raises:
+        NodeError: UNKNOWN: slurmdbd does not answer, or there is no sacctmgr on this host.
+    """
+    options = ("--noheader", "--parsable2")
+    query = ("show", "user", f"name={user}", "format=AdminLevel")
+    try:
+        return ask_tool("sacctmgr", *options, *query, timeout_s=TIMEOUT_S).strip()
+    except NodeError as error:
+        shown = f"`sacctmgr {' '.join(query)}` shows the admin level on a host of Slurm"
+        raise NodeError(Outcome.UNKNOWN, f"{error.text}; {shown}") from None
 
 
 def _scontrol(*arguments: str) -> str:

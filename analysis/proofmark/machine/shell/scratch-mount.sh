@@ -1,5 +1,5 @@
 #!/bin/sh
-# Mounts a file system on this node, or unmounts one that this script mounted.
+# scratch-mount.sh mounts a file system on this node, or unmounts one that it mounted.
 #
 #   scratch-mount.sh look    POINT TYPE SOURCE           prints what would be done; changes nothing
 #   scratch-mount.sh mount   POINT TYPE SOURCE COMMAND   COMMAND is sh text

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Reports on the scratch directory of this node: named sections on stdout, in the format of probe.sh.
+# scratch-probe.sh reports on the scratch directory of this node: named sections, as probe.sh prints.
 #
 #   sh scratch-probe.sh [-u USER] [-c] [-w] [-s SET] [-g GET] [-k NAME | -r NAME | -d NAME] DIRECTORY
 #

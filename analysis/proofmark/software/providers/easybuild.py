@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from pathlib import Path
 
+from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.easybuild import EasyBuildInstallation, Module, installed_packages
 from proofmark.software.installed import Installed
@@ -31,6 +33,15 @@ class EasyBuild(Provider):
             modules = self._easybuild.modules()
         request = self.request
         return installed_packages(self._easybuild, modules, request.programs, request.facts)
+
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str]:
+        """Return the packages of the easystack.
+
+        Raises:
+            BadInput: the environment has no easystack, or it is wrong.
+        """
+        return EasyBuildInstallation(kit, site.partition.environment, kit).packages()
 
     @cached_property
     def _easybuild(self) -> EasyBuildInstallation:

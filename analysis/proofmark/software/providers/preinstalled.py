@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
+from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.preinstalled import preinstalled
@@ -25,6 +27,11 @@ class PreinstalledPrograms(Provider):
         """
         request = self.request
         return preinstalled(request.preinstalled, request.programs, request.module_output)
+
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str]:
+        """Return the packages that the inventory names."""
+        return site.partition.preinstalled.keys()
 
     def modules(self) -> dict[str, Sequence[str]]:
         """Return the modules that the inventory names, by package of the request."""

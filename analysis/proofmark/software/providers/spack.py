@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
+from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
-from proofmark.software.spack.install import install, missing_specs, this_system
+from proofmark.software.spack.install import install, missing_specs
+from proofmark.software.spack.lock_check import read_roots
+from proofmark.software.spack.system import this_system
 
 
 class Spack(Provider):
@@ -13,7 +19,16 @@ class Spack(Provider):
 
     def missing(self) -> list[str]:
         """Return the specs of the lock that are not installed, as name and version."""
-        return [spec.label for spec in missing_specs(self.request, this_system())]
+        return [spec.label for spec in missing_specs(self.request, this_system().name)]
+
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str]:
+        """Return the packages that the environment requests of Spack.
+
+        Raises:
+            BadInput: the environment has no ``spack.yaml``.
+        """
+        return read_roots(kit / "environments" / site.partition.environment)
 
     def install(self, say: Say) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.
@@ -22,4 +37,4 @@ class Spack(Provider):
             BadInput: the lock is stale, a source or signature is missing, or a build failed.
             Stopped: this process received SIGINT or SIGTERM.
         """
-        return install(self.request, this_system(), say)
+        return install(self.request, this_system().name, say)

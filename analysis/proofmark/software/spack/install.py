@@ -21,7 +21,7 @@ from proofmark.software.spack import buildcache
 from proofmark.software.spack.build_progress import BuildProgress, read_times
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
-from proofmark.software.spack.lock import Lock, Spec, differences, read_lock, spack_system
+from proofmark.software.spack.lock import Lock, Spec, differences, read_lock
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_rules import overlay_digest
 
@@ -198,8 +198,3 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             findings=tuple(findings),
         )
     return Installed(origin="spack", packages=packages)
-
-
-def this_system() -> str:
-    """Return the name that Spack uses for the operating system of the controller."""
-    return spack_system(Path("/etc/os-release").read_text(encoding="utf-8"))

@@ -22,6 +22,7 @@ from proofmark.common.command import run_command
 from proofmark.common.errors import bad_input
 from proofmark.software.build_process import Say
 from proofmark.software.request import Sources
+from proofmark.software.spack.system import release_variables, this_system, write_release
 
 PADDED = 128
 """Length of an install prefix in characters.
@@ -53,7 +54,7 @@ class SpackInstallation:
         return [str(self.spack / "bin/spack"), "--color=never", *words]
 
     def environment(self) -> dict[str, str]:
-        """Return the variables with which Spack reads only the configuration of this folder."""
+        """Return the variables with which Spack reads only the files of this folder."""
         return {
             **os.environ,
             "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
@@ -61,10 +62,11 @@ class SpackInstallation:
             "SPACK_USER_CACHE_PATH": str(self.root / "cache"),
             "SPACK_GNUPGHOME": str(self.keyring),
             "SPACK_PYTHON": str(self.python),
+            **release_variables(self.root),
         }
 
     def configure(self, sources: Sources, jobs: int) -> None:
-        """Write Spack's configuration.
+        """Write Spack's configuration and the name of the operating system.
 
         The builtin recipes are in the user's scope. Its priority is lower than the environment's,
         so that the recipes of this repository replace builtin ones.
@@ -98,6 +100,7 @@ class SpackInstallation:
         }
         for name in ("user", "system"):
             (self.root / name).mkdir(parents=True, exist_ok=True)
+        write_release(self.root, this_system())
         for name, content in scopes.items():
             text = yaml.safe_dump({name: content})
             (self.root / f"user/{name}.yaml").write_text(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,21 +128,6 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
     )
-
-
-def spack_system(os_release: str) -> str:
-    """Return the name that Spack uses for the operating system of an ``/etc/os-release``.
-
-    Raises:
-        BadInput: the text names no system, or no version.
-    """
-    release: dict[str, str] = dict(
-        re.findall(r'^([A-Z_]+)="?([^"\n]*)"?$', os_release, re.MULTILINE)
-    )
-    system, version = release.get("ID"), release.get("VERSION_ID")
-    if not system or not version:
-        raise bad_input("/etc/os-release", "ID, VERSION_ID", str(release), "both keys")
-    return system + (version if system == "ubuntu" else version.partition(".")[0])
 
 
 def differences(kit_lock: Lock, site_lock: Lock) -> list[str]:

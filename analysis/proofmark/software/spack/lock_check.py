@@ -23,6 +23,7 @@ from proofmark.software.spack.lock_rules import (
     overlay_digest,
     root_names,
 )
+from proofmark.software.spack.system import release_variables, this_system, write_release
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
@@ -45,6 +46,18 @@ def read_environment(directory: Path, operating_system: str) -> Environment:
     source, environment = _spack_yaml(directory)
     definitions = _definitions([environment, *_included(source, environment, operating_system)])
     return Environment(roots=root_names(environment, definitions), target=read_target(directory))
+
+
+def read_roots(directory: Path) -> set[str]:
+    """Return the root packages of an environment. They are the same on all operating systems.
+
+    Raises:
+        BadInput: there is no such environment.
+    """
+    source, environment = _spack_yaml(directory)
+    shared = [name for name in environment.get("include", []) if "$" not in name]
+    scopes = _included(source, {"include": shared}, "")
+    return root_names(environment, _definitions([environment, *scopes]))
 
 
 def read_target(directory: Path) -> str:
@@ -145,7 +158,8 @@ def make(
         python: the Python that runs Spack and that has the solver.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
+        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
+            its solver finds no solution.
     """
     read_environment(root / "environments" / arch, operating_system)
     pins = _load(root / PINS)
@@ -176,15 +190,21 @@ def _concretize(
         "SPACK_USER_CONFIG_PATH": str(scratch / "user"),
         "SPACK_SYSTEM_CONFIG_PATH": str(scratch / "system"),
         "SPACK_PYTHON": str(python),
+        **release_variables(scratch),
     }
+    write_release(scratch, this_system())
     command = [str(spack / "bin/spack"), "-c", "bootstrap:enable:false"]
-    this_system = _output(*command, "arch", "-o", env=variables)
-    if this_system != system:
-        accepted = f"{this_system}, because Spack runs on it"
+    spack_system = _output(*command, "arch", "-o", env=variables)
+    if spack_system != system:
+        accepted = f"{spack_system}, because Spack runs on it"
         raise bad_input("OS", "", system, accepted)
     environment = scratch / "environments" / arch
     concretize = [*command, "-e", str(environment), "concretize", "--force"]
-    subprocess.run(concretize, env=variables, check=True, stdout=sys.stderr)
+    done = subprocess.run(concretize, env=variables, check=False, stdout=sys.stderr)
+    if done.returncode:
+        found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
+        accepted = f"an environment that the compiler of {system} can build"
+        raise bad_input(root / "environments" / arch, "spack concretize", found, accepted)
     lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
     return canonicalise(lock)
 

@@ -15,12 +15,15 @@ from typing import Any
 
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
+from proofmark.machine.bmc.blocks import blocking
 from proofmark.machine.bmc.client import (
+    REQUESTS_OF_AN_OPERATION,
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
     tls_context,
 )
+from proofmark.machine.bmc.config_jobs import ConfigJobs
 from proofmark.machine.bmc.json_body import Part
 from proofmark.machine.bmc.model import (
     AttributeSpec,
@@ -29,9 +32,12 @@ from proofmark.machine.bmc.model import (
     foreign_pending,
     format_settings,
     refused_settings,
+    to_change,
 )
+from proofmark.machine.bmc.vendor_settings import offered_names, resolve, settable, unlocked
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.firmware import Scalar, Settings
+from proofmark.site.bmc_vendors.model import BmcVendor, vendor
+from proofmark.site.firmware import Firmware, Scalar, Settings
 
 ROOT = "/redfish/v1"
 REGISTRY = re.compile(r"[\w.+-]+", re.ASCII)
@@ -46,6 +52,9 @@ APPLY_TIME = {
     "ApplyTime": "OnReset",
 }
 
+GENERIC = BmcVendor(title="Redfish", sources=["DMTF DSP2046"], apply_time=True, settings={})
+"""A BMC whose vendor the inventory does not name."""
+
 
 @dataclass(frozen=True)
 class Registry:
@@ -55,13 +64,16 @@ class Registry:
     one damaged answer affects one node.
     """
 
-    specs: Mapping[str, AttributeSpec]
+    specs: dict[str, AttributeSpec]
     address: str
     confirmed: bool = False
 
 
 class Redfish(BackEnd):
-    """Changes BIOS attributes by Redfish; nodes with the same attribute registry share one copy."""
+    """Changes BIOS attributes by Redfish; nodes with the same attribute registry share one copy.
+
+    What differs between vendors is data (`proofmark.site.bmc_vendors`).
+    """
 
     sets = True
     drains = True
@@ -81,6 +93,9 @@ class Redfish(BackEnd):
                 session=firmware.auth == "session",
             )
         )
+        self._vendor = vendor(firmware.vendor) if firmware.vendor else GENERIC
+        self._jobs = _config_jobs(self._vendor, firmware)
+        self._job_names: dict[str, str] = {}
         self._systems: dict[str, str] = {}
         self._registries: dict[str, Registry] = {}
         self._registry_locks: dict[str, threading.Lock] = {}
@@ -91,65 +106,98 @@ class Redfish(BackEnd):
         with self._pool.connection(host.address) as bmc:
             system = bmc.get(self._path_of_system(bmc)).body
             path = system.link("Bios")
-            bios = bmc.get(path).body
+            response = bmc.get(path)
+            bios = response.body
             annotation = bios.part("@Redfish.Settings")
             settings = annotation.link("SettingsObject")
             next_boot = bmc.get(settings)
-            current, pending = bios.settings("Attributes", wanted), _pending(bios, next_boot.body)
             times = annotation.texts("SupportedApplyTimes")
             if times and "OnReset" not in times:
                 offered = ", ".join(times)
                 problem = f"the BMC applies settings {offered}; needed: OnReset"
                 raise NodeError(Outcome.REFUSED, problem)
+            offers = self._offers(bmc, system, bios, wanted)
+            names = {**wanted, **offered_names(self._vendor, offers)}
+            pending, blocked = _pending(bios, next_boot.body), blocking(bmc, self._vendor.blocks)
+            jobs = self._jobs.active(bmc) if self._jobs else []
+            if running := [job.name for job in jobs if job.running]:
+                blocked = blocked or f"job {', '.join(running)} runs now"
+            foreign = [job for job in jobs if not job.running and not (job.sets_bios and pending)]
+            pending |= {f"job {job.name} ({job.kind})": job.state for job in foreign}
             action = system.part("Actions").part("#ComputerSystem.Reset")
+            patch = next_boot if self._vendor.patch == "settings" else response
             return FirmwareState(
-                current=current,
+                current=bios.settings("Attributes", names),
                 pending=pending,
-                offers=self._offers(bmc, bios, wanted),
+                offers=unlocked(self._vendor, offers),
                 serial=system.text("SerialNumber").strip() or system.text("UUID").strip(),
                 handle={
                     "bios": path,
                     "settings": settings,
-                    "etag": next_boot.etag,
-                    "apply_time": "OnReset" if times else "",
+                    "patch": settings if self._vendor.patch == "settings" else path,
+                    "etag": patch.etag,
+                    "apply_time": "OnReset" if times and self._vendor.apply_time else "",
+                    "jobs": " ".join(job.name for job in jobs if job.sets_bios and not job.running),
                     "reset": action.path("target"),
                     "reset_type": self._chosen_reset_type(action),
                 },
+                blocked=blocked,
             )
 
+    def attributes(self, state: FirmwareState, settings: Mapping[str, str]) -> Settings:
+        """Return the vendor's attributes that the registry offers and the BIOS reports."""
+        offers = state.offers or {}
+        reported = {name: offers[name] for name in state.current if name in offers}
+        return resolve(self._vendor, settings, reported, state.current)
+
     def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
-        """PATCH the settings, unless another client has changed them since `read`."""
-        path, etag = state.handle["settings"], state.handle["etag"]
-        content: dict[str, Any] = {"Attributes": dict(wanted)}
-        if state.handle["apply_time"]:
-            content["@Redfish.SettingsApplyTime"] = APPLY_TIME
-        accept = (200, 202, 204, PRECONDITION_FAILED)
+        """PATCH the settings, unless another client has changed them since `read`.
+
+        A waiting job of this kit is deleted first, and the job of the change is awaited.
+        """
         with self._pool.connection(host.address) as bmc:
-            for _ in range(PATCH_ATTEMPTS):
-                if not etag:
-                    etag = self._new_etag(bmc, state, wanted)
-                match = {"If-Match": etag} if etag else {}
-                if bmc.request("PATCH", path, content, match, accept).status != PRECONDITION_FAILED:
-                    break
-                etag = ""
-            else:
-                problem = f"changed by another client at each of {PATCH_ATTEMPTS} attempts"
-                raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}")
-            next_boot = {**state.current, **bmc.get(path).body.part("Attributes").content}
-        missing = {name: value for name, value in wanted.items() if next_boot.get(name) != value}
+            deleted = state.handle["jobs"].split()
+            if self._jobs:
+                self._jobs.delete(bmc, deleted)
+            sent = settable(self._vendor, wanted, state.current)
+            if not deleted or to_change(state, wanted):
+                location = self._patch(bmc, state, sent)
+                if self._jobs:
+                    self._job_names[host.address] = self._jobs.await_ready(bmc, location)
+            staged = bmc.get(state.handle["settings"]).body.part("Attributes").content
+            next_boot = {**state.current, **staged}
+        missing = {name: value for name, value in sent.items() if next_boot.get(name) != value}
         if missing:
             problem = f"accepted and not pending: {format_settings(missing)}"
             raise NodeError(Outcome.NOT_APPLIED, problem)
 
+    def _patch(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> str:
+        """PATCH the settings; return the location of the job, if the response has one."""
+        path, etag = state.handle["patch"], state.handle["etag"]
+        content: dict[str, Any] = {"Attributes": dict(sent)}
+        if state.handle["apply_time"]:
+            content["@Redfish.SettingsApplyTime"] = APPLY_TIME
+        accept = (200, 202, 204, PRECONDITION_FAILED)
+        for _ in range(PATCH_ATTEMPTS):
+            if not etag:
+                etag = self._new_etag(bmc, state, sent)
+            match = {"If-Match": etag} if etag else {}
+            response = bmc.request("PATCH", path, content, match, accept)
+            if response.status != PRECONDITION_FAILED:
+                return response.location
+            etag = ""
+        problem = f"changed by another client at each of {PATCH_ATTEMPTS} attempts"
+        raise NodeError(Outcome.UNEXPECTED, f"{path}: {problem}")
+
     def _new_etag(self, bmc: RedfishConnection, state: FirmwareState, wanted: Settings) -> str:
         """Return the present ETag of the settings, if no other client has changed them."""
-        response = bmc.get(state.handle["settings"])
-        pending = _pending(bmc.get(state.handle["bios"]).body, response.body)
+        settings, bios = bmc.get(state.handle["settings"]), bmc.get(state.handle["bios"])
+        pending = _pending(bios.body, settings.body)
         requested = {*state.pending.items(), *wanted.items()}
         if foreign := foreign_pending(FirmwareState(current={}, pending=pending), requested):
             problem = f"another client has set since the check: {format_settings(foreign)}"
             raise NodeError(Outcome.FOREIGN_PENDING, problem)
-        return response.etag
+        return (settings if self._vendor.patch == "settings" else bios).etag
 
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """POST the reset."""
@@ -160,8 +208,10 @@ class Redfish(BackEnd):
             bmc.request("POST", state.handle["reset"], content, accept=(200, 202, 204))
 
     def verify(self, host: Host, wanted: Settings) -> Settings | None:
-        """Return the BIOS attributes that are in effect."""
+        """Return the BIOS attributes that are in effect, after the job that sets them."""
         with self._pool.connection(host.address) as bmc:
+            if self._jobs:
+                self._jobs.await_end(bmc, self._job_names.pop(host.address, ""))
             system = bmc.get(self._path_of_system(bmc)).body
             return bmc.get(system.link("Bios")).body.settings("Attributes", wanted)
 
@@ -187,27 +237,40 @@ class Redfish(BackEnd):
         return chosen
 
     def _offers(
-        self, bmc: RedfishConnection, bios: Part, wanted: Settings
-    ) -> Mapping[str, AttributeSpec]:
-        name = bios.text("AttributeRegistry")
+        self, bmc: RedfishConnection, system: Part, bios: Part, wanted: Settings
+    ) -> dict[str, AttributeSpec]:
+        name = bios.text("AttributeRegistry") or self._vendor.registry
         if not name or not REGISTRY.fullmatch(name):
             problem = f"no attribute registry {name!r:.80}: settings cannot be checked"
             raise NodeError(Outcome.REFUSED, problem)
+        # Some BMCs have the same name for the registries of all their systems.
+        key = f"{name} {system.text('Model')} {system.text('BiosVersion')}"
         with self._guard:
-            lock = self._registry_locks.setdefault(name, threading.Lock())
+            lock = self._registry_locks.setdefault(key, threading.Lock())
         # The first node reads the registry while the others wait, but not for a slow BMC.
         locked = lock.acquire(timeout=self._timeout_s)
         try:
-            shared = self._registries.get(name)
+            shared = self._registries.get(key)
+            reported = offered_names(self._vendor, bios.part("Attributes").content)
+            if shared and not reported.keys() <= shared.specs.keys():
+                return _registry(bmc, name, self._vendor)  # another BIOS, under the same name
             if shared is None or _doubtful(shared, bmc.address, wanted):
-                own = _registry(bmc, name)
+                own = _registry(bmc, name, self._vendor)
                 confirmed = shared is not None and shared.specs == own
-                self._registries[name] = Registry(own, bmc.address, confirmed)
+                self._registries[key] = Registry(own, bmc.address, confirmed)
                 return own
             return shared.specs
         finally:
             if locked:
                 lock.release()
+
+
+def _config_jobs(vendor: BmcVendor, firmware: Firmware) -> ConfigJobs | None:
+    if vendor.jobs is None:
+        return None
+    # A wait is a part of an operation, which has a limit of its own.
+    limit_s = min(firmware.reset_timeout_s, firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2)
+    return ConfigJobs(vendor.jobs, min(firmware.poll_s, limit_s / 10), limit_s)
 
 
 def _doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
@@ -217,13 +280,16 @@ def _doubtful(shared: Registry, address: str, wanted: Settings) -> bool:
     return any(refused_settings(wanted, shared.specs))
 
 
-def _registry(bmc: RedfishConnection, name: str) -> dict[str, AttributeSpec]:
+def _registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[str, AttributeSpec]:
     response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
     if response.status != 200:
-        # Some BMCs list a registry without the last part of its version.
+        # Some BMCs list a registry without the last part of its version, or with another version.
         members = bmc.get(f"{ROOT}/Registries").body.items("Members")
-        matches = [
-            path for path in map(_target, members) if name.startswith(path.rpartition("/")[2])
+        paths = {path: path.rpartition("/")[2] for path in map(_target, members)}
+        matches = [path for path, listed in paths.items() if name.startswith(listed)] or [
+            path
+            for path, listed in paths.items()
+            if vendor.registry and listed.startswith(vendor.registry)
         ]
         if not matches:
             problem = f"no attribute registry {name}: settings cannot be checked"
@@ -234,16 +300,17 @@ def _registry(bmc: RedfishConnection, name: str) -> dict[str, AttributeSpec]:
         problem = f"registry {name} has no file: settings cannot be checked"
         raise NodeError(Outcome.REFUSED, problem)
     entries = bmc.get(uri).body.part("RegistryEntries").items("Attributes")
-    return {item.text("AttributeName"): _attribute_spec(item) for item in entries}
+    key = vendor.value_names
+    return {item.text("AttributeName"): _attribute_spec(item, key) for item in entries}
 
 
-def _attribute_spec(item: Part) -> AttributeSpec:
+def _attribute_spec(item: Part, key: str) -> AttributeSpec:
     """Return the specification of an attribute; a damaged one is an attribute that cannot be set.
 
     A registry has hundreds of attributes, and the kit sets a few.
     """
     try:
-        values: tuple[Scalar, ...] = tuple(each.text("ValueName") for each in item.items("Value"))
+        values: tuple[Scalar, ...] = tuple(each.text(key) for each in item.items("Value"))
         if item.text("Type") == "Boolean":
             values = (True, False)
         return AttributeSpec(

@@ -16,15 +16,19 @@ from proofmark.machine.bmc.model import AttributeSpec, FirmwareState, Host
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Settings
 
-SHOW = 'for name in "$@"; do syscfg /d BIOSSETTINGS "$name" || exit; done\n'
-SET = """
+SHOW = """#: syscfg-show.sh NAME...
+for name; do syscfg /d BIOSSETTINGS "$name" || exit; done
+"""
+SET = """#: syscfg-set.sh NAME NUMBER ...
 while [ $# -gt 0 ]; do
     syscfg /bcs "" BIOSSETTINGS "$1" "$2" || exit
     shift 2
 done
 """
 # In the background, so that the connection ends before the restart.
-RESTART = "(sleep 1; systemctl reboot || reboot) </dev/null >/dev/null 2>&1 &\n"
+RESTART = """#: restart.sh
+(sleep 1; systemctl reboot || reboot) </dev/null >/dev/null 2>&1 &
+"""
 CURRENT = re.compile(r"Current Value\s*:\s*(\S.*?)\s*")
 POSSIBLE = re.compile(r"(\S.*?)\s*:\s*([0-9A-Fa-f]{1,2})")
 RULE = re.compile(r"[=-]{3,}")

@@ -1,0 +1,103 @@
+"""The command ``init``."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from proofmark.cli.command import Command, complete
+from proofmark.cli.output import print_line
+from proofmark.common.errors import bad_input
+from proofmark.common.kit import kit_folder
+from proofmark.common.messages import say
+from proofmark.common.nodesets import folded
+from proofmark.machine.listing import LISTINGS
+from proofmark.machine.node_report import node_name, node_runner, site_runner
+from proofmark.machine.survey import NONE, survey
+from proofmark.site.groups import COMPUTE
+from proofmark.site.inventory import Site, load_sites
+from proofmark.site.questions import MARK
+from proofmark.site.survey.differences import compare, site_of_node
+from proofmark.site.survey.environment import environments_in
+from proofmark.site.survey.inventory_files import inventory_files, write_files
+
+DIFFERENT = 1
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``proofmark init`` to `parser`."""
+    parser.add_argument("site", metavar="SITE", type=Path, help="a new folder, inventory/<site>")
+    parser.add_argument(
+        "--from-node",
+        metavar="NODE",
+        action="append",
+        type=node_name,
+        required=True,
+        help="a node to read, by ssh if it is not this machine; once for each kind of node",
+    )
+    note = "its nodes are listed (default: the scheduler whose commands are installed)"
+    complete(parser.add_argument("--scheduler", default="", help=note), _schedulers)
+    note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
+    parser.add_argument("--diff", action="store_true", help=note)
+    note = "read the node with sudo: memory modules and BMC need root"
+    parser.add_argument("-b", "--become", action="store_true", help=note)
+    parser.add_argument("--bmc-port", type=int, default=443, help="of the BMCs (default: 443)")
+
+
+def _schedulers() -> list[str]:
+    return [*LISTINGS.names(), NONE]
+
+
+def init(options: Namespace) -> int:
+    """Write an inventory from what is found, or compare one."""
+    return _diff(options) if options.diff else _write(options)
+
+
+def _write(options: Namespace) -> int:
+    folder: Path = options.site
+    if (folder / "hosts.yml").exists():  # before minutes of work
+        accepted = f"a new site; `init --diff {folder}` compares it, and writes nothing"
+        raise bad_input(folder / "hosts.yml", "", "an existing inventory", accepted)
+    run_script = node_runner(become=options.become)
+    found = survey(options.from_node, options.scheduler, run_script, say, bmc_port=options.bmc_port)
+    files = inventory_files(found, environments_in(kit_folder() / "environments"))
+    write_files(folder, files)
+    for name in files:
+        print_line(f"wrote {folder / name}")
+    for kind in found.kinds:
+        print_line(f"partition {kind.name}: {folded(kind.names)}")
+    questions = sum(text.count(MARK) for name, text in files.items() if name.endswith(".yml"))
+    print_line(f"questions: {questions}; grep -rn {MARK} {folder}")
+    print_line(f"next: proofmark validate -i {folder}")
+    return 0
+
+
+def _diff(options: Namespace) -> int:
+    sites = load_sites(options.site, COMPUTE)
+    chosen = [site_of_node(sites, node) for node in options.from_node]
+    scheduler = options.scheduler or _declared_scheduler(chosen)
+    run_script = site_runner(sites, become=options.become)
+    found = survey(options.from_node, scheduler, run_script, say, bmc_port=options.bmc_port)
+    differences, not_found = compare(sites, found)
+    for line in not_found:
+        say(f"proofmark: {line}")
+    for difference in differences:
+        print_line(str(difference))
+    print_line(f"differences: {len(differences)}")
+    return DIFFERENT if differences else 0
+
+
+def _declared_scheduler(sites: list[Site]) -> str:
+    """Return the scheduler of the partitions, ``none`` if no listing of its nodes exists."""
+    name = sites[0].partition.scheduler
+    return name if name in LISTINGS.names() else NONE
+
+
+COMMANDS = {
+    "init": Command(
+        init,
+        "init inventory/mysite --from-node node001 --scheduler slurm",
+        arguments,
+        traced=False,
+    )
+}

@@ -1,0 +1,101 @@
+"""The checks of ``validate`` that need the plug-ins, the users and the files of this machine."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from archspec.cpu import TARGETS
+
+from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.jobs.launcher import LAUNCHERS
+from proofmark.machine.bmc.back_end import BACK_ENDS
+from proofmark.machine.bmc.client import tls_context
+from proofmark.machine.checkout import check_shared
+from proofmark.machine.modes.stage import hosts_of
+from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.machine.scratch.mounts import mount_commands
+from proofmark.plan.validation import Check, Packages
+from proofmark.site.inventory import Site
+from proofmark.software.environments import check_environment
+from proofmark.software.provider import check_provider, packages_at
+
+
+def site_checks(kit: Path) -> Mapping[str, Check]:
+    """Return the checks by the dotted key of the partition that each of them reads.
+
+    `kit` is the checkout. A registry checks each name, also the names of the plug-ins of a site.
+    """
+    return {
+        "hardware.architecture": _architecture,
+        "environment": lambda site: check_environment(
+            kit / "environments", site.partition.environment
+        ),
+        "provision_from": lambda site: check_provider(site.partition.provision_from),
+        "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
+        "launch.launcher": _launcher,
+        "firmware.back_end": _back_end,
+        "firmware.bmc": _bmc_addresses,
+        "firmware.ca": _authorities,
+        "run_user": _run_user,
+        "scratch": lambda site: mount_commands(site.partition.scratch),
+        "": lambda site: check_shared(site, kit),
+    }
+
+
+def site_packages(kit: Path) -> Packages:
+    """Return the function that lists the packages of a site; `kit` is the checkout."""
+
+    def packages(site: Site) -> Collection[str] | None:
+        return packages_at(kit, site)
+
+    return packages
+
+
+def _architecture(site: Site) -> None:
+    hardware = site.partition.hardware
+    if hardware != "discovered" and hardware.architecture not in TARGETS:
+        found = f"{hardware.architecture!r}{nearest(hardware.architecture, TARGETS)}"
+        raise bad_input("", "", found, f"a name of archspec: {', '.join(sorted(TARGETS))}")
+
+
+def _launcher(site: Site) -> None:
+    if name := site.partition.launch.launcher:
+        LAUNCHERS.get(name)
+
+
+def _back_end(site: Site) -> None:
+    if firmware := site.partition.firmware:
+        BACK_ENDS.get(firmware.back_end)
+
+
+def _bmc_addresses(site: Site) -> None:
+    if firmware := site.partition.firmware:
+        hosts_of(site, firmware)
+
+
+def _authorities(site: Site) -> None:
+    """Read the authorities of the BMCs. Emulated BMCs write theirs when they start."""
+    firmware = site.partition.firmware
+    if firmware is None or firmware.ca is None or site.partition.origin == "emulated":
+        return
+    try:
+        tls_context(firmware.ca, verify=firmware.verify_tls)
+    except BadInput as error:
+        (mistake,) = error.mistakes
+        found = f"{firmware.ca!r}, {mistake.found}"
+        raise bad_input("", "", found, mistake.accepted) from None
+
+
+def _run_user(site: Site) -> None:
+    """Find the user on this machine, where the plays run commands as this user."""
+    name = site.partition.run_user
+    if name is None:
+        return
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        users = [entry.pw_name for entry in pwd.getpwall() if entry.pw_uid != 0]
+        found = f"{name!r}, no user of this machine{nearest(name, users)}"
+        raise bad_input("", "", found, "a user of this machine and of all nodes") from None

@@ -1,0 +1,92 @@
+"""Finds what keeps the jobs of a site from running, without access to its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, InputError
+from proofmark.jobs.launcher import LAUNCHERS
+from proofmark.jobs.request import request
+from proofmark.machine.scheduler import SCHEDULERS, scheduler
+from proofmark.plan.plan import Job, Plan
+from proofmark.site.inventory import Site
+from proofmark.site.machines import machines_of
+
+_NAME = "p000000-00-0001"
+"""The form of a job's name."""
+
+
+def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
+    """Return what keeps the jobs of `plans` from running on `site`.
+
+    The keys are those of the partition's variables, without a file.
+    """
+    if site.partition.scheduler not in SCHEDULERS.names():
+        return []  # that name is another mistake
+    jobs = [job for plan in plans for group in plan.groups for job in group.jobs]
+    return [
+        *_operating_system(site),
+        *_launcher(site, jobs),
+        *_cpus(site),
+        *dict.fromkeys(_refused(site, plans)),
+    ]
+
+
+def _operating_system(site: Site) -> Iterator[InputError]:
+    hardware = site.partition.hardware
+    if hardware != "discovered" and hardware.operating_system != "linux":
+        found = (
+            f"{hardware.operating_system!r}: the step runner reads /proc and needs setsid and "
+            "taskset, so that steps run on Linux only; plans can be made"
+        )
+        yield InputError("", "partition.hardware.operating_system", found, "linux")
+
+
+def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
+    """Yield a mistake if the ranks of a step would be one process."""
+    partition = site.partition
+    named = partition.launch.launcher
+    own = scheduler(partition.scheduler).own_launcher
+    if named != "plain" and (named or not own or partition.provision_from != "preinstalled"):
+        return
+    steps = [step for job in jobs for step in job.steps if step.launch == "mpi" and step.ranks > 1]
+    if steps:
+        most = max(steps, key=lambda step: step.ranks)
+        why = "which starts one process" if named else "and the probe does not recognize its MPI"
+        found = f"{named or 'nothing'!r}, {why}; {most.case} has {most.ranks} ranks"
+        accepted = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
+        yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _cpus(site: Site) -> Iterator[InputError]:
+    """Yield a mistake if a job would request fewer CPUs than a node has cores."""
+    requested = site.partition.queue.cpus_per_node
+    if requested is None:
+        return
+    machines, _ = machines_of(site)
+    cores = machines(site.partition.current_mode).symbols["cores"]
+    if requested < cores:
+        accepted = f"at least {cores}, the cores of a node, which the steps use"
+        yield InputError("", "partition.queue.cpus_per_node", f"{requested}", accepted)
+
+
+def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
+    """Yield what the scheduler refuses in the largest job of each plan.
+
+    A site without a scheduler has no jobs of several nodes yet: such a job is refused later.
+    """
+    if site.partition.scheduler == "none":
+        return
+    chosen, queue = scheduler(site.partition.scheduler), site.partition.queue
+    for plan in plans:
+        jobs = [job for group in plan.groups for job in group.jobs]
+        largest = max(jobs, key=lambda job: len(job.nodes))
+        requested = request(largest, _NAME, Path("/jobs/messages"), queue)
+        try:
+            chosen.header(requested)
+            chosen.host_list(requested)
+        except BadInput as error:
+            for mistake in error.mistakes:
+                key = f"{mistake.file}.{mistake.key}"
+                yield InputError("", key, mistake.found, mistake.accepted)

@@ -1,0 +1,41 @@
+"""The nodes because of which a run is not accepted, each with one reason."""
+
+from __future__ import annotations
+
+from proofmark.common.nodesets import hosts_of
+from proofmark.common.text import one_line
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+
+LONGEST = 300
+"""Characters of a reason; the report has the whole reason."""
+
+
+def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
+    """Return the reason of each node that failed.
+
+    A node fails if it is bad, if one of its own figures is INVALID, or if a step that it measures
+    alone has no record. A result or step of several nodes is the failure of none of them.
+    """
+    reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
+    places = {step.id: step.instances() or {"": step.nodes} for step in plan.steps_to_run()}
+    for result in verdict.of("INVALID"):
+        step, _, instance = result.record.step.partition("/")
+        # A record without output has no node. The plan has the nodes of its step.
+        nodes = places[step][instance]
+        if len(nodes) == 1:
+            figure = " ".join(dict.fromkeys((result.record.case, result.record.metric)))
+            reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")
+    for line in verdict.coverage.missing:
+        step, _, names = line.partition(": ")
+        if all(len(nodes) == 1 for nodes in places[step].values()):
+            for node in hosts_of(names) if names else places[step][""]:
+                reasons.setdefault(node, f"{step}: not measured")
+    return {node: one_line(reason)[:LONGEST] for node, reason in reasons.items()}
+
+
+def _of_bad(node: BadNode) -> str:
+    figures = [f"{slow.name} {slow.deviation:+.1%}" for slow in node.slow[:1]]
+    figures += [f"{result.record.case}: wrong digits" for result in node.digits[:1]]
+    return "; ".join([*figures, node.likely])

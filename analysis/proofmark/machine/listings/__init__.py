@@ -1,0 +1,1 @@
+"""How the nodes of each scheduler are listed: one module for each scheduler."""

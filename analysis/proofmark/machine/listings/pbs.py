@@ -1,0 +1,69 @@
+"""PBS Pro and OpenPBS (12 and later): ``pbsnodes -a -F json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proofmark.common.json_text import parse_json
+from proofmark.machine.listing import Ask, NodeListing, unreadable
+from proofmark.site.node.parts import size
+from proofmark.site.survey.listed import ListedNode
+
+
+class Pbs(NodeListing):
+    """PBS Pro and OpenPBS (12 and later)."""
+
+    program = "pbsnodes"
+    source = "pbsnodes -a"
+    groups_are_queues = True
+
+    def nodes(self, ask: Ask) -> list[ListedNode]:
+        """Return all hosts. A host may have several virtual nodes, whose resources are added."""
+        printed = ask("pbsnodes", "-a", "-F", "json")
+        try:
+            listed = parse_json(printed.encode())["nodes"]
+            vnodes = [_vnode(name, fields) for name, fields in listed.items()]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise unreadable(self.source, f"no JSON of nodes: {printed[:100]!r}") from None
+        hosts: dict[str, list[_Vnode]] = {}
+        for vnode in vnodes:
+            hosts.setdefault(vnode[0], []).append(vnode)
+        return [_host(host, parts) for host, parts in hosts.items()]
+
+
+_Vnode = tuple[str, int, int, frozenset[str], str]
+"""Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
+
+
+def _vnode(name: str, fields: Mapping[str, Any]) -> _Vnode:
+    """Return a virtual node.
+
+    Raises:
+        AttributeError or ValueError: the entry has another form.
+    """
+    resources = fields.get("resources_available", {})
+    queues = [fields.get("queue", ""), *str(resources.get("Qlist", "")).split(",")]
+    return (
+        str(resources.get("host") or name),
+        int(resources.get("ncpus", 0)),
+        _bytes(str(resources.get("mem", "0"))),
+        frozenset(str(queue).strip() for queue in queues if str(queue).strip()),
+        str(resources.get("ngpus", "")),
+    )
+
+
+def _bytes(text: str) -> int:
+    """Return the bytes of a size of PBS (``196607040kb``)."""
+    return size(text.removesuffix("b") if text[:-1].isdecimal() else text)
+
+
+def _host(host: str, vnodes: list[_Vnode]) -> ListedNode:
+    cpus = sum(each[1] for each in vnodes)
+    gpus = sorted({each[4] for each in vnodes if each[4]})
+    return ListedNode(
+        name=host,
+        kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
+        memory_bytes=sum(each[2] for each in vnodes),
+        groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
+    )

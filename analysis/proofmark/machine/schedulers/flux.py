@@ -1,0 +1,158 @@
+"""Flux (flux-core 0.50 and later): a job is a Flux instance, in which its script runs.
+
+After the manual pages of flux-core: flux-batch(1), flux-jobs(1), flux-cancel(1), flux-resource(1),
+flux-exec(1). Never tried on a real Flux.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proofmark.common.errors import bad_input
+from proofmark.common.nodesets import hostlist, unfold
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    ask_scheduler,
+)
+from proofmark.runs.job_state import JobStatus, State
+
+_UNAVAILABLE = (
+    "nable to connect to Flux",
+    "Error connecting",
+    "onnection refused",
+    "lost connection",
+    "ost unreachable",
+)
+
+_STATES = {
+    "D": State.WAITING,  # for a dependency or its start time
+    "P": State.WAITING,  # for its priority
+    "S": State.WAITING,  # for resources
+    "R": State.RUNNING,
+    "C": State.RUNNING,  # ends
+    "CD": State.ENDED_UNKNOWN,
+    "F": State.ENDED_UNKNOWN,
+    "CA": State.CANCELLED,
+    "TO": State.TIME_LIMIT,
+}
+"""flux-jobs(1), section JOB STATUS: status_abbrev."""
+
+_FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
+
+
+class Flux(Scheduler):
+    """Flux (flux-core 0.50 and later)."""
+
+    poll_s = 15.0
+    isolates_jobs = True
+    stop_command = "flux"
+
+    def header(self, request: Request) -> list[str]:
+        """Return the directives, ``# flux: OPTION``, quoted as for a shell.
+
+        Raises:
+            BadInput: the queue has a reservation or memory, which Flux jobs cannot request.
+        """
+        queue = request.queue
+        for key, value in (
+            ("reservation", queue.reservation),
+            ("memory_per_node", queue.memory_per_node),
+        ):
+            if value:
+                found = f"{value!r}, and a Flux job cannot request it"
+                raise bad_input("partition", f"queue.{key}", found, "no value")
+        options = {
+            "job-name": request.name,
+            "nodes": str(len(request.nodes)),
+            "requires": f"host:{hostlist(request.nodes)}",
+            "time-limit": f"{request.seconds}s",
+            "output": f"{request.log}",
+            "error": f"{request.log}",
+            "setopt": "output.mode=append",
+            "queue": queue.name,
+            "bank": queue.account,
+        }
+        words = [f"--{name}={value}" for name, value in options.items() if value]
+        if queue.exclusive:
+            words += ["--exclusive"]
+        else:
+            words += [f"--nslots={len(request.nodes)}", f"--cores-per-slot={request.cpus}"]
+        return [f"# flux: {line}" for line in [*map(shlex.quote, words), *queue.options]]
+
+    def fan_out(self, request: Request) -> list[str]:
+        """Return ``on_all`` by flux exec: once in each broker of the job, one per node.
+
+        It takes no resources of the job, so that the script may start ranks by flux run.
+        """
+        return ["on_all() {", 'exec flux exec --noinput sh "$@"', "}"]
+
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
+        output = ask_scheduler("flux", "batch", str(script), unavailable=_UNAVAILABLE)
+        return _plain(output)
+
+    def find(self, name: str) -> str:
+        """Return the id of the job `name`; empty if there is none."""
+        jobs = _jobs("{id.f58plain}", f"--name={name}")
+        return jobs[0][0] if jobs else ""
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the state of each job, by one flux jobs for all jobs of this user."""
+        rows = _jobs(_FIELDS, "-a")
+        return {row[0]: _state(*row[1:]) for row in rows if len(row) == 4 and row[0] in ids}
+
+    def ended(self, job: str) -> JobStatus | None:
+        """Return None: `states` already lists ended jobs."""
+        return None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Cancel the jobs; a job that has ended is no error."""
+        for job in ids:  # flux cancel stops at the first job that has ended
+            try:
+                ask_scheduler("flux", "cancel", job, unavailable=_UNAVAILABLE)
+            except SchedulerError as error:
+                if "inactive" not in str(error):
+                    raise
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return the state of each node, by one flux resource.
+
+        A node of which only some cores are allocated is in two states.
+        """
+        command = ("flux", "resource", "list", "--no-header", "--states=free,allocated,down")
+        output = ask_scheduler(*command, "--format={state}|{nodelist}", unavailable=_UNAVAILABLE)
+        shown = {"free": "idle", "allocated": "busy", "down": "down"}
+        sets = dict(line.split("|", 1) for line in output.splitlines() if "|" in line)
+        try:
+            states = {
+                node: shown[state]
+                for state in shown
+                if sets.get(state)
+                for node in unfold([sets[state]])
+            }
+        except ValueError as error:
+            raise SchedulerUnavailable(f"flux resource: {error}") from None
+        return {name: states[name] for name in names if name in states}
+
+
+def _jobs(fields: str, *options: str) -> list[list[str]]:
+    """Return the `fields` of the jobs of this user."""
+    command = ("flux", "jobs", "--no-header", "--count=0", f"--format={fields}", *options)
+    output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
+    return [line.split("|") for line in output.splitlines()]
+
+
+def _plain(job: str) -> str:
+    return job.strip().replace("ƒ", "f")
+
+
+def _state(status: str, urgency: str, exception: str) -> JobStatus:
+    state = _STATES.get(status, State.UNKNOWN)
+    if state is State.WAITING and urgency == "0":
+        state = State.HELD  # flux-submit(1), --urgency
+    return JobStatus(state, " ".join(filter(None, (status, exception))))

@@ -1,0 +1,205 @@
+"""IBM Spectrum LSF (10.1), also with Cluster System Management (CSM) on POWER9.
+
+After the "IBM Spectrum LSF command reference": bsub, bjobs, bhosts, bkill, blaunch. Never tried on
+a real LSF.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.common.errors import bad_input
+from proofmark.common.json_text import parse_json
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    ask_scheduler,
+    one_by_one,
+    ssh_to,
+)
+from proofmark.runs.job_state import JobStatus, State
+
+_UNAVAILABLE = (
+    "LSF is down",
+    "Please wait",
+    "annot connect",
+    "batch daemon not responding",
+    "ailed in sending/receiving",
+)
+
+_NOT_FOUND = 255
+"""The exit code of bjobs and bkill if a job is unknown or has ended."""
+
+MAX_ASKED_HOSTS = 512
+"""The default of LSB_MAX_ASKED_HOSTS_NUMBER: the hosts that ``bsub -m`` accepts."""
+
+_STATES = {
+    "PEND": State.WAITING,
+    "PROV": State.WAITING,  # its host is being powered on or installed
+    "PSUSP": State.HELD,
+    "WAIT": State.WAITING,  # of a chunk job
+    "RUN": State.RUNNING,
+    "USUSP": State.SUSPENDED,
+    "SSUSP": State.SUSPENDED,
+    "DONE": State.ENDED_UNKNOWN,
+    "EXIT": State.ENDED_UNKNOWN,  # or the state of its exit reason
+    "UNKWN": State.UNREACHABLE,  # its host does not answer
+    "ZOMBI": State.NODE_FAILED,
+}
+"""Command reference, bjobs: job states."""
+
+_REASONS = {
+    "TERM_ADMIN": State.CANCELLED,
+    "TERM_FORCE_ADMIN": State.CANCELLED,
+    "TERM_FORCE_OWNER": State.CANCELLED,
+    "TERM_MEMLIMIT": State.KILLED,
+    "TERM_OWNER": State.CANCELLED,
+    "TERM_PREEMPT": State.PREEMPTED,
+    "TERM_PROCESSLIMIT": State.KILLED,
+    "TERM_RUNLIMIT": State.TIME_LIMIT,
+    "TERM_CPULIMIT": State.TIME_LIMIT,
+    "TERM_REMOVE_HUNG_JOB": State.NODE_FAILED,
+    "TERM_SWAP": State.KILLED,
+    "TERM_THREADLIMIT": State.KILLED,
+    "TERM_ZOMBIE": State.NODE_FAILED,
+}
+"""Command reference, bacct: termination reasons. bjobs prints them before a colon."""
+
+
+class Lsf(Scheduler):
+    """IBM Spectrum LSF (10.1)."""
+
+    poll_s = 15.0
+    isolates_jobs = True
+    stop_command = "bkill"
+
+    def header(self, request: Request) -> list[str]:
+        """Return the directives, ``#BSUB OPTION``.
+
+        With CSM the job has whole nodes (``-nnodes``), named by ``-m``. Otherwise a host file names
+        them with their slots; bsub then refuses ``-n``, ``-m`` and ``-R``.
+
+        Raises:
+            BadInput: the job requests memory without CSM, or more hosts than ``-m`` accepts.
+        """
+        queue = request.queue
+        options = {
+            "-J": request.name,
+            "-W": str(-(-request.seconds // 60)),  # minutes
+            "-o": shlex.quote(f"{request.log}"),  # is appended, with standard error
+            "-q": queue.name,
+            "-P": queue.account,
+            "-U": queue.reservation,
+        }
+        options |= _whole_nodes(request) if queue.alloc_flags else _slots(request)
+        lines = [f"{flag} {value}" for flag, value in options.items() if value]
+        lines += ["-x"] if queue.exclusive and not queue.alloc_flags else []
+        lines += ["-rn"]  # a job that is run again is a new attempt, which the kit starts
+        return [f"#BSUB {line}" for line in [*lines, *queue.options]]
+
+    def host_list(self, request: Request) -> str:
+        """Return the host file: each host with its slots; empty with CSM."""
+        if request.queue.alloc_flags:
+            return ""
+        return "".join(f"{node} {request.cpus}\n" for node in request.nodes)
+
+    def fan_out(self, request: Request) -> list[str]:
+        """Return ``on_all`` by blaunch, one for each node. CSM has none: there it is by ssh."""
+        if request.queue.alloc_flags:
+            return ssh_to(request.nodes)
+        return one_by_one(request.nodes, 'blaunch -n "$node"')
+
+    def submit(self, script: Path, request: Request) -> str:
+        """Submit `script`: ``bsub < script`` reads the directives; an argument is not read.
+
+        Esub programs of the site may print lines before ``Job <123> is submitted …``.
+        """
+        text = script.read_text(encoding="utf-8")
+        output = ask_scheduler("bsub", text=text, unavailable=_UNAVAILABLE)
+        for line in output.splitlines():
+            if line.startswith("Job <"):
+                return line.removeprefix("Job <").partition(">")[0]
+        raise SchedulerError(f"bsub: {output.strip()[-200:]}")
+
+    def find(self, name: str) -> str:
+        """Return the id of the job `name`; empty if there is none."""
+        jobs = _bjobs("jobid job_name", "-J", name)
+        return next((job["JOBID"] for job in jobs if job.get("JOB_NAME") == name), "")
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the state of each job, by one bjobs, which lists ended jobs for an hour."""
+        jobs = _bjobs("jobid stat exit_reason pend_reason", "-a", *ids)
+        return {job["JOBID"]: _state(job) for job in jobs if job["JOBID"] in ids}
+
+    def ended(self, job: str) -> JobStatus | None:
+        """Return None: `states` already lists ended jobs."""
+        return None
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Kill the jobs; a job that has ended is no error."""
+        ask_scheduler("bkill", *ids, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return the state of each node, by one bhosts."""
+        output = ask_scheduler("bhosts", "-w", unavailable=_UNAVAILABLE)
+        rows = [line.split() for line in output.splitlines()]
+        states = {row[0]: _node(row[1], row[5]) for row in rows if len(row) >= 6}
+        return {name: states[name] for name in names if name in states}
+
+
+def _slots(request: Request) -> dict[str, str]:
+    if request.queue.memory_per_node:
+        found = "a value, and LSF takes no memory with a host file"
+        raise bad_input("partition", "queue.memory_per_node", found, "no value")
+    return {"-hostfile": shlex.quote(f"{request.host_file}")}
+
+
+def _whole_nodes(request: Request) -> dict[str, str]:
+    if len(request.nodes) > MAX_ASKED_HOSTS:
+        found = f"a job of {len(request.nodes)} nodes"
+        accepted = f"at most {MAX_ASKED_HOSTS}: the default of LSB_MAX_ASKED_HOSTS_NUMBER"
+        raise bad_input("partition", "nodes_per_job", found, accepted)
+    return {
+        "-nnodes": str(len(request.nodes)),
+        "-alloc_flags": shlex.quote(request.queue.alloc_flags),
+        "-m": f'"{" ".join(request.nodes)}"',
+    }
+
+
+def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
+    """Return the jobs that bjobs lists; a job that it does not know has an ``ERROR``."""
+    command = ("bjobs", "-json", "-o", fields, *options)
+    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
+    if not output.strip():
+        return []
+    try:
+        records: list[dict[str, Any]] = parse_json(output.encode())["RECORDS"]
+        return [
+            {key: str(value) for key, value in job.items()} for job in records if "ERROR" not in job
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise SchedulerUnavailable(
+            f"bjobs: the output is not JSON of jobs: {output[-100:]!r}"
+        ) from None
+
+
+def _state(job: Mapping[str, str]) -> JobStatus:
+    name, reason = job.get("STAT", ""), job.get("EXIT_REASON", "")
+    state = _STATES.get(name, State.UNKNOWN)
+    if name == "EXIT":
+        state = _REASONS.get(reason.partition(":")[0].strip(), state)
+    elif name == "PEND":
+        reason = job.get("PEND_REASON", "")  # also of hosts that the job does not request
+    return JobStatus(state, " ".join(filter(None, (name, reason))))
+
+
+def _node(status: str, jobs: str) -> str:
+    """Return the state of a host with a number of used slots (``bhosts -w``: STATUS, NJOBS)."""
+    if status == "ok" or status.startswith(("closed_Full", "closed_Excl", "closed_Busy")):
+        return "idle" if jobs == "0" and status == "ok" else "busy"
+    return f"down {status}"

@@ -1,0 +1,98 @@
+"""Rules for the facts of a site: those of the cases, and the packages of its suites."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from proofmark.cases.models import Benchmarks, Case
+from proofmark.common.errors import InputError, nearest
+from proofmark.common.expressions import names_in, render
+from proofmark.plan.plan import Plan
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
+
+MOST_SUITES = 3
+"""The number of suites that a message lists: those that lack the fewest packages."""
+
+
+def fact_mistakes(
+    benchmarks: Benchmarks, site: Site, machine: Machine, packages: Collection[str] | None
+) -> Iterator[InputError]:
+    """Yield the mistakes in facts of the partition on which cases have a condition (`FactRule`).
+
+    Virtual nodes measure no speed, so all facts are accepted. An inventory with discovered hardware
+    is used on different machines: there only the cases whose package is in `packages` count.
+
+    Raises:
+        BadInput: a condition cannot be computed.
+    """
+    partition = site.partition
+    if partition.origin == "emulated":
+        return
+    for name, case in benchmarks.cases.items():
+        elsewhere = packages is not None and case.package not in packages
+        if partition.hardware == "discovered" and elsewhere:
+            continue
+        for fact in case.facts.keys() & partition.facts.keys():
+            yield from _broken_rule(f"{benchmarks.folder / name}.yml", case, fact, site, machine)
+
+
+def _broken_rule(
+    file: str, case: Case, fact: str, site: Site, machine: Machine
+) -> Iterator[InputError]:
+    rule, key = case.facts[fact], f"facts.{fact}"
+    names = {**machine.symbols, **site.partition.facts}
+    for label in names_in(rule.holds) & case.labels.keys():
+        names[label] = render(case.labels[label], names, file=file, key=f"labels.{label}")
+    if not render(rule.holds, names, file=file, key=key):
+        accepted = render(rule.accepted, names, file=file, key=key)
+        yield InputError("", f"partition.{key}", f"{site.partition.facts[fact]}", accepted)
+
+
+def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:
+    """Yield the names in ``partition.preinstalled`` that no case has: packages and programs."""
+    programs: dict[str, set[str]] = {}
+    for case in benchmarks.cases.values():
+        programs.setdefault(case.package, set()).add(case.program)
+    for package, entry in site.partition.preinstalled.items():
+        key = f"partition.preinstalled.{package}"
+        if package not in programs:
+            found = f"a package that no case uses{nearest(package, programs)}"
+            yield InputError("", key, found, ", ".join(sorted(programs)))
+            continue
+        known = programs[package]
+        if any("{" in program for program in known):
+            continue  # The names depend on the parameters of the steps.
+        for program in sorted(entry.programs.keys() - known):
+            found = f"a program that no case uses{nearest(program, known)}"
+            yield InputError("", f"{key}.programs.{program}", found, ", ".join(sorted(known)))
+
+
+def lacking(plan: Plan, packages: Collection[str] | None) -> list[str]:
+    """Return the packages of `plan` that are not in `packages`; None if those are not known."""
+    needed = {step.package for step in plan.steps()}
+    return [] if packages is None else sorted(needed.difference(packages))
+
+
+def provider_mistakes(
+    site: Site, plans: Sequence[Plan], packages: Collection[str] | None, *, each: bool
+) -> Iterator[InputError]:
+    """Yield a mistake if the provider of the partition lacks packages of each of `plans`.
+
+    Args:
+        site: the partition.
+        plans: the plans of its suites.
+        packages: the packages that its provider has; None if they are not known.
+        each: whether a package that one plan lacks is a mistake.
+    """
+    lacks = {plan.suite: missing for plan in plans if (missing := lacking(plan, packages))}
+    if not lacks or (len(lacks) < len(plans) and not each):
+        return
+    provider = site.partition.provision_from
+    has = ", ".join(sorted(packages or ())) or "no package"
+    suites = sorted(lacks, key=lambda suite: (len(lacks[suite]), suite))
+    needed = [f"{suite} lacks {', '.join(lacks[suite])}" for suite in suites]
+    needed = [*needed[:MOST_SUITES], *(["…"] if len(needed) > MOST_SUITES else [])]
+    found = f"{provider!r}, which has {has}: {'; '.join(needed)}"
+    accepted = f"the packages of {'the suite' if each else 'at least one suite'}"
+    yield InputError("", "partition.provision_from", found, accepted)

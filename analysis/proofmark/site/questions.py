@@ -1,0 +1,40 @@
+"""Open questions in an inventory: facts that ``proofmark init`` did not find.
+
+A required key without an answer has the value ``QUESTION: …``. Any other question is a comment,
+``# QUESTION: …``. ``grep -rn QUESTION inventory/<site>`` finds both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proofmark.common.files import text_or_empty
+from proofmark.common.limits import MAX_YAML_BYTES
+
+MARK = "QUESTION:"
+_COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
+
+
+def unanswered(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, str]]:
+    """Yield the place and the text of each question in the values of `value`."""
+    if isinstance(value, str):
+        if value.startswith(MARK):
+            yield place, value.removeprefix(MARK).strip()
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from unanswered(inner, (*place, str(key)))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from unanswered(inner, (*place, number))
+
+
+def comments(inventory: Path) -> Iterator[tuple[str, str]]:
+    """Yield ``file:line`` and the text of each question in the comments of an inventory."""
+    for file in sorted(inventory.rglob("*.yml")):
+        lines = text_or_empty(file, MAX_YAML_BYTES).splitlines()
+        for number, line in enumerate(lines, start=1):
+            if match := _COMMENT.match(line):
+                yield f"{file}:{number}", match[1]

@@ -1,0 +1,89 @@
+"""The switches and the link of the nodes of a partition, from a survey. Pure."""
+
+from __future__ import annotations
+
+from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import folded, unfold
+from proofmark.common.text import one_line
+from proofmark.site.fabric_import import fabric_levels
+from proofmark.site.limits import link
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Port
+from proofmark.site.survey.entries import Fact, Found, Question
+from proofmark.site.survey.listed import Kind
+from proofmark.site.survey.report import NodeReport, Survey
+
+
+def _active_ports(facts: NodeFacts) -> list[Port]:
+    """Return the ports of the fabric that are active, InfiniBand and Omni-Path before Ethernet."""
+    active = [port for port in facts.ports if "ACTIVE" in (port.state or "")]
+    return sorted(active, key=lambda port: port.layer == "Ethernet")
+
+
+def fabric_found(
+    survey: Survey, kind: Kind, facts: NodeFacts | None, report: NodeReport | None
+) -> Found:
+    """Return the switch levels of the nodes of `kind`, and their link.
+
+    Args:
+        survey: what was found of the site.
+        kind: the nodes of the partition.
+        facts: those of `report`.
+        report: what one of the nodes reported; None if none was read.
+    """
+    found: Found = {}
+    if survey.fabric:
+        found |= _levels(survey, kind)
+    elif len(kind.nodes) > 1:
+        reason = one_line(survey.fabric_source)
+        found["fabric.levels"] = Question(f"fabric.levels: which nodes share a switch? {reason}.")
+    if facts is None or report is None:
+        return found
+    return found | _link(facts, report.node)
+
+
+def _levels(survey: Survey, kind: Kind) -> Found:
+    """Return the switch levels that contain hosts of `kind`; the outermost one is ``top``."""
+    try:
+        levels = fabric_levels(survey.fabric, survey.fabric_source)
+    except BadInput as error:
+        text = f"fabric.levels: which nodes share a switch? {one_line(str(error))}"
+        return {"fabric.levels": Question(text)}
+    hosts = set(kind.names)
+    own: dict[str, dict[str, str]] = {}
+    for level, switches in levels.items():
+        members = {name: hosts.intersection(unfold([nodes])) for name, nodes in switches.items()}
+        own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
+    *near, top = own
+    below = [{"name": name, "switches": own[name]} for name in near if own[name]]
+    if not all(own.values()):
+        text = f"fabric.levels: {survey.fabric_source} does not name the hosts of this partition."
+        return {"fabric.levels": Question(text)}
+    source = survey.fabric_source
+    found: Found = {"fabric.levels": Fact(below, source)} if below else {}
+    return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
+
+
+def _link(facts: NodeFacts, node: str) -> Found:
+    ports = _active_ports(facts)
+    if ports and ports[0].rate:
+        port, rate = ports[0], one_line(ports[0].rate)
+        place = f"/sys/class/infiniband/{port.adapter}/ports/{port.port}/rate of {node}"
+        if link(rate) is None:
+            return {
+                "fabric.rate": Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
+            }
+        found: Found = {"fabric.rate": Fact(rate, place)}
+        if port.layer != "Ethernet":
+            omni = port.adapter.startswith("hfi1_")
+            found["fabric.network.kind"] = Fact("omni-path" if omni else "infiniband", place)
+            adapters = sorted({each.adapter for each in ports if each.layer == port.layer})
+            found["fabric.network.interfaces"] = Fact(adapters, place)
+        return found
+    speeds = {nic.name: nic.megabits for nic in facts.nics if nic.state == "up" and nic.megabits}
+    if not speeds:
+        text = f"fabric.rate: how many bytes/s has a link? No interface of {node} reports it."
+        return {"fabric.rate": Question(text)}
+    fastest = max(speeds, key=lambda name: (speeds[name] or 0, name))
+    source = f"/sys/class/net/{fastest}/speed of {node}: {speeds[fastest]} Mb/s"
+    return {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}

@@ -1,0 +1,318 @@
+"""The facts of a partition that follow from a survey, each with its source. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proofmark.common.errors import BadInput
+from proofmark.common.text import one_line, size
+from proofmark.site.limits import processor
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Mount
+from proofmark.site.node.topology import Topology
+from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question, harmless
+from proofmark.site.survey.environment import Environment
+from proofmark.site.survey.fabric_findings import fabric_found
+from proofmark.site.survey.further_facts import dimm_texts
+from proofmark.site.survey.listed import GroupLimits, Kind
+from proofmark.site.survey.report import NodeReport, Survey
+
+PARALLEL = (
+    *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
+    *("fuse.juicefs", "fuse.glusterfs"),
+)
+"""Types of parallel file systems in ``/proc/mounts``, the usual ones first."""
+SHARED = ("nfs4", "nfs")
+FOLDER = "proofmark"
+"""The folder of the benchmarks on a scratch file system."""
+LOCAL_SCRATCH = "/var/tmp/proofmark"
+UNKNOWN = "unknown"
+"""The model of a processor whose ``/proc/cpuinfo`` has no name."""
+USUAL_NB = 192
+MEMORY_SHARE = 0.95
+"""The memory is declared if programs may use less than this share of that of the topology."""
+
+
+def topology_file(node: str) -> str:
+    """Return the name of the file with the topology of `node`."""
+    return f"{node}.xml"
+
+
+def partition_found(survey: Survey, kind: Kind, environments: Mapping[str, Environment]) -> Found:
+    """Return the facts of the partition `kind`, in the order of the file.
+
+    Args:
+        survey: what was found of the site.
+        kind: the nodes of the partition.
+        environments: the environments of the kit, by name.
+    """
+    report = survey.report_of(kind)
+    facts = report.facts if report else None
+    found: Found = {}
+    found |= _hardware(report, kind, facts)
+    found |= _programs(survey, facts, environments)
+    found |= _scheduler(survey, kind)
+    found |= _scratch(survey, facts, report)
+    found |= fabric_found(survey, kind, facts, report)
+    found |= _vendor_questions(report, facts)
+    return {key: _checked(key, entry) for key, entry in found.items()}
+
+
+def _checked(key: str, entry: Entry) -> Entry:
+    """Return `entry`, or a question if Ansible would evaluate its value."""
+    if not isinstance(entry, Fact) or harmless(str(entry.value)):
+        return entry
+    return Question(f"{key}? {entry.source} has characters of a template.")
+
+
+def _hardware(report: NodeReport | None, kind: Kind, facts: NodeFacts | None) -> Found:
+    if facts is None or report is None:
+        reason = report.problems.get("probe", "no output") if report else "no node of it was read"
+        listed = f" The scheduler lists: {', '.join(kind.kind_texts)}." if kind.kind_texts else ""
+        add = f"{one_line(reason)}. Run init with --from-node {kind.names[0]} too."
+        return {
+            "hardware.cpu_model": Question(f"Which processor do the nodes have? {add}{listed}"),
+            "hardware.architecture": Question("Which name does archspec have for the processor?"),
+            "hardware.topology": Question(
+                "Which topology do the nodes have? Run `lstopo --of xml node.xml` on a node."
+            ),
+        }
+    node = report.node
+    model = one_line(facts.cpu_model)
+    found: Found = {
+        "hardware.cpu_model": Fact(model, f"/proc/cpuinfo of {node}")
+        if model not in ("", UNKNOWN)
+        else Question(f"Which processor do the nodes have? /proc/cpuinfo of {node} has no name.")
+    }
+    found["hardware.architecture"] = Fact(
+        facts.architecture, f"archspec, from /proc/cpuinfo of {node}"
+    )
+    topology, reason = topology_of(facts)
+    if topology:
+        found["hardware.topology"] = Fact(topology_file(node), f"lstopo --of xml on {node}")
+    else:
+        found["hardware.topology"] = Question(
+            f"Which topology do the nodes have? On {node}: {reason}. Install hwloc there, or write "
+            f"a synthetic topology of {facts.sockets} sockets and {facts.cores} cores."
+        )
+    found["hardware.clock_hz"] = (
+        Fact(float(facts.base_hz), f"cpufreq or the processor's name on {node}")
+        if facts.base_hz
+        else Question(f"hardware.clock_hz: which nominal clock? {node} does not report it.")
+    )
+    row = processor(facts.cpu_model)
+    found["hardware.flop_per_cycle"] = (
+        Fact(row.flop_per_cycle, f"the table of processors: {row.source}")
+        if row and row.flop_per_cycle
+        else Question(
+            "hardware.flop_per_cycle: how many double-precision operations for each core and "
+            f"clock? The processor is not in the table; its vectors are {facts.vector_isa}."
+        )
+    )
+    if topology and not _near(facts.memory_bytes, topology.memory_bytes):
+        source = f"/proc/meminfo and the control groups of {node}"
+        found["hardware.memory_bytes"] = Fact(facts.memory_bytes, source)
+    if topology and not topology.llc_bytes and facts.last_level_bytes:
+        source = f"/sys/devices/system/cpu of {node}"
+        found["hardware.llc_bytes"] = Fact(facts.last_level_bytes, source)
+    return found
+
+
+def _near(usable: int, installed: int) -> bool:
+    return MEMORY_SHARE * installed <= usable <= installed / MEMORY_SHARE
+
+
+def topology_of(facts: NodeFacts) -> tuple[Topology | None, str]:
+    """Return the topology of a node, or None and the reason."""
+    if not facts.topology_xml:
+        return None, one_line(facts.absent.get("topology", "lstopo printed nothing"))
+    try:
+        return Topology.from_xml(facts.topology_xml, f"lstopo on {facts.hostname}"), ""
+    except BadInput as error:
+        return None, one_line(str(error))
+
+
+def _programs(
+    survey: Survey, facts: NodeFacts | None, environments: Mapping[str, Environment]
+) -> Found:
+    names = ", ".join(sorted(environments))
+    chosen = _environment(facts, environments)
+    if facts is None or not chosen:
+        why = f"none is for {facts.architecture}" if facts else "the processor is not known"
+        return {
+            "environment": Question(f"Which folder of environments/ ({names})? {why}."),
+            "provision_from": Question("system, spack, easybuild or preinstalled?"),
+        }
+    environment = environments[chosen]
+    exact = environment.target == facts.architecture
+    source = f"environments/{chosen} is for {environment.target}; the node is {facts.architecture}"
+    found: Found = {"environment": Fact(chosen, source)}
+    if survey.local and facts.os.startswith("Debian") and environment.system:
+        found["provision_from"] = Fact("system", f"the node runs {one_line(facts.os)}")
+    else:
+        reason = "the default of the kit; preinstalled and easybuild are the others"
+        found["provision_from"] = Assumed("spack", reason)
+    if not exact:
+        found["environment.exact"] = Question(
+            f"environment: is the generic target {environment.target} enough? No environment is "
+            f"for {facts.architecture}. Its programs run, but may be slower."
+        )
+    array = environment.stream_array_size
+    found["facts.stream_array_size"] = Fact(array, f"environments/{chosen}/spack.yaml")
+    found["facts.threaded_blas"] = Fact(
+        int(environment.threaded_blas), f"environments/{chosen}/spack.yaml"
+    )
+    found["facts.hpl_nb"] = Assumed(
+        USUAL_NB, "a usual block size; the suite tune measures a better"
+    )
+    caches = facts.last_level_bytes or 0
+    if array * 8 < 4 * caches:
+        found["facts.array"] = Question(
+            f"facts.stream_array_size: an array has {size(array * 8)}, less than four times the "
+            f"last caches ({size(caches)}). Which environment has a larger one?"
+        )
+    return found
+
+
+def _environment(facts: NodeFacts | None, environments: Mapping[str, Environment]) -> str:
+    """Return the environment for the architecture of a node, else that of a generic ancestor."""
+    if facts is None:
+        return ""
+    fitting = [name for name, each in environments.items() if each.fits(facts.architecture)]
+    return max(fitting, key=lambda name: environments[name].rank(facts.architecture), default="")
+
+
+def _scheduler(survey: Survey, kind: Kind) -> Found:
+    if survey.scheduler == "none":
+        reason = one_line(survey.listing_problem) or "no scheduler was named or found"
+        return {"scheduler": Fact("none", reason)}
+    source = "--scheduler" if survey.listing_problem else survey.listing_source
+    found: Found = {"scheduler": Fact(survey.scheduler, source)}
+    if survey.groups_are_queues and kind.groups:
+        chosen, *others = kind.groups
+        source = f"{survey.listing_source}: it has all nodes of the partition"
+        found["queue.name"] = Fact(chosen, source)
+        found |= _limits(survey.limits.get(chosen, GroupLimits()), kind)
+        if others:
+            text = f"queue.name: is {chosen} right? {', '.join(others)} have all the nodes too."
+            found["queue.others"] = Question(one_line(text))
+    else:
+        found["queue.name"] = Question(
+            "queue.name: to which queue are jobs submitted? Without it, to the default queue."
+        )
+    found["queue.account"] = Question("queue.account: which account, if jobs need one?")
+    return found
+
+
+def _limits(limits: GroupLimits, kind: Kind) -> Found:
+    """Return the limits of the queue that a job of the partition can exceed."""
+    found: Found = {}
+    source = "scontrol show partition"
+    if limits.max_walltime_s:
+        found["queue.max_walltime_s"] = Fact(limits.max_walltime_s, source)
+    if limits.max_nodes and limits.max_nodes < len(kind.nodes):
+        found["nodes_per_job"] = Fact(limits.max_nodes, source)
+    return found
+
+
+def _scratch(survey: Survey, facts: NodeFacts | None, report: NodeReport | None) -> Found:
+    if facts is None or report is None:
+        return {"scratch.path": Question("Which directory do the benchmarks write to?")}
+    parallel = sorted(
+        (each for each in facts.mounts if each.kind in PARALLEL and each.target.startswith("/")),
+        key=_preference,
+    )
+    if parallel:
+        chosen, *others = parallel
+        source = f"/proc/mounts of {report.node}"
+        found: Found = {
+            "scratch.path": Fact(f"{chosen.target.rstrip('/')}/{FOLDER}", source),
+            "scratch.type": Fact(chosen.kind, source),
+            "scratch.source": Fact(chosen.source, source),
+            "scratch.off_root": Fact(True, "a file system of its own"),
+        }
+        if others:
+            found["scratch.others"] = Question(
+                f"scratch: is {_mount(chosen)} the one to accept? Mounted too: "
+                f"{', '.join(map(_mount, others))}."
+            )
+        return found
+    if survey.local:
+        reason = f"no parallel file system is mounted on {report.node}"
+        return {"scratch.path": Assumed(LOCAL_SCRATCH, reason)}
+    shared = ", ".join(_mount(each) for each in facts.mounts if each.kind in SHARED) or "none"
+    return {
+        "scratch.path": Question(
+            "Which directory, that all nodes share, do the benchmarks write to? No parallel file "
+            f"system is mounted on {report.node}. NFS there: {shared}."
+        )
+    }
+
+
+def _preference(mount: Mount) -> tuple[bool, bool, int, str]:
+    """Sort scratch file systems first, and the homes of users last."""
+    words = mount.target.lower()
+    scratch = any(word in words for word in ("scratch", "work", "tmp"))
+    home = any(word in words for word in ("home", "apps", "opt", "sw"))
+    return not scratch, home, PARALLEL.index(mount.kind), mount.target
+
+
+def _mount(mount: Mount) -> str:
+    return one_line(f"{mount.target} ({mount.kind}, {mount.source})")
+
+
+def _vendor_questions(report: NodeReport | None, facts: NodeFacts | None) -> Found:
+    """Return what only the offer and the contract state, with the findings of a node."""
+    found: Found = {}
+    if report is not None:
+        found |= _bmc(report)
+    if facts is not None and report is not None:
+        found |= _dimms(facts, report.node)
+    found["limits"] = Question("limits: which figures does the contract state? docs/verdict.md")
+    return found
+
+
+def _bmc(report: NodeReport) -> Found:
+    bmc = report.bmc
+    if not bmc.address:
+        reason = one_line(report.problems.get("bmc", "the node does not report it"))
+        return {"firmware": Question(f"firmware.bmc: which addresses do the BMCs have? {reason}.")}
+    vendor = f", {one_line(bmc.vendor)} ({bmc.vendor_source})" if bmc.vendor else ""
+    text = (
+        f"firmware: does the kit change firmware modes? The BMC of {report.node} has the address "
+        f"{bmc.address} ({bmc.address_source}){vendor}. If so, declare modes and these lines:"
+    )
+    pattern = bmc.pattern or "the addresses of all nodes, with {node} or {number}"
+    answer = ("firmware:", "  back_end: redfish", f'  bmc: "{pattern}"')
+    return {"firmware": Question(text, answer)}
+
+
+def _dimms(facts: NodeFacts, node: str) -> Found:
+    speeds = {dimm.rated for dimm in facts.dimms if dimm.rated}
+    if not facts.dimms:
+        reason = one_line(facts.absent.get("dimms", "dmidecode reports none"))
+        return {"rated": Question(f"rated.dimms: which memory modules does a node have? {reason}.")}
+    text = (
+        f"rated: does the offer state these modules? dmidecode on {node}: "
+        f"{'; '.join(dimm_texts(facts))}. One module for each channel is assumed."
+    )
+    answer = (
+        "rated:",
+        f"  dimms: {{channels: {len(facts.dimms)}, mt_per_s: {min(speeds, default=1)}}}",
+        "  source: the offer",
+    )
+    return {"rated": Question(text, answer if speeds else ())}
+
+
+def topology_facts(topology: Topology) -> dict[str, Any]:
+    """Return the shape of a topology, to compare two: counts, and bytes of the memory."""
+    caches = [f"{each.count} x L{each.level} {size(each.bytes)}" for each in topology.caches]
+    return {
+        "sockets": topology.sockets,
+        "cores": len(topology.cores),
+        "threads_per_core": topology.threads_per_core,
+        "numa_domains": len(topology.numa_domains),
+        "caches": ", ".join(caches),
+        "memory_bytes": topology.memory_bytes,
+    }

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Prints what is installed on this node, and the address of its BMC, in the syntax of probe.sh.
+#
+#   sh node-tools.sh compilers|mpi|modules|bmc|fabric
+#
+# Each section is a run of its own, so that a tool that hangs affects only its section.
+kind=${1:-compilers}
+LC_ALL=C
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export LC_ALL PATH
+
+absent() { printf '! %s: %s\n' "$kind" "$1"; }
+quote() { sed 's/^/| /'; }
+
+# Prints "NAME: PATH: first line of its version" for each program that is installed.
+versions() { # NAMES...
+    found=
+    for name; do
+        path=$(command -v "$name") || continue
+        case $path in /*) ;; *) continue ;; esac
+        found=yes
+        printf '%s: %s: %s\n' "$name" "$path" \
+            "$("$path" --version 2>&1 </dev/null | sed -n '/[^ ]/{p;q;}' | cut -c 1-200)" | quote
+    done
+    [ -n "$found" ] || absent "not installed: $*"
+}
+
+compilers() {
+    versions gcc gfortran clang flang icx ifx icc ifort nvc nvfortran amdclang amdflang armclang \
+        armflang cc ftn xlc xlf
+}
+
+mpi() { versions mpirun mpiexec srun ompi_info mpichversion; }
+
+# The files of a login shell define the command `module`.
+modules() {
+    for file in /etc/profile.d/*lmod*.sh /etc/profile.d/*modules*.sh; do
+        # shellcheck disable=SC1090 # a file of the site
+        [ ! -r "$file" ] || . "$file" >/dev/null 2>&1
+    done
+    command=module
+    if ! type "$command" >/dev/null 2>&1; then absent 'no command module in a login shell'; return; fi
+    # Lmod: "Modules based on Lua: Version 8.6.19"; Environment Modules: "Modules Release 5.2.0"
+    "$command" --version 2>&1 </dev/null | sed -n '/[^ ]/{s/^ *//;p;q;}' | cut -c 1-200 | quote
+    "$command" -t avail 2>&1 </dev/null | head -n 2000 | quote
+}
+
+bmc() {
+    if ! command -v ipmitool >/dev/null; then absent 'ipmitool is not installed'; return; fi
+    if [ "$(id -u)" != 0 ]; then absent 'ipmitool needs root'; return; fi
+    lines=$(ipmitool lan print 2>&1 </dev/null) || { absent "ipmitool: $lines"; return; }
+    printf '%s\n' "$lines" | quote
+    ipmitool mc info 2>/dev/null </dev/null | quote
+}
+
+fabric() {
+    if ! command -v ibnetdiscover >/dev/null; then absent 'ibnetdiscover is not installed'; return; fi
+    lines=$(ibnetdiscover 2>&1 </dev/null) ||
+        { absent "ibnetdiscover: $(printf '%s\n' "$lines" | head -n 1)"; return; }
+    printf '%s\n' "$lines" | quote
+}
+
+printf 'proofmark-probe 1 tools\n=== %s\n' "$kind"
+case $kind in
+compilers | mpi | modules | bmc | fabric) "$kind" ;;
+*) absent 'no such section' ;;
+esac
+printf '=== end\n'

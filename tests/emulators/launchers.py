@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Emulates jsrun and flux run: prints a line of JSON for each rank, and starts no process.
+
+The program is called by the name of a command. It refuses what the manuals do not accept: unknown
+options, resource files that are wrong or share CPUs, and task maps without a node of the job.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet
+
+SYMBOLS = {
+    "cpu_index_using": ("logical", "physical"),
+    "overlapping_rs": ("error", "warn", "allow"),
+    "oversubscribe_cpu": ("error", "warn", "allow"),
+}
+"""The symbols of a resource file that are emulated; the first value is the default."""
+RANK = re.compile(
+    r"rank: (\d+): \{ hostname: ([\w.@-]+); cpu: \{(\d+(?:[,-]\d+)*)\};(?: mem: \*)? \}"
+)
+FLUX_RUN = {
+    "nodes": r"[1-9]\d*",
+    "ntasks": r"[1-9]\d*",
+    "tasks-per-node": r"[1-9]\d*",
+    "exclusive": "",
+    "requires": r"host:.+",
+    "taskmap": r"hostfile:.+",
+}
+SHELL_OPTIONS = {
+    "cpu-affinity": r"off|map:\d+(,\d+)*(;\d+(,\d+)*)*",
+    "pmi": r"off|simple|pmix|cray-pals",
+    "exit-on-error": "",
+}
+
+
+class RefusedError(Exception):
+    """The real command refuses this."""
+
+
+def show(rank: int, host: str, cpus: Sequence[int] | None, words: Sequence[str]) -> None:
+    print(json.dumps({"rank": rank, "host": host, "cpus": cpus, "words": words}))
+
+
+def jsrun(*words: str) -> None:
+    if words[:1] != ("--erf_input",) or len(words) < 3:
+        raise RefusedError(f"unknown option: {' '.join(words[:1])}")
+    chosen = {name: values[0] for name, values in SYMBOLS.items()}
+    owners: dict[tuple[str, int], int] = {}
+    ranks: list[tuple[str, list[int]]] = []
+    for line in Path(words[1]).read_text().splitlines():
+        name, _, value = line.partition(": ")
+        if name in SYMBOLS and value in SYMBOLS[name] and not ranks:
+            chosen[name] = value
+            continue
+        match = RANK.fullmatch(line)
+        if match is None or int(match[1]) != len(ranks):
+            raise RefusedError(f"ERF: {line}")
+        cpus = [int(cpu) for cpu in match[3].split(",")]
+        for cpu in cpus:
+            if (match[2], cpu) in owners and "error" in (
+                chosen["oversubscribe_cpu"],
+                chosen["overlapping_rs"],
+            ):
+                raise RefusedError(f"ERF: CPU {cpu} of {match[2]} is in two resource sets")
+            owners[match[2], cpu] = len(ranks)
+        ranks.append((match[2], cpus))
+    if chosen["cpu_index_using"] != "physical":
+        raise RefusedError("the test needs the numbers of the operating system")
+    for number, (host, cpus) in enumerate(ranks):
+        show(number, host, cpus, words[2:])
+
+
+def flux(verb: str, *words: str) -> None:
+    if verb != "run":
+        raise RefusedError(f"unknown command: {verb}")
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("--"):
+        name, _, value = rest.pop(0).removeprefix("--").partition("=")
+        accepted = FLUX_RUN
+        if name == "setopt":
+            name, _, value = value.partition("=")
+            accepted = SHELL_OPTIONS
+        if name not in accepted or not re.fullmatch(accepted[name], value):
+            raise RefusedError(f"unrecognized arguments: --{name}={value}")
+        options[name] = value
+    if {"ntasks", "tasks-per-node"} <= options.keys():
+        raise RefusedError("per-resource options can't be used with per-task options")
+    hosts = list(NodeSet(options["requires"].removeprefix("host:").replace("@", "")))
+    if len(hosts) != int(options["nodes"]):
+        raise RefusedError(f"{options['nodes']} nodes of {hosts}")
+    each = int(options.get("tasks-per-node", 0))
+    total = int(options.get("ntasks", each * len(hosts)))
+    if total < len(hosts):
+        raise RefusedError("more nodes than tasks")
+    # The block distribution, or one host of the file for each task.
+    more, fewer = total % len(hosts), total // len(hosts)
+    places = [host for n, host in enumerate(hosts) for _ in range(fewer + (n < more))]
+    if file := options.get("taskmap", "").removeprefix("hostfile:"):
+        listed = [line.replace("@", "") for line in Path(file).read_text().splitlines()]
+        if set(hosts) - set(listed):
+            raise RefusedError("taskmap: a host of the job is not in the file")
+        places = [listed[number % len(listed)] for number in range(total)]
+    lists = options["cpu-affinity"].removeprefix("map:").split(";")
+    for number, host in enumerate(places):
+        local = places[:number].count(host)
+        bound = options["cpu-affinity"] != "off"
+        cpus = [int(cpu) for cpu in lists[local % len(lists)].split(",")] if bound else None
+        show(number, host, cpus, rest)
+
+
+def main() -> int:
+    try:
+        command: Callable[..., None] = globals()[Path(sys.argv[0]).name]
+        command(*sys.argv[1:])
+    except RefusedError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Each command of the README and of docs/*.md is executed, or its words are checked."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.documented import PAGES, Documented, commands_in, wrong_words
+from tests.fixtures.checkout import seen_by_all
+from tests.folders import DATA, ROOT
+
+from proofmark.cli.main import main
+
+PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
+TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))
+REPLACED: Mapping[str, list[str]] = TREATED["replaced"]
+PATTERNS: Sequence[str] = [each for entry in TREATED["checked"] for each in entry["commands"]]
+COPIED = ("Makefile", "acceptance.yml", "ansible.cfg", "environments", "playbooks", "plugins")
+COPIED_FOLDERS = (*COPIED, "analysis", "benchmarks", "requirements", "roles", "spack-repo", "tests")
+RUN = DATA / "runs" / "local-quick.tar.xz"
+
+
+def is_checked(command: Documented) -> bool:
+    """Return whether the words of the command are checked, and it is not executed."""
+    return command.is_name or any(fnmatchcase(command.text, pattern) for pattern in PATTERNS)
+
+
+ALL = [command for commands in PAGE_COMMANDS.values() for command in commands]
+CHECKED = [command for command in ALL if is_checked(command)]
+EXECUTED = {
+    page: [command for command in commands if not is_checked(command)]
+    for page, commands in PAGE_COMMANDS.items()
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the checkout with a measured run, which is the current folder.
+
+    It counts as a folder that all nodes see.
+    """
+    kit = tmp_path / "kit"
+    shutil.copytree(ROOT / "inventory", kit / "inventory")
+    for name in COPIED_FOLDERS:
+        (kit / name).symlink_to(ROOT / name)
+    with tarfile.open(RUN) as archive:
+        archive.extractall(kit / "runs")
+    (run,) = (kit / "runs").iterdir()
+    for name in ("latest", "before", "after"):
+        shutil.copytree(run, kit / "runs" / name)
+    (kit / "topology.conf").write_text("SwitchName=s1 Nodes=node[001-004]\n", encoding="utf-8")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", kit / "key"], check=True)
+    public = (kit / "key.pub").read_text(encoding="utf-8")
+    (kit / "allowed_signers").write_text(f"site@example.org {public}", encoding="utf-8")
+    seen_by_all(monkeypatch)
+    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
+    monkeypatch.setenv("EDITOR", "true")
+    monkeypatch.chdir(kit)
+    return kit
+
+
+def executed(text: str) -> int:
+    """Execute a command in the current folder and return its exit code."""
+    program, *words = shlex.split(text)
+    if program != "proofmark":
+        return subprocess.run(["sh", "-c", text], check=False, timeout=600).returncode
+    try:
+        return main(words)
+    except SystemExit as stopped:  # --help
+        return int(stopped.code or 0)
+
+
+@pytest.mark.parametrize("page", [page for page, commands in EXECUTED.items() if commands])
+def test_the_commands_of_a_page_run(
+    copy: Path, capfd: pytest.CaptureFixture[str], page: str
+) -> None:
+    """They run in the order of the page. A page that does not make the site mysite has it."""
+    if not any("inventory/template" in command.words for command in EXECUTED[page]):
+        shutil.copytree(copy / "inventory" / "template", copy / "inventory" / "mysite")
+    for command in EXECUTED[page]:
+        for text in REPLACED.get(command.text, [command.text]):
+            code = executed(text)
+            printed, said = capfd.readouterr()
+            assert code == 0, f"{command}: {text}: exit code {code}: {said}{printed[-500:]}"
+
+
+def test_the_words_of_all_other_commands_exist() -> None:
+    assert [f"{each}: {wrong}" for each in CHECKED for wrong in wrong_words(each)] == []
+
+
+def test_make_has_the_commands_of_the_pages(copy: Path) -> None:
+    """A sentence may name a target alone, without the architecture that the target needs."""
+    texts = dict.fromkeys(each.text for each in CHECKED if each.words[0] == "make")
+    assert [text for text in texts if executed(f"ARCH=knl {text} --dry-run")] == []
+    assert len(texts) > 10
+
+
+def test_each_listed_command_is_on_a_page_and_has_a_reason() -> None:
+    texts = [command.text for command in ALL]
+    assert [text for text in REPLACED if text not in texts] == []
+    unused = [each for each in PATTERNS if not any(fnmatchcase(text, each) for text in texts)]
+    assert unused == []
+    for entry in TREATED["checked"]:
+        assert entry.keys() == {"commands", "reason"}
+        assert entry["reason"]
+
+
+def test_a_replaced_command_is_the_command_of_the_page() -> None:
+    for text, replacements in REPLACED.items():
+        before, after = shlex.split(text), shlex.split(replacements[-1])
+        kept = [word for word in before if word.islower() and "<" not in word]
+        assert [word for word in after if word in kept] == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("proofmark rerum runs/latest 3", "invalid choice: 'rerum'"),
+        ("proofmark read --argumentz", "no option --argumentz"),
+        ("proofmark rerun runs/latest 3 --again", "unrecognized arguments: --again"),
+        ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),
+        ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
+        ("proofmark plan -i inventory/nurio -l knl", "no inventory inventory/nurio"),
+        ("ansible-playbook playbooks/preflite.yml -i …", "no playbook playbooks/preflite.yml"),
+        ("ansible-playbook proofmark.kit.aceptance -i …", "no playbook proofmark.kit.aceptance"),
+        ("ansible-playbook acceptance.yml -i … -e suit=p1", "no extra variable suit"),
+        ("ansible-playbook acceptance.yml -i … -e suite=p9", "no suite p9"),
+        ("ansible-playbook acceptance.yml --chek", "unrecognized arguments: --chek"),
+        ("make tests", "no target tests"),
+        ("make lock ARHC=knl", "the Makefile has no variable ARHC"),
+        ("make lock ARCH=knll", "no ARCH knll"),
+        ("make rehearsal FAULT=bmc-wrong-pasword", "no FAULT bmc-wrong-pasword"),
+        ("make rehearsal SUITE=p9", "no SUITE p9"),
+        ("python -m proofmark.cli.spaklock check", "no module proofmark.cli.spaklock"),
+        ("python -m tests.emulators.bmc --folders DIR", "no option --folders of"),
+        ("gpgg --armor", "no program of requirements/programs.yml gpgg"),
+    ],
+)
+def test_a_wrong_word_of_a_command_is_found(text: str, wrong: str) -> None:
+    (found,) = wrong_words(Documented("page.md", 1, text))
+    assert wrong in found
+
+
+def test_the_commands_of_a_page_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Run `proofmark cases --check`, then `make`; `verdict: x` is no command.\n"
+        "```sh\n"
+        "make lint   # checks\n"
+        "# a comment\n"
+        "proofmark read 'a # b' \\\n"
+        "  c\n"
+        "```\n"
+        "```yaml\n"
+        "make: test\n"
+        "```\n"
+        "`make\n"
+        "test`\n",
+        encoding="utf-8",
+    )
+    found = [(each.line, each.text) for each in commands_in(page)]
+    read = (5, "proofmark read 'a # b' c")
+    assert found == [(1, "proofmark cases --check"), (3, "make lint"), read, (11, "make test")]
+
+
+def test_a_new_command_is_executed_unless_it_is_listed(
+    copy: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The pattern of no other command matches it, and a wrong one fails."""
+    assert not is_checked(Documented("page.md", 1, "proofmark trend runs/latest"))
+    assert executed("proofmark plan -i inventory/mysite -l cluster") == 3
+    assert "no inventory inventory/mysite" in capfd.readouterr().err
+    assert executed("no-such-program") != 0

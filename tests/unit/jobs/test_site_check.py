@@ -1,0 +1,124 @@
+"""What keeps the jobs of a site from running is found without its nodes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit
+from tests.folders import ROOT
+
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.jobs.scripts import write_scripts
+from proofmark.jobs.site_check import job_mistakes
+from proofmark.site.execution import LaunchSettings, Queue
+from proofmark.site.hardware import Hardware
+from proofmark.site.inventory import Site
+
+HARDWARE = {
+    "cpu_model": "x",
+    "architecture": "ppc64",
+    "topology": "pack:2 [numa(memory=4GiB)] core:2 pu:2",
+}
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    kit = make_kit(tmp_path)
+    kit.case(launch="mpi", sweep={"size": 1, "ranks": 4, "placement": "close"})
+    return kit
+
+
+def site(kit: Kit, nodes: int = 2, **changes: Any) -> Site:
+    """Return a declared site of LoadLeveler with POE; `changes` are those of its partition."""
+    made = kit.site(hosts=[f"n{number:05d}" for number in range(1, nodes + 1)])
+    partition: dict[str, Any] = {
+        "hardware": Hardware(**HARDWARE),
+        "scheduler": "loadleveler",
+        "provision_from": "preinstalled",
+        "launch": LaunchSettings(launcher="poe"),
+        **changes,
+    }
+    return made.model_copy(update={"partition": made.partition.model_copy(update=partition)})
+
+
+def mistakes(kit: Kit, chosen: Site) -> list[str]:
+    return [f"{mistake}" for mistake in job_mistakes(chosen, [kit.plan(cores=4, site=chosen)])]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scheduler": "slurm", "launch": LaunchSettings()},
+        {"provision_from": "spack", "launch": LaunchSettings()},
+        {"queue": Queue(cpus_per_node=4)},
+        {"queue": Queue(cpus_per_node=8)},
+        {"scheduler": "none"},
+        {"scheduler": "no such scheduler"},
+    ],
+)
+def test_a_site_whose_jobs_can_run_has_no_mistakes(kit: Kit, changes: dict[str, Any]) -> None:
+    assert mistakes(kit, site(kit, **changes)) == []
+
+
+@pytest.mark.fault("mpi-without-launcher")
+def test_ranks_without_a_launcher_are_refused(kit: Kit) -> None:
+    (mistake,) = mistakes(kit, site(kit, launch=LaunchSettings()))
+    assert mistake.startswith(": partition.launch.launcher: found 'nothing', and the probe does")
+    assert "fake has 4 ranks; accepted: flux, hydra, jsrun, openmpi, poe, srun" in mistake
+    (mistake,) = mistakes(kit, site(kit, launch=LaunchSettings(launcher="plain")))
+    assert "found 'plain', which starts one process; fake has 4 ranks" in mistake
+    kit.case(sweep={"size": 1})  # threads need no launcher
+    assert mistakes(kit, site(kit, launch=LaunchSettings())) == []
+
+
+@pytest.mark.fault("mpi-without-launcher")
+def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
+    """The probe of the programs did not recognize the MPI."""
+    kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": "close"})
+    run = kit.run(software=kit.software(launcher="openmpi"))
+    shutil.rmtree(run.folder / "steps")
+    with pytest.raises(BadInput, match=r"found no launcher for 2 ranks.*launch\.launcher"):
+        write_scripts(run.folder, run.plan, kit.software(), kit.folder, "none")
+
+
+@pytest.mark.fault("operating-system-not-linux")
+def test_aix_is_refused_with_the_reason(kit: Kit) -> None:
+    hardware = Hardware(**HARDWARE, operating_system="aix")
+    (mistake,) = mistakes(kit, site(kit, hardware=hardware))
+    assert "hardware.operating_system: found 'aix': the step runner reads /proc" in mistake
+    assert mistake.endswith("plans can be made; accepted: linux")
+
+
+@pytest.mark.fault("operating-system-not-linux")
+def test_validate_refuses_the_power_595_and_plans_it(capsys: pytest.CaptureFixture[str]) -> None:
+    inventory = ["-i", str(ROOT / "inventory/p595")]
+    assert main(["validate", *inventory]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "partition.yml:" in line
+    assert "steps run on Linux only" in line
+    planned = ["plan", *inventory, "-l", "p595", "--suite", "node"]
+    assert main(planned) == 0
+    assert main([*planned, "--create", "--run-id", "never"]) == 3
+    assert "steps run on Linux only" in capsys.readouterr().err
+    assert not (ROOT / "runs/never").exists()
+
+
+@pytest.mark.fault("too-few-cpus-requested")
+def test_fewer_cpus_than_cores_are_refused(kit: Kit) -> None:
+    (mistake,) = mistakes(kit, site(kit, queue=Queue(cpus_per_node=3)))
+    assert "partition.queue.cpus_per_node: found 3; accepted: at least 4, the cores" in mistake
+
+
+def test_a_job_that_the_scheduler_refuses_is_a_mistake(kit: Kit) -> None:
+    kit.case(suites={"quick": {"scope": "each-node", "sweep": {"size": 1, "nodes": 1}}})
+    many = site(kit, 9000, scheduler="pbs")
+    (mistake,) = mistakes(kit, many)
+    assert "partition.nodes_per_job: found a job of 9000 nodes" in mistake
+    most = int(mistake.rpartition("at most about ")[2].split()[0])
+    fewer = many.partition.model_copy(update={"nodes_per_job": most - 1})
+    assert mistakes(kit, many.model_copy(update={"partition": fewer})) == []

@@ -1,0 +1,60 @@
+"""The nodes because of which a run is not accepted, each with one reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+
+from proofmark.cli.main import main
+from proofmark.common.failed_nodes import take_failed_nodes
+from proofmark.judge.failed_nodes import failed_nodes
+from proofmark.judge.judging import judge_run
+from proofmark.runs.run import Run
+
+RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
+
+
+def reasons(run: Run) -> dict[str, str]:
+    return failed_nodes(judge_run(run), run.plan)
+
+
+def test_no_node_of_like_nodes_failed(tmp_path: Path) -> None:
+    assert reasons(fleet_run(tmp_path, RATES)) == {}
+
+
+def test_a_slow_node_failed_with_its_figure(tmp_path: Path) -> None:
+    found = reasons(fleet_run(tmp_path, RATES | {"n3": 50.0}))
+    assert found.keys() == {"n3"}
+    assert found["n3"].startswith("fake FAKE rate -50.")
+
+
+def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, RATES)
+    (output,) = run.folder.glob("steps/*/n4/execution-1/stdout")
+    output.write_text("damaged")
+    found = reasons(run)
+    assert found.keys() == {"n4"}
+    assert found["n4"].startswith("INVALID fake rate: no rate found")
+
+
+def test_a_node_without_a_record_failed(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, RATES)
+    (folder,) = run.folder.glob("steps/*/n5")
+    rmtree(folder)
+    (step,) = run.plan.steps()
+    assert reasons(run) == {"n5": f"{step.id}: not measured"}
+
+
+@pytest.mark.parametrize(("slow", "names"), [(50.0, {"n3"}), (100.3, set())])
+def test_the_report_collects_the_nodes_only_if_the_run_is_not_accepted(
+    tmp_path: Path, slow: float, names: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Like nodes without a reference are UNJUDGED: no node is the reason."""
+    run = fleet_run(tmp_path, RATES | {"n3": slow})
+    take_failed_nodes()
+    assert main(["report", f"{run.folder}", "--json"]) == 0
+    assert '"exit_code"' in capsys.readouterr().out
+    assert take_failed_nodes().keys() == names

@@ -1,0 +1,77 @@
+"""The checkout has the same path on the nodes as on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.fixtures.kit import Kit, make_kit
+
+from proofmark.machine.checkout import checkout_findings, only_here, other_hosts
+from proofmark.site.inventory import Site
+
+NFS = "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\nnone /run tmpfs rw 0 0\n"
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    return make_kit(tmp_path / "kit")
+
+
+def site_with(kit: Kit, *, connection: str = "ssh", script: str = "") -> Site:
+    """Return a site of two nodes; n2 runs `script` before the scripts of the kit."""
+    command = ["sh", "-c", f"[ {{node}} = n2 ] && {{ {script or ':'}; }}; exec sh -s"]
+    site = kit.site(hosts=("n1", "n2"))
+    return site.model_copy(update={"connection": connection, "remote_shell": command})
+
+
+def outcomes(site: Site, kit: Kit) -> dict[str, str]:
+    """Return the first words of the findings' texts, by outcome."""
+    findings = checkout_findings(site, kit.folder)
+    return {finding.outcome: finding.text.partition(": ")[0] for finding in findings}
+
+
+def test_nodes_that_see_the_checkout_are_ok(kit: Kit) -> None:
+    """The control."""
+    assert outcomes(site_with(kit), kit) == {"OK": "n[1-2]"}
+
+
+@pytest.mark.fault("checkout-not-on-the-nodes")
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [("rm -r other/benchmarks", "NO_CHECKOUT"), ("date >other/benchmarks/suites.yml", "OTHER")],
+)
+def test_a_node_without_the_checkout_is_named(
+    kit: Kit, tmp_path: Path, change: str, outcome: str
+) -> None:
+    """On n2 `test` and the shell see another folder at the path of the checkout."""
+    shutil.copytree(kit.folder, tmp_path / "other")
+    swap = f"cd {tmp_path}; {change}; mv kit kit.here; mv other kit"
+    back = f"cd {tmp_path}; mv kit other; mv kit.here kit"
+    site = site_with(kit, script=f"({swap}); sh -s; ({back}); exit")
+    site = site.model_copy(update={"hosts": ("n2",)})
+    (found,) = outcomes(site, kit)
+    assert found.startswith(outcome)
+    assert outcomes(site.model_copy(update={"hosts": ("n1",)}), kit) == {"OK": "n1"}
+
+
+def test_a_site_of_this_machine_needs_no_check(kit: Kit) -> None:
+    site = site_with(kit, connection="local")
+    assert outcomes(site, kit) == {"NOT_NEEDED": "no other node than this machine"}
+    assert other_hosts(site) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/home/user/proofmark", ""),
+        ("/opt/proofmark", ""),  # this machine may export it
+        ("/run/proofmark", "on a file system in memory (tmpfs)"),
+        ("/tmp/proofmark", "below /tmp"),
+        ("/var/tmp/a/proofmark", "below /var/tmp"),
+        ("/tmpfs/proofmark", ""),
+    ],
+)
+def test_folders_that_only_one_machine_sees(path: str, reason: str) -> None:
+    assert only_here(Path(path), NFS) == reason

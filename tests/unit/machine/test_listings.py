@@ -1,0 +1,174 @@
+"""The nodes that each scheduler lists, from recorded outputs and from those of the manuals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from tests.folders import DATA
+
+from proofmark.common.errors import BadInput
+from proofmark.machine.listing import LISTINGS, Ask
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.site.survey.listed import GroupLimits, ListedNode, kinds_of
+
+FILES = DATA / "schedulers"
+GIB = 2**30
+NODE = "scontrol --all --oneliner show node"
+PARTITIONS = "scontrol --all --oneliner show partition"
+SWITCHES = "scontrol --oneliner show topology"
+
+
+def recorded(name: str) -> str:
+    return (FILES / name).read_text(encoding="utf-8")
+
+
+def answers(outputs: Mapping[str, str]) -> Ask:
+    """Return an `Ask` that refuses every other command line, as the real programs do."""
+
+    def ask(*command: str) -> str:
+        if " ".join(command) not in outputs:
+            raise NodeError(Outcome.UNEXPECTED, f"usage: {' '.join(command)}")
+        return outputs[" ".join(command)]
+
+    return ask
+
+
+def nodes(scheduler: str, outputs: Mapping[str, str]) -> list[ListedNode]:
+    return LISTINGS.get(scheduler)().nodes(answers(outputs))
+
+
+class TestSlurm:
+    def test_nodes_have_the_hardware_of_slurm_conf(self) -> None:
+        listed = nodes("slurm", {NODE: recorded("slurm-nodes.txt")})
+        assert listed[0] == ListedNode(
+            name="knl0001",
+            kind=("Sockets=1", "CoresPerSocket=68", "ThreadsPerCore=4"),
+            memory_bytes=96 * GIB,
+            groups=("knl",),
+        )
+        (kind,) = kinds_of(listed)
+        assert (kind.name, kind.groups) == ("knl", ("knl",))
+        assert kind.names == ["knl0001", "knl0002", "knl0003", "knl0004"]
+
+    def test_a_reason_cannot_rename_a_node(self) -> None:
+        first = recorded("slurm-nodes.txt").splitlines()[0]
+        (node,) = nodes("slurm", {NODE: f"{first} Reason=NodeName=evil RealMemory=1 [root]\n"})
+        assert (node.name, node.memory_bytes) == ("knl0001", 96 * GIB)
+
+    def test_the_name_that_a_node_reports_is_an_alias(self) -> None:
+        first = recorded("slurm-nodes.txt").splitlines()[0]
+        changed = first.replace("NodeHostName=knl0001", "NodeHostName=c1")
+        (node,) = nodes("slurm", {NODE: changed})
+        assert node.alias == "c1"
+
+    def test_partitions_have_their_limits(self) -> None:
+        recorded_line = recorded("slurm-partitions.txt").strip()
+        limited = recorded_line.replace("PartitionName=knl", "PartitionName=short")
+        for old, new in (
+            ("Default=YES", "Default=NO"),
+            ("MaxNodes=UNLIMITED", "MaxNodes=16"),
+            ("MaxTime=UNLIMITED", "MaxTime=1-12:30:05"),
+        ):
+            limited = limited.replace(old, new)
+        ask = answers({PARTITIONS: f"{recorded_line}\n{limited}\n"})
+        assert LISTINGS.get("slurm")().limits(ask) == {
+            "knl": GroupLimits(default=True),
+            "short": GroupLimits(max_walltime_s=131405, max_nodes=16),
+        }
+
+    def test_the_default_is_the_first_of_equal_partitions(self) -> None:
+        printed = recorded("slurm-nodes.txt").replace("Partitions=knl", "Partitions=a,b,knl")
+        listed = nodes("slurm", {NODE: printed})
+        (kind,) = kinds_of(listed, {"knl": GroupLimits(default=True)})
+        assert (kind.name, kind.groups) == ("knl", ("knl", "a", "b"))
+
+    def test_switches_of_switches_have_no_nodes_of_their_own(self) -> None:
+        listing = LISTINGS.get("slurm")()
+        text = listing.fabric(answers({SWITCHES: recorded("slurm-topology.txt")}))
+        assert text.splitlines() == [
+            "SwitchName=leaf1 Nodes=knl[0001-0002]",
+            "SwitchName=leaf2 Nodes=knl[0003-0004]",
+            "SwitchName=spine Switches=leaf[1-2]",
+        ]
+
+    def test_a_cluster_without_switches_has_an_empty_fabric(self) -> None:
+        assert LISTINGS.get("slurm")().fabric(answers({SWITCHES: ""})) == ""
+
+
+class TestPbs:
+    def test_virtual_nodes_of_a_host_are_added(self) -> None:
+        listed = nodes("pbs", {"pbsnodes -a -F json": recorded("pbsnodes.json")})
+        kinds = {kind.name: kind for kind in kinds_of(listed)}
+        assert {name: kind.names for name, kind in kinds.items()} == {
+            "workq": ["cn001", "cn002"],  # also the node that is down
+            "smp": ["smp1"],
+        }
+        (smp,) = kinds["smp"].nodes
+        assert smp.kind == ("CPUs=96",)
+        assert smp.memory_bytes == 2 * 528482304 * 1024
+
+
+class TestGridEngine:
+    def test_execution_hosts_have_their_queues(self) -> None:
+        outputs = {"qconf -sel": "knl0001\nknl0002\n", "qhost -q -xml": recorded("sge-qhost.xml")}
+        listed = nodes("sge", outputs)
+        assert [(node.name, node.groups) for node in listed] == [
+            ("knl0001", ("all.q",)),
+            ("knl0002", ("all.q",)),
+        ]
+        assert listed[0].kind == ("num_proc=2", "m_socket=1", "arch_string=lx-amd64")
+        assert listed[0].memory_bytes == round(23.5 * GIB)
+        (kind,) = kinds_of(listed)
+        assert (kind.name, kind.groups) == ("all_q", ("all.q",))
+
+    def test_a_host_that_only_administers_is_left_out(self) -> None:
+        outputs = {"qconf -sel": "knl0002\n", "qhost -q -xml": recorded("sge-qhost.xml")}
+        assert [node.name for node in nodes("sge", outputs)] == ["knl0002"]
+
+
+class TestLsf:
+    OUTPUTS = {
+        "bhosts -X -w": recorded("lsf-bhosts.txt"),
+        "lshosts -w": recorded("lsf-lshosts.txt"),
+    }
+
+    def test_hosts_with_slots_are_divided_by_their_model(self) -> None:
+        groups = {"bmgroup -r -w": recorded("lsf-bmgroup.txt")}
+        kinds = kinds_of(nodes("lsf", {**self.OUTPUTS, **groups}))
+        assert {kind.name: kind.names for kind in kinds} == {
+            "power": ["p9n01", "p9n02"],
+            "x86n": ["x86n01"],
+        }
+        assert kinds[0].kind_texts == ("ncpus=44", "type=LINUXPPC64LE", "model=POWER9")
+
+    def test_a_cluster_without_host_groups_is_listed(self) -> None:
+        listed = nodes("lsf", self.OUTPUTS)
+        assert [node.groups for node in listed] == [(), (), ()]
+
+
+BROKEN: Mapping[str, Callable[[str], Mapping[str, str]]] = {
+    "slurm": lambda text: {NODE: text},
+    "pbs": lambda text: {"pbsnodes -a -F json": text},
+    "sge": lambda text: {"qconf -sel": "n1\n", "qhost -q -xml": text},
+    "lsf": lambda text: {"bhosts -X -w": text, "lshosts -w": ""},
+}
+
+
+@pytest.mark.parametrize("text", ["", "No nodes in the system", '{"nodes": [1]}', "<a>"])
+@pytest.mark.parametrize("scheduler", sorted(BROKEN))
+def test_an_output_of_another_form_is_reported_with_its_command(scheduler: str, text: str) -> None:
+    if (scheduler, text) == ("sge", "<a>"):
+        text = "<a"
+    with pytest.raises(NodeError, match=LISTINGS.get(scheduler).program):
+        nodes(scheduler, BROKEN[scheduler](text))
+
+
+def test_every_listing_is_tried() -> None:
+    assert sorted(BROKEN) == LISTINGS.names()
+
+
+@pytest.mark.fault("init-unknown-scheduler")
+def test_an_unknown_scheduler_has_a_suggestion() -> None:
+    with pytest.raises(BadInput, match=r"--scheduler: found 'slrum', did you mean 'slurm'\?"):
+        LISTINGS.get("slrum")

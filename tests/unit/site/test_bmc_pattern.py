@@ -1,0 +1,43 @@
+"""Patterns of the addresses of BMCs."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofmark.common.expressions import render
+from proofmark.site.survey.bmc_pattern import pattern_of
+
+
+@given(
+    base=st.integers(int(IPv4Address("10.0.0.0")), int(IPv4Address("10.0.255.0"))),
+    numbers=st.sets(st.integers(0, 250), min_size=2, max_size=4),
+)
+def test_the_pattern_gives_the_address_of_every_node(base: int, numbers: set[int]) -> None:
+    expected = [str(IPv4Address(base + number)) for number in range(251)]
+    pattern = pattern_of({number: expected[number] for number in numbers})
+    if pattern:
+        names = {"node": "n1", "number": 0}
+        for number in range(max(numbers) + 1):
+            names["number"] = number
+            assert str(render(pattern, names, file="f", key="bmc")) == expected[number]
+    else:
+        last = base + max(numbers)
+        assert base // 65536 != last // 65536
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        {0: "10.0.0.1"},
+        {0: "10.0.0.1", 5: "10.0.0.7"},
+        {0: "10.0.0.1", 1: ""},
+        {0: "10.0.0.1", 1: "fe80::2"},
+        {300: "0.0.0.1", 301: "0.0.0.2"},
+    ],
+)
+def test_other_addresses_have_no_pattern(samples: dict[int, str]) -> None:
+    assert pattern_of(samples) == ""

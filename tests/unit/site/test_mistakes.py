@@ -1,0 +1,298 @@
+"""`proofmark validate` finds every mistake of a site, and prints all of them at once."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.emulators.bmc.server import Emulator
+from tests.fixtures.checkout import seen_by_all
+from tests.folders import ROOT
+
+from proofmark.cli.main import main
+from proofmark.machine import checkout
+
+FACTS = Path("group_vars/cluster/partition.yml")
+Edits = dict[str, str]
+"""Replacements in the file of the facts, by regular expression."""
+
+
+@pytest.fixture
+def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the template, for a checkout that all nodes see."""
+    monkeypatch.delenv("PROOFMARK_SITE", raising=False)
+    monkeypatch.chdir(ROOT)
+    seen_by_all(monkeypatch)
+    shutil.copytree(ROOT / "inventory" / "template", tmp_path / "mysite")
+    return tmp_path / "mysite"
+
+
+def edit(inventory: Path, edits: Edits) -> None:
+    path = inventory / FACTS
+    text = path.read_text(encoding="utf-8")
+    for pattern, replacement in edits.items():
+        text, times = re.subn(pattern, replacement, text, count=1, flags=re.MULTILINE)
+        assert times == 1, pattern
+    path.write_text(text, encoding="utf-8")
+
+
+def add(lines: str) -> Edits:
+    """Return the edit that adds `lines` to the facts."""
+    return {r"\Z": lines}
+
+
+def mistakes(capsys: pytest.CaptureFixture[str], inventory: Path, *words: str) -> list[str]:
+    """Return the mistakes that `validate` prints, of the suite quick unless `words` name one."""
+    suite = [] if "--suite" in words else ["--suite", "quick"]
+    code = main(["validate", "-i", str(inventory), *suite, *words])
+    printed, said = capsys.readouterr()
+    assert (code, printed == "") == ((3, True) if said else (0, False))
+    return [line.removeprefix("proofmark: ") for line in said.splitlines()]
+
+
+SPACK = "provision_from: spack"
+REDFISH = "  firmware: {back_end: redfish, "
+WRONG: dict[str, tuple[Edits, str, str]] = {
+    "launcher": (
+        add("  launch: {launcher: srum}\n"),
+        "partition.launch.launcher: found 'srum', did you mean 'srun'?; accepted: ",
+        "openmpi",
+    ),
+    "archspec-name": (
+        {"architecture: .*": "architecture: skylake_avx521"},
+        "partition.hardware.architecture: found 'skylake_avx521', did you mean 'skylake_avx512'?",
+        "neoverse_v2",
+    ),
+    "environment": (
+        {"environment: .*": "environment: lokal"},
+        "partition.environment: found 'lokal', did you mean 'local'?; accepted: knl",
+        "tachyon2",
+    ),
+    "folder-of-no-environment": (
+        {"environment: .*": "environment: common"},
+        "partition.environment: found 'common'; accepted: knl",
+        "tachyon2",
+    ),
+    "scheduler": (
+        {"scheduler: .*": "scheduler: slrum"},
+        "partition.scheduler: found 'slrum', did you mean 'slurm'?; accepted: ",
+        "pbs",
+    ),
+    "back-end": (
+        add("  firmware: {back_end: redfsh}\n"),
+        "partition.firmware.back_end: found 'redfsh', did you mean 'redfish'?; accepted: ",
+        "manual",
+    ),
+    "old-back-end": (
+        add("  firmware: {back_end: record}\n"),
+        "partition.firmware.back_end: found 'record', an old name; its new name is 'manual'",
+        "redfish",
+    ),
+    "address-of-a-bmc": (
+        add(f"{REDFISH}bmc: '{{nod}}-bmc'}}\n"),
+        "partition.firmware.bmc: found 'nod' ('nod' is not defined for expression 'nod'), did you",
+        "'node'",
+    ),
+    "ca-file": (
+        add(f"{REDFISH}ca: /no/such/ca.pem}}\n"),
+        "partition.firmware.ca: found '/no/such/ca.pem', unreadable: ",
+        "accepted: a file of PEM certificates",
+    ),
+    "run-user": (
+        add("  run_user: no-such-user\n"),
+        "partition.run_user: found 'no-such-user', no user of this machine",
+        "accepted: a user of this machine and of all nodes",
+    ),
+    "preinstalled-without-programs": (
+        {"provision_from: .*": "provision_from: preinstalled"},
+        "partition.provision_from: found 'preinstalled', which has no package: quick lacks fio, ",
+        "accepted: the packages of the suite",
+    ),
+    "preinstalled-package": (
+        add("  preinstalled: {straem: {prefix: /apps, version: '5'}}\n"),
+        "partition.preinstalled.straem: found a package that no case uses, did you mean 'stream'?",
+        "osu-micro-benchmarks",
+    ),
+    "preinstalled-program": (
+        add("  preinstalled: {hpl: {prefix: /apps, version: '2', programs: {hpl: bin/x}}}\n"),
+        "partition.preinstalled.hpl.programs.hpl: found a program that no case uses, did you mean",
+        "accepted: xhpl",
+    ),
+    "provider-without-environment": (
+        {"provision_from: .*": "provision_from: easybuild"},
+        "partition.provision_from: found 'easybuild': ",
+        "environments/local/easystack.yml: no such file; accepted: an environment with this file: ",
+    ),
+    "small-array": (
+        {"stream_array_size: .*": "stream_array_size: 33554431"},
+        "partition.facts.stream_array_size: found 33554431; accepted: at least 33554432: an array",
+        "67108864 bytes of all caches of the last level",
+    ),
+    "type-of-scratch": (
+        {"# type: lustre": "type: lustr\n    mount: {point: /scratch, source: x}"},
+        "partition.scratch: found 'lustr', did you mean 'lustre'?",
+        "accepted: to be mounted: ",
+    ),
+}
+
+
+@pytest.mark.fault("mistake-in-a-site")
+@pytest.mark.parametrize("name", WRONG)
+def test_a_mistake_has_its_file_and_line(
+    inventory: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    edits, start, end = WRONG[name]
+    edit(inventory, edits)
+    (line,) = mistakes(capsys, inventory)
+    place, _, rest = line.partition(": ")
+    assert rest.startswith(start)
+    assert end in rest
+    file, _, number = place.rpartition(":")
+    assert Path(file) == inventory / FACTS
+    key = rest.partition(":")[0].split(".")[-1]
+    assert key in (inventory / FACTS).read_text(encoding="utf-8").splitlines()[int(number) - 1]
+
+
+def test_right_facts_are_no_mistakes(
+    inventory: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The control: the same facts, without the mistakes."""
+    assert mistakes(capsys, inventory) == []
+    preinstalled = "{stream: {prefix: /apps, version: '5'}, hpl: {prefix: /apps, version: '2'}}"
+    edit(inventory, {"stream_array_size: .*": "stream_array_size: 33554432"})
+    edit(inventory, add("  launch: {launcher: srun}\n  run_user: nobody\n"))
+    with Emulator(["n1"], tmp_path / "bmc") as emulator:
+        authorities = emulator.ca
+    edit(inventory, add(f"{REDFISH}bmc: '{{node}}-bmc', ca: '{authorities}'}}\n"))
+    edit(inventory, add(f"  preinstalled: {preinstalled}\n"))
+    edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
+    assert mistakes(capsys, inventory, "--suite", "tune") == []
+
+
+@pytest.mark.fault("mistake-in-a-site")
+def test_all_mistakes_are_printed_at_once(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown key does not hide mistakes that need other keys."""
+    names = ("launcher", "archspec-name", "environment", "back-end", "run-user", "small-array")
+    edit(inventory, add("  limitz: []\n"))
+    for name in names:
+        edit(inventory, WRONG[name][0])
+    lines = mistakes(capsys, inventory)
+    assert len(lines) == len(names) + 1
+    for start in ("partition.limitz: found unknown key", *(WRONG[name][1] for name in names)):
+        assert any(line.partition(": ")[2].startswith(start) for line in lines), start
+
+
+def test_a_missing_fact_makes_no_other_mistake(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its placeholder is not checked: the environment skl has no file of the provider system."""
+    edit(inventory, {"environment: .*": "environment: skl", "  provision_from: .*\n": ""})
+    (line,) = mistakes(capsys, inventory)
+    assert "partition.provision_from: found nothing; accepted: Field required" in line
+
+
+@pytest.mark.fault("packages-of-a-suite-missing")
+def test_a_suite_whose_packages_the_provider_lacks(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = mistakes(capsys, inventory, "--suite", "node")
+    assert "partition.provision_from: found 'system', which has fio, hpcc, intel-mpi-benc" in line
+    assert "node lacks hpl, ior, osu-micro-benchmarks, stream; accepted: the packages of th" in line
+    edit(inventory, {"environment: .*": "environment: skl", "provision_from: .*": SPACK})
+    assert mistakes(capsys, inventory, "--suite", "node") == []  # the control
+    (line,) = mistakes(capsys, inventory, "--suite", "nod")
+    assert "did you mean 'node'?" in line
+
+
+def test_the_list_of_suites_shows_what_each_one_lacks(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks() -> dict[str, str]:
+        assert main(["validate", "-i", str(inventory)]) == 0
+        rows = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
+        assert rows[0][-1] == "lacks"
+        return {row[1]: row[-1] for row in rows if row[0] == "cluster"}
+
+    system = lacks()
+    assert (system["quick"], system["p2"]) == ("–", "stream")
+    edit(inventory, {"environment: .*": "environment: skl", "provision_from: .*": SPACK})
+    spack = lacks()
+    assert (spack["quick"], spack["p2"]) == ("fio, hpcc", "–")
+    edit(inventory, {SPACK: "provision_from: easybuild"})
+    assert lacks() == spack
+
+
+@pytest.mark.fault("packages-of-a-suite-missing")
+def test_a_provider_without_the_packages_of_any_suite(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
+    assert main(["validate", "-i", str(inventory)]) == 3
+    said = capsys.readouterr().err
+    assert "found 'preinstalled', which has no package: p2 lacks stream; p3 lacks osu-mi" in said
+    assert "; …; accepted: the packages of at least one suite" in said
+
+
+@pytest.mark.fault("limit-with-a-typo")
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [
+        ("clustr", "'clustr': no host, did you mean 'cluster'?"),
+        ("cluster:!nod1", "'nod1': no host, did you mean 'node"),
+        ("cluster,lcuster", "'lcuster': no host, did you mean 'cluster'?"),
+    ],
+)
+def test_a_wrong_limit_gets_a_suggestion(
+    inventory: Path, capsys: pytest.CaptureFixture[str], limit: str, found: str
+) -> None:
+    (line,) = mistakes(capsys, inventory, "-l", limit)
+    assert line.startswith(f"-l: found {found}")
+    assert "accepted: hosts or groups of the inventory: all, cluster, compute" in line
+    assert main(["plan", "-i", str(inventory), "-l", limit, "--suite", "quick"]) == 3
+
+
+@pytest.mark.parametrize("limit", ["cluster", "clus*", "node*[0:1]", "cluster:!node*[2]", "~nod.*"])
+def test_a_pattern_of_ansible_is_no_wrong_limit(
+    inventory: Path, capsys: pytest.CaptureFixture[str], limit: str
+) -> None:
+    """The control."""
+    assert mistakes(capsys, inventory, "-l", limit) == []
+
+
+def test_swapped_letters_are_preferred(capsys: pytest.CaptureFixture[str]) -> None:
+    nurion = str(ROOT / "inventory" / "nurion")
+    assert main(["plan", "-i", nurion, "-l", "kln", "--suite", "p2"]) == 3
+    assert "'kln': no host, did you mean 'knl'?" in capsys.readouterr().err
+
+
+@pytest.mark.fault("checkout-on-one-machine")
+@pytest.mark.parametrize(
+    ("mounts", "folders", "reason"),
+    [
+        ("none / tmpfs rw 0 0", (), "on a file system in memory (tmpfs)"),
+        ("/dev/sda / ext4 rw 0 0", (str(ROOT.parent),), f"below {ROOT.parent}"),
+    ],
+)
+def test_a_checkout_that_only_this_machine_sees(
+    inventory: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    mounts: str,
+    folders: tuple[str, ...],
+    reason: str,
+) -> None:
+    (tmp_path / "mounts").write_text(f"{mounts}\n", encoding="utf-8")
+    monkeypatch.setattr(checkout, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(checkout, "IN_MEMORY", frozenset({"tmpfs"}))
+    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", folders)
+    (line,) = mistakes(capsys, inventory)
+    assert line.startswith(f"{ROOT}: found a checkout {reason}, which ")
+    hosts = inventory / "hosts.yml"
+    text = hosts.read_text(encoding="utf-8")
+    hosts.write_text(text + "  vars: {ansible_connection: local}\n", encoding="utf-8")
+    assert mistakes(capsys, inventory) == []  # the control: no other machine

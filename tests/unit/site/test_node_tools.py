@@ -1,0 +1,60 @@
+"""The output of node-tools.sh, from recorded versions of programs and from manuals."""
+
+from __future__ import annotations
+
+import pytest
+from tests.folders import DATA
+
+from proofmark.common.errors import BadInput
+from proofmark.site.survey.node_tools import (
+    bmc_address,
+    bmc_manufacturer,
+    modules,
+    read_tools,
+    versions,
+)
+
+LAN = (DATA / "schedulers/ipmitool-lan.txt").read_text().splitlines()
+MC = (DATA / "schedulers/ipmitool-mc.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("gcc: /usr/bin/gcc: gcc (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc 12.2.0, /usr/bin/gcc"),
+        ("clang: /c: clang version 17.0.6 (Red Hat 17.0.6-5.el9)", "clang 17.0.6, /c"),
+        ("nvc: /n: nvc 24.7-0 64-bit target on x86-64 Linux", "nvc 24.7, /n"),
+        ("mpirun: /m: mpirun (Open MPI) 4.1.4", "mpirun 4.1.4, /m"),
+        ("cc: /cray/cc: no licence", "cc of unknown version, /cray/cc"),
+    ],
+)
+def test_the_version_is_not_that_of_the_package(line: str, version: str) -> None:
+    assert versions([line, "srun: /usr/bin/srun: slurm-wlm 22.05.8"]) == [version]
+
+
+def test_folders_and_families_of_modules_are_no_modules() -> None:
+    lines = ("Modules Release 5.2.0", "/etc/modulefiles:", "gcc/", "gcc/13.2.0", "x y", "")
+    assert modules(lines) == ("Modules Release 5.2.0", ["gcc/13.2.0"])
+
+
+def test_address_and_manufacturer_of_a_bmc() -> None:
+    assert (bmc_address(LAN), bmc_manufacturer(MC)) == ("127.9.0.1", "Dell Inc.")
+    assert (bmc_address(MC), bmc_manufacturer(LAN)) == ("", "")
+
+
+@pytest.mark.parametrize("value", ["0.0.0.0", "::", "unset", "10.0.0.1; reboot", ""])
+def test_an_address_that_is_none_is_not_used(value: str) -> None:
+    assert bmc_address([f"IP Address              : {value}"]) == ""
+
+
+def test_an_unknown_manufacturer_is_not_used() -> None:
+    assert bmc_manufacturer(["Manufacturer Name         : Unknown (0x9325)"]) == ""
+
+
+@pytest.mark.fault("init-tool-fails")
+def test_a_section_that_failed_has_its_reason() -> None:
+    head = "proofmark-probe 1 tools\n=== bmc\n"
+    assert read_tools(f"{head}! bmc: needs root\n=== end\n", "bmc", "n1") == ((), "needs root")
+    assert read_tools(f"{head}=== end\n", "bmc", "n1") == ((), "no output for bmc")
+    with pytest.raises(BadInput, match="n1: bmc: found the end of the text"):
+        read_tools(f"{head}| IP Address : 10.0.0.1\n", "bmc", "n1")

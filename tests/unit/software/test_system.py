@@ -1,0 +1,82 @@
+"""The name of an operating system in Spack; rebuilds have the name of their original."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.folders import ROOT
+
+from proofmark.common.errors import BadInput
+from proofmark.software.request import Sources
+from proofmark.software.spack.installation import SpackInstallation
+from proofmark.software.spack.system import (
+    OperatingSystem,
+    operating_system,
+    release_variables,
+    this_system,
+    write_release,
+)
+
+RHEL = 'ID="rhel"\nID_LIKE="fedora"\n'
+OF_RHEL = 'ID_LIKE="rhel centos fedora"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('ID=debian\nVERSION_ID="12"\n', "debian12"),
+        ('ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\n', "ubuntu24.04"),
+        ('ID="sles"\nID_LIKE="suse"\nVERSION_ID="15.6"\n', "sles15"),
+        (RHEL + 'VERSION_ID="8.10"\nPLATFORM_ID="platform:el8"\n', "rhel8"),
+        (RHEL + 'VERSION_ID="10.0"\nPLATFORM_ID="platform:el10"\n', "rhel10"),
+        (OF_RHEL + 'ID="rocky"\nVERSION_ID="9.6"\nPLATFORM_ID="platform:el9"\n', "rhel9"),
+        (OF_RHEL + 'ID="almalinux"\nVERSION_ID="8.10"\nPLATFORM_ID="platform:el8"\n', "rhel8"),
+        # Oracle Linux does not name RHEL in ID_LIKE.
+        ('ID="ol"\nID_LIKE="fedora"\nVERSION_ID="9.5"\nPLATFORM_ID="platform:el9"\n', "rhel9"),
+        # A rebuild before release 8 has no PLATFORM_ID.
+        ('ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n', "rhel7"),
+        ('ID=fedora\nVERSION_ID=41\nPLATFORM_ID="platform:f41"\n', "fedora41"),
+        ("ID='amzn'\nID_LIKE='fedora'\nVERSION_ID='2023'\nPLATFORM_ID=platform:al2023", "amzn2023"),
+    ],
+)
+def test_a_system_has_the_name_of_spack_and_a_rebuild_that_of_its_original(
+    text: str, name: str
+) -> None:
+    assert operating_system(text).name == name
+
+
+@pytest.mark.parametrize("text", ["", "ID=arch\n", "VERSION_ID=12", "ID='arch\nVERSION_ID=1"])
+def test_a_system_without_a_name_or_a_version_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="os-release: ID, VERSION_ID: found"):
+        operating_system(text)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with suppress(BadInput):
+        assert operating_system(text).name
+
+
+def test_the_release_that_spack_reads_is_that_of_the_name(tmp_path: Path) -> None:
+    system = OperatingSystem("rhel", "9")
+    write_release(tmp_path, system)
+    folder = Path(release_variables(tmp_path)["UNIXCONFDIR"])
+    assert operating_system((folder / "os-release").read_text()) == system
+
+
+def test_an_installation_of_spack_gets_the_name_of_this_system(tmp_path: Path) -> None:
+    installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
+    installation.configure(Sources(), 1)
+    folder = Path(installation.environment()["UNIXCONFDIR"])
+    assert operating_system((folder / "os-release").read_text()) == this_system()
+
+
+def test_each_original_with_a_rebuild_has_its_compilers() -> None:
+    """A rebuild uses the file of its original: none has a file of its own."""
+    names = {path.stem for path in (ROOT / "environments/common").glob("compilers-*.yaml")}
+    assert {f"compilers-rhel{version}" for version in (8, 9, 10)} <= names
+    assert not [name for name in names if "rocky" in name or "alma" in name]
