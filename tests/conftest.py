@@ -18,9 +18,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+from proofmark.cli.main import GC_THRESHOLD
+
 HERE = Path(__file__).parent
-OBJECTS = 50_000
-"""New objects between two collections of garbage; the default takes a twelfth of the CPU time."""
 Started = list[weakref.ref["subprocess.Popen[Any]"]]
 
 _started: Started = []
@@ -220,7 +220,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Take the modules and tests, which live until the end, from the garbage collector."""
+    """Set the threshold of the garbage collector, which then ignores all present objects.
+
+    The modules and tests exist until the end. With the default threshold, the collector takes a
+    twelfth of the CPU time of the tests.
+    """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)

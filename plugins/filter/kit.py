@@ -1,4 +1,4 @@
-"""Filters on plans, packages of an environment, and probes of nodes."""
+"""Filters on the packages of an environment and on the probes of nodes."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def killer(nodes: int, seed: int) -> Iterator[Killer]:
 
 
 def _probe(kit: Kit, room: Room) -> None:
-    """Write the probes of a node and of the shell, which are the role provision's otherwise."""
+    """Probe a node and its shell, as the role provision does; write ``probes.json``."""
     package, top = kit.folder / "analysis/proofmark", kit.folder.parent
     node = room.names[0]
     facts = room.cluster.on(node, "sh", f"{package}/site/node/probe.sh", "facts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -66,6 +67,26 @@ def test_a_builder_ends_if_its_lines_cannot_be_read(tmp_path: Path) -> None:
     lines: list[str] = []
     assert build_process.run(["sh", "-c", "echo line; exit 3"], environment, log, lines.append) == 3
     assert lines == ["line"]
+
+
+@pytest.mark.parametrize("count", [1, 64 << 10, 1 << 20])
+def test_a_command_prints_before_it_reads_a_text_larger_than_a_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """A pipe has 64 KiB. The command first prints more than that, and then reads its input."""
+    script = "head -c 200000 /dev/zero | tr '\\0' x >&2; sha256sum"
+    (tmp_path / "proofmark").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "proofmark").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")
+    text = "x" * count
+    lines: list[str] = []
+    with tempfile.TemporaryFile() as stdout:
+        code, errors = _Child([], "", stdout, text).wait(lines.append)
+        stdout.seek(0)
+        printed = stdout.read().decode()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert (code, errors, printed) == (0, [], f"{digest}  -\n")
+    assert list(map(len, lines)) == [200_000]
 
 
 def test_a_command_of_a_playbook_ends_if_its_lines_cannot_be_printed(

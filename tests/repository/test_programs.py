@@ -37,19 +37,9 @@ IN_STEPS = {
     *(f"jobs/shell/{name}.sh" for name in ("each", "job", "network", "noise", "scratch", "step")),
 }
 NO_PROGRAMS = {
-    *(
-        "cases",
-        "claims",
-        "execute",
-        "export",
-        "fabric",
-        "fetch",
-        "guard",
-        "init",
-        "install",
-        "latest",
-    ),
-    *("mirror", "name", "nan", "plan", "report", "sign", "validate", "verdict", "verify"),
+    *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
+    *("execute", "mirror", "name", "nan", "plan", "report", "sign", "validate", "verdict"),
+    "verify",
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {

@@ -16,17 +16,31 @@ from tests.roles.kit import NAP, Kit, assert_runnable_by, processes_of
 
 pytestmark = pytest.mark.slow
 
+SLOW_LIMIT = {
+    "case": "nap",
+    "metric": "rate",
+    "where": {"seconds": 4},
+    "source": "tender",
+    "value": 90,
+    "unit": "MB/s",
+    "at_least": 1.0,
+}
+"""A limit of the contract for figures that only the suite slow has."""
+IDLE = "not in this suite: limit nap rate (seconds=4), of slow"
+
 
 @pytest.mark.fault("check-mode")
 @pytest.mark.fault("interrupt-sigint")
 @pytest.mark.fault("interrupt-sigterm")
 def test_flow_ends_with_a_verdict_and_its_stages_work_alone(kit: Kit) -> None:
     """The control of the tests below; the fixture checks that no child is left."""
+    kit.partition(limits=[SLOW_LIMIT])
     played = kit.play("acceptance.yml")
     assert played.code == 0, played.output
     assert kit.verdict()["counts"] == {"PASS": 2, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
     assert played.printed(f"report: {kit.run()}/report.html; next: proofmark sign runs/")
     assert played.printed("site: local, nodes: 1, BMCs: none")
+    assert played.output.count(f"{IDLE}\n") == 1
 
     whens = kit.whens()
     (kit.run() / "report.html").unlink()
@@ -111,9 +125,11 @@ def test_second_site_is_refused_before_anything_is_done(kit: Kit) -> None:
 @pytest.mark.fault("two-sites")
 def test_the_second_site_alone_is_accepted(kit: Kit) -> None:
     """The control. The first test of this file is the control for the first site."""
+    kit.partition(limits=[SLOW_LIMIT])
     shutil.copytree(kit.folder / "inventory/local", kit.folder / "inventory/other")
     played = kit.play("playbooks/validate.yml", "-i", "inventory/other", "-l", "local")
     assert played.code == 0, played.output
+    assert played.output.count(f"{IDLE}\n") == 1
 
 
 @pytest.mark.parametrize(

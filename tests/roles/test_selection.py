@@ -182,5 +182,5 @@ def validated_s(kit: Kit, nodes: int) -> float:
 
 
 def test_the_cost_of_a_stage_is_not_quadratic_in_the_nodes(kit: Kit) -> None:
-    """A comparison of all hosts with all hosts makes the ratio more than ten."""
+    """The ratio is more than ten if each host is compared with each other host."""
     assert validated_s(kit, 4000) < 5 * validated_s(kit, 500)

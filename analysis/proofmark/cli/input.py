@@ -1,4 +1,4 @@
-"""Reads the JSON that playbooks hand to commands."""
+"""Reads the standard input of commands, and the JSON that playbooks pass to them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,21 @@ def parse(adapter: TypeAdapter[Content], file: IO[bytes], name: str) -> Content:
     Raises:
         BadInput: it is no JSON, does not fit, or is larger than `MAX_RUN_FILE_BYTES`.
     """
-    content = file.read(MAX_RUN_FILE_BYTES + 1)
-    if len(content) > MAX_RUN_FILE_BYTES:
-        raise bad_input(name, "", "more bytes", f"at most {size(MAX_RUN_FILE_BYTES)}")
     try:
-        return adapter.validate_json(content)
+        return adapter.validate_json(read_limited(file, name, MAX_RUN_FILE_BYTES))
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False, include_input=False)
         key = ".".join(map(str, first["loc"]))
         raise bad_input(name, key, first["msg"], "JSON of the playbooks") from None
+
+
+def read_limited(file: IO[bytes], name: str, limit: int) -> bytes:
+    """Return the bytes of `file`, which messages call `name`.
+
+    Raises:
+        BadInput: it has more than `limit` bytes.
+    """
+    content = file.read(limit + 1)
+    if len(content) > limit:
+        raise bad_input(name, "", "more bytes", f"at most {size(limit)}")
+    return content

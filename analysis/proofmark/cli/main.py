@@ -55,7 +55,7 @@ COMMANDS = {
     "verify": ("sign", "check a run against its signed checksums"),
     "rerun": ("run", "run steps again; the earlier outputs stay"),
     "record-software": ("run", "record the programs of a run (for playbooks)"),
-    "execute": ("run", "write, submit and await the jobs of a run (for playbooks)"),
+    "execute": ("run", "run the jobs of a run and wait for their end (for playbooks)"),
     "collect": ("run", "write the facts of the nodes of a run (for playbooks)"),
     "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
     "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
@@ -70,13 +70,15 @@ COMMANDS = {
     "cache": ("software", "push the installed packages to a signed build cache"),
 }
 """The module and the summary of each command, in the order of ``--help``."""
-RENAMED = {"provide": "record-software", "programs": "check-programs", "stage": "execute"}
+RENAMED = {
+    "provide": "record-software",
+    "programs": "check-programs",
+    "stage": "execute --scripts",
+}
 """New names of commands by their old names."""
-
-
-OBJECTS = 50_000
-"""New objects between two collections of garbage. Python's default takes a seventh of the CPU time
-of a short command, which imports modules and reads files, and drops few objects."""
+GC_THRESHOLD = 50_000
+"""The garbage collector runs after this number of new objects. With Python's default of 700 it
+takes a seventh of the CPU time of a short command. Such a command frees few objects."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     An exception that nothing expects is an error of the kit, with the exit code `INTERNAL_ERROR`.
     """
     if arguments is None:  # this process runs one command
-        gc.set_threshold(OBJECTS)
+        gc.set_threshold(GC_THRESHOLD)
     words = sys.argv[1:] if arguments is None else arguments
     command = next((word for word in words if not word.startswith("-")), "")
     if command in RENAMED:

@@ -13,9 +13,11 @@ from pathlib import Path
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
+from proofmark.cli.input import read_limited
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
+from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
@@ -303,13 +305,20 @@ def _mode_argument(mode: str | None) -> str:
 
 
 def credentials_of(options: Namespace) -> Credentials:
-    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets."""
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets.
+
+    Raises:
+        BadInput: they have another format, or more than `MAX_SMALL_BYTES`.
+    """
     source = options.credentials
-    if source == "-":
-        text = sys.stdin.read()
+    if not source:
+        content = b""
+    elif source == "-":
+        content = read_limited(sys.stdin.buffer, "stdin", MAX_SMALL_BYTES)
     else:
-        text = Path(source).read_text(encoding="utf-8") if source else ""
-    return credentials(text, options.secrets)
+        with Path(source).open("rb") as file:
+            content = read_limited(file, source, MAX_SMALL_BYTES)
+    return credentials(content, options.secrets)
 
 
 COMMANDS = {

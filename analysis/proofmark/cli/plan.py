@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -13,11 +14,12 @@ from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argum
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.site import inventory_of, site_argument
-from proofmark.cli.summary import plan_summary
+from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.messages import say
 from proofmark.common.nodesets import fold
-from proofmark.common.text import duration, size
+from proofmark.common.text import duration
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -84,6 +86,8 @@ def plan(options: Namespace) -> int:
         run_id=options.run_id,
         fresh=options.fresh,
     )
+    for line in without_figures(made, benchmarks, site, machines):
+        say(line)
     print_json(
         {
             **plan_summary(run.plan),
@@ -91,7 +95,6 @@ def plan(options: Namespace) -> int:
             "folder": str(run.folder),
             "continued": continued,
             "digest": made.digest,
-            "idle_limits": list(without_figures(made, benchmarks, site, machines)),
         }
     )
     return 0
@@ -100,7 +103,10 @@ def plan(options: Namespace) -> int:
 def _print_plans(
     plans: Sequence[Plan], idle: Sequence[Sequence[str]], runs: Path, *, as_json: bool
 ) -> None:
-    """Print the plans, one per partition, and their idle limits. Each plan is one run."""
+    """Print the plans, one per partition, and their idle limits. Each plan is one run.
+
+    With `as_json`, stderr has the idle limits too, because a playbook prints stderr.
+    """
     earlier = [measured_cost(made, runs) for made in plans]
     if as_json:
         texts = [
@@ -112,6 +118,8 @@ def _print_plans(
             }
             for made, cost, lines in zip(plans, earlier, idle, strict=True)
         ]
+        for line in chain.from_iterable(idle):
+            say(line)
         print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
     else:
         for made, cost, lines in zip(plans, earlier, idle, strict=True):
@@ -157,13 +165,7 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
         if group.mode != made.current_mode:
             steps = sum(len(job.steps) for job in group.jobs)
             print(f"{steps} steps need mode {group.mode}: a confirmed reboot, or NOT RUN")
-    totals = made.totals
-    print(
-        f"\n{made.suite} on {made.partition}: {totals.jobs} jobs, {totals.steps} steps, "
-        f"{totals.node_hours:.2f} node-hours, about {duration(totals.wall_s)}; writes "
-        f"{size(totals.bytes)} to scratch, {size(totals.scratch_peak_bytes)} at a time; "
-        f"digest {made.digest[:12]}"
-    )
+    print(f"\n{cost_line(made)}; digest: {made.digest[:12]}")
 
 
 def _validate_arguments(parser: ArgumentParser) -> None:

@@ -86,7 +86,7 @@ def _record_arguments(parser: ArgumentParser) -> None:
 
 
 def record_software(options: Namespace) -> int:
-    """Write ``software.json`` from the probes that stdin has as JSON."""
+    """Write ``software.json`` from the probes; stdin has them as JSON."""
     provide_software(
         open_run(options.folder),
         kit_folder() / "environments",
@@ -99,7 +99,7 @@ def record_software(options: Namespace) -> int:
 def _execute_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument(
-        "--scripts", action="store_true", help="write the scripts of the steps, run nothing"
+        "--scripts", action="store_true", help="write the scripts of the steps; run no job"
     )
 
 
@@ -127,7 +127,7 @@ def _stage(run: Run, site: Site) -> Run:
 
 
 def execute(options: Namespace) -> int:
-    """Write the scripts of the steps, run the jobs and print a summary."""
+    """Run the jobs of a run and print a summary; with ``--scripts``, only write the scripts."""
     run = open_run(options.folder)
     site = site_of(run)
     run = _stage(run, site)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from proofmark.common.text import duration, size
-from proofmark.machine.programs import called, step_programs
+from proofmark.machine.programs import plan_programs
 from proofmark.plan.plan import Plan
 
 
 def plan_summary(plan: Plan) -> dict[str, Any]:
-    """Return the facts of `plan` that the roles need.
+    """Return suite, number of nodes, modes, packages and cost of `plan`.
 
     Returns:
         `suite`; `nodes`, their number; `modes` in the order of the plan; `packages` of the steps,
@@ -20,23 +20,24 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
     """
-    bound = any(step.membind for step in plan.steps())
-    programs = step_programs(called(), bound=bound).values()
+    programs = plan_programs(plan).values()
     return {
         "suite": plan.suite,
         "nodes": len(plan.nodes()),
         "modes": [group.mode for group in plan.groups],
         "packages": sorted({step.package for step in plan.steps()}),
         "step_packages": sorted({program.debian for program in programs} - {""}),
-        "cost": _cost(plan),
+        "cost": cost_line(plan),
     }
 
 
-def _cost(plan: Plan) -> str:
+def cost_line(plan: Plan) -> str:
+    """Return one line with the numbers of jobs and steps, the time and the bytes of `plan`."""
     totals = plan.totals
     return (
         f"suite: {plan.suite}, partition: {plan.partition}, "
-        f"steps: {totals.steps}, jobs: {totals.jobs}, "
+        f"jobs: {totals.jobs}, steps: {totals.steps}, "
         f"time: about {duration(totals.wall_s)}, node-hours: {totals.node_hours:.2f}, "
-        f"scratch: up to {size(totals.scratch_peak_bytes)} at one time"
+        f"written to scratch: {size(totals.bytes)}, "
+        f"at most {size(totals.scratch_peak_bytes)} at one time"
     )

@@ -63,13 +63,13 @@ def limit_counts(
         )
         for place, (case, reference) in enumerate(references)
     ]
-    # The contract comes first. A reference of a case is listed if it is for the suite.
+    # Limits of the contract come first. A reference of a case is listed if the suite has its steps.
     listed = [count for count in counts if count.steps or isinstance(count.reference, Limit)]
     return sorted(listed, key=lambda count: not isinstance(count.reference, Limit))
 
 
 def _invalid(figures: Aggregates, references: Sequence[tuple[str, Reference]]) -> Counter[int]:
-    """Return how many INVALID figures each reference is for. A key is a place in `references`."""
+    """Return the number of INVALID figures to which each reference applies, by its place."""
     invalid: Counter[int] = Counter()
     of_measurand = Counter(figures.measurand[~figures.valid].tolist())
     for measurand, applying in applying_references(figures.records, references):

@@ -14,7 +14,7 @@ from proofmark.judge.references.compare import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import EMULATED
 
-NOT_MEASURED = "no row of an output has it"
+NOT_MEASURED = "no output has a matching row"
 
 
 @dataclass(frozen=True)

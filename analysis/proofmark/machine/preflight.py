@@ -21,7 +21,7 @@ from proofmark.machine.node_commands import NodeProcess
 from proofmark.machine.node_scripts import run_on_nodes, run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.programs import SCRIPT as MISSING_PROGRAMS
-from proofmark.machine.programs import lacking, plan_programs
+from proofmark.machine.programs import Called, lacking, plan_programs
 from proofmark.machine.remote_shell import RemoteShell
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
@@ -125,7 +125,7 @@ def _identity(process: NodeProcess, user: str, uid: int) -> str:
     return "OK" if node_uid == uid else f"OTHER_UID {user} is {node_uid}, here {uid}"
 
 
-def _programs(site: Site, needed: Mapping[str, str]) -> list[Finding]:
+def _programs(site: Site, needed: Mapping[str, Called]) -> list[Finding]:
     """Check on every node that can be reached for the programs that the step scripts call.
 
     The stage build installs them if the programs of the plan are those of the distribution.

@@ -63,41 +63,33 @@ def called(file: Path | None = None) -> dict[str, Called]:
     return load(file or code_folder() / "requirements" / "programs.yml", Programs).programs
 
 
-def step_programs(programs: Mapping[str, Called], *, bound: bool) -> dict[str, Called]:
-    """Return the programs that a node needs to run steps.
-
-    `bound` is true if one of the steps binds memory.
-    """
-    conditions = {"", BOUND_MEMORY} if bound else {""}
-    return {
-        name: program
-        for name, program in programs.items()
-        if "step" in program.needed and program.package and program.only in conditions
-    }
-
-
-def plan_programs(plan: Plan) -> dict[str, str]:
-    """Return the programs that a node needs for the steps of `plan`, with their Debian packages.
+def plan_programs(plan: Plan) -> dict[str, Called]:
+    """Return the programs that a node needs for the steps of `plan`, by name.
 
     Raises:
         BadInput: ``programs.yml`` is wrong.
     """
-    bound = any(step.membind for step in plan.steps())
-    needed = step_programs(called(), bound=bound)
-    return {name: program.package for name, program in needed.items()}
+    conditions = {""}
+    if any(step.membind for step in plan.steps()):
+        conditions.add(BOUND_MEMORY)
+    return {
+        name: program
+        for name, program in called().items()
+        if "step" in program.needed and program.package and program.only in conditions
+    }
 
 
-def lacking(printed: str, packages: Mapping[str, str]) -> str:
+def lacking(printed: str, programs: Mapping[str, Called]) -> str:
     """Return the programs that a node cannot execute as one text; empty if it can execute all.
 
     Args:
         printed: the output of `SCRIPT` on the node.
-        packages: the Debian packages of programs, by name.
+        programs: the known programs, by name.
     """
     missing: dict[str, list[str]] = {}
     for line in printed.splitlines():
         reason, _, name = line.removeprefix("! ").partition(": ")
         if line.startswith("! ") and name:
-            package = f" (Debian: {packages[name]})" if name in packages else ""
+            package = f" (Debian: {programs[name].package})" if name in programs else ""
             missing.setdefault(reason, []).append(f"{name}{package}")
     return "; ".join(f"{reason}: {', '.join(names)}" for reason, names in missing.items())

@@ -15,8 +15,8 @@ EXPLAINS = 0.5
 """The least part of a delay that other processes or a hypervisor must explain. The delay of ranks
 that share a CPU is caused by the ranks."""
 BUSY = 0.5
-"""Other processes disturb ranks that use at least this share of the CPU time of their CPUs. Ranks
-that wait for I/O use less. Other processes do not disturb these."""
+"""The least share of the time of their CPUs that ranks use if other processes can disturb them.
+Ranks that wait for I/O use less."""
 _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 

@@ -14,6 +14,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.cases.models import Slug
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import read_json, write_private
 from proofmark.common.strict_model import StrictModel
@@ -29,7 +30,6 @@ from proofmark.software.software import Package, Software, package_of
 PREFIX = "{prefix}"
 """In paths and variables: the folder into which pip installs."""
 
-PackageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]*$")]
 DebianName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
 
 
@@ -200,9 +200,9 @@ def _probed(
 
 
 class ProgramProbe(StrictModel):
-    """The output of ``probe-program.sh`` for one package, and the folder into which pip installed.
+    """The output of ``probe-program.sh`` for one package.
 
-    `prefix` is empty if pip did not install the package.
+    `prefix` is the folder into which pip installed the package; empty if another tool did.
     """
 
     output: str
@@ -210,10 +210,10 @@ class ProgramProbe(StrictModel):
 
 
 class Probes(StrictModel):
-    """The probes of the role `provision`: that of the node, and those of programs by package."""
+    """The output of ``probe.sh`` on the node, and of ``probe-program.sh`` for each package."""
 
     node: str
-    packages: dict[PackageName, ProgramProbe]
+    packages: dict[Slug, ProgramProbe]
 
 
 def provide_software(

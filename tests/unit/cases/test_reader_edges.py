@@ -1,4 +1,4 @@
-"""Edges of the rules of readers that no output at hand has."""
+"""Tests rules of readers with lines that no real output in the samples has."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 @pytest.fixture
 def output(kit: Kit) -> Path:
-    """Return a sound output of the kit's case."""
+    """Return the path of a valid output of the kit's case."""
     path = kit.folder / "out.txt"
     path.write_text("size 1\nrate 100\nEND\n", encoding="utf-8")
     return path
 
 
 def called(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Return exit code, what was printed, and what was complained."""
+    """Return the exit code, stdout and stderr of a command."""
     code = main([str(argument) for argument in arguments])
     return code, *capsys.readouterr()
 
@@ -83,14 +83,14 @@ class TestUsage:
         [
             (["provide", "runs/r"], "record-software"),
             (["-v", "programs", "runs/r"], "check-programs"),
-            (["stage", "runs/r"], "execute"),
+            (["stage", "runs/r"], "execute --scripts"),
         ],
     )
     def test_an_old_command_is_refused_with_its_new_name(
         self, capsys: pytest.CaptureFixture[str], words: list[str], name: str
     ) -> None:
         assert main(words) == 3
-        assert f"an old command; its new name is {name}" in capsys.readouterr().err
+        assert capsys.readouterr().err.endswith(f"an old command; its new name is {name}\n")
 
     @pytest.mark.parametrize("command", ["modes", "scratch"])
     @pytest.mark.parametrize(("verb", "name"), [("look", "check"), ("prove", "verify")])
@@ -264,10 +264,28 @@ class TestPlan:
         kit.case(cost={"seconds": 1800, "bytes": 1 << 30})
         _, printed, _ = called(capsys, "plan", *self.SITE)
         assert "0002-fake-2" in printed
-        assert "1 jobs, 2 steps, 1.00 node-hours, about 1 h 00 min" in printed
-        assert "2.0 GiB to scratch, 1.0 GiB at a time" in printed
+        assert (
+            "\nsuite: quick, partition: local, jobs: 1, steps: 2, time: about 1 h 00 min, "
+            "node-hours: 1.00, written to scratch: 2.0 GiB, at most 1.0 GiB at one time; digest: "
+        ) in printed
 
-    def test_it_makes_a_run_and_goes_on_with_it(
+    def test_a_new_run_prints_the_limits_of_other_suites_on_stderr(
+        self, kit: Kit, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kit.suites(quick={"title": "small"}, large={"title": "large"})
+        kit.case(suites={"quick": {}, "large": {"sweep": {"size": [1024]}}})
+        inventory = kit.folder / "inventory/local"  # Ansible caches relative paths
+        path = inventory / "group_vars/local/partition.yml"
+        facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+        limit = {"case": "fake", "metric": "rate", "source": "tender", "value": 50}
+        limits = [{**limit, "unit": "MB/s", "at_least": 1, "where": {"size": 1024}}]
+        path.write_text(yaml.safe_dump({"partition": {**facts["partition"], "limits": limits}}))
+        site = ("-i", inventory, "-l", "local")
+        code, printed, said = called(capsys, "plan", *site, "--create")
+        assert (code, said) == (0, "not in this suite: limit fake rate (size=1024), of large\n")
+        assert json.loads(printed)["suite"] == "quick"
+
+    def test_it_creates_a_run_and_continues_it(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
         first = json.loads(called(capsys, "plan", *self.SITE, "--create")[1])
@@ -437,7 +455,7 @@ class TestExtending:
 
 
 def like(steps: list[dict[str, Any]], case: str) -> list[str]:
-    """Return what the steps of `case` do, without who they are."""
+    """Return the steps of `case` without their ids and the name of the case."""
     return [
         yaml.safe_dump({key: value for key, value in step.items() if key not in ("id", "case")})
         for step in steps
@@ -445,8 +463,8 @@ def like(steps: list[dict[str, Any]], case: str) -> list[str]:
     ]
 
 
-def test_what_judges_is_loaded_only_by_what_judges() -> None:
-    """An acceptance calls a dozen commands, and these libraries take longer than most of them."""
+def test_the_command_line_does_not_import_the_libraries_of_the_judge() -> None:
+    """An acceptance starts several commands. Importing these libraries takes longer than most."""
     code = "import sys, proofmark.cli.main; print(sorted({'numpy', 'polars'} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -91,8 +91,8 @@ def test_limits_of_other_suites_are_listed(
     assert (code, said) == (0, "")
     lines = [line for line in printed.splitlines() if "not in this suite" in line]
     assert lines == ["not in this suite: limit hpl rmax (nodes=16), of p1, full"]
-    code, printed, _ = called(capsys, *plan, "--json")
-    assert (code, json.loads(printed)["idle_limits"]) == (0, lines)
+    code, printed, said = called(capsys, *plan, "--json")
+    assert (code, json.loads(printed)["idle_limits"], said.splitlines()) == (0, lines, lines)
 
 
 def test_a_plan_without_other_limits_lists_none(

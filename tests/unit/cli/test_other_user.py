@@ -228,7 +228,7 @@ print(unverified(proofs_of(run), ["n1", "n2"], sys.argv[2]))
 
 
 def test_the_run_user_reads_the_proofs_of_root(phi: Phi) -> None:
-    """The umask of root must not hide them; a journal in the run proves nothing."""
+    """They are readable although the umask of root is 077. A journal in the run is ignored."""
     run = phi.run(owner=NOBODY.pw_uid)
     before = os.umask(0o077)
     try:

@@ -124,7 +124,7 @@ def test_a_command_takes_the_secrets_of_the_kit_out_of_its_environment(tmp_path:
 
 def test_the_secrets_that_were_taken_are_the_credentials() -> None:
     environment = {**SECRETS, **PLAIN}
-    account = credentials("", take_secrets(environment))
+    account = credentials(b"", take_secrets(environment))
     assert (account.user, account.password) == ("admin", "hunter2")
     assert environment.keys() == {*SECRETS, *PLAIN} - {
         "PROOFMARK_BMC_USER",

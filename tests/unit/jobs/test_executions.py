@@ -25,14 +25,20 @@ from proofmark.runs.run import Run
 HERE = os.uname().nodename
 OTHER = "another-host"
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
-STRAY = "setsid env -i {folder}/stray 300 &"
-"""A process that has another session and another environment than the step."""
-HANGS = "echo on; [ -e {folder}/go ] || sleep 100"
-"""The program prints a line. It then sleeps if the file `go` does not exist."""
 WITHOUT_CGROUPS = (
     "for each in /sys/fs/cgroup/unified /sys/fs/cgroup; do"
     ' [ ! -e "$each/cgroup.controllers" ] || umount "$each" || exit 90; done; "$@"; exit "$?"'
 )
+
+
+def stray(kit: Kit) -> str:
+    """Return a command that starts a process with another session and environment than the step."""
+    return f"setsid env -i {kit.folder}/stray 300 &"
+
+
+def hanging(kit: Kit) -> str:
+    """Return commands that print a line. They then sleep if the file `go` does not exist."""
+    return f"echo on; [ -e {kit.folder}/go ] || sleep 100"
 
 
 @pytest.fixture(params=sorted(SHELLS))
@@ -269,8 +275,8 @@ class TestSurvivors:
     def test_a_process_that_survives_its_step_makes_it_invalid(
         self, kit: Kit, run: Run, shell: list[str], injected: bool
     ) -> None:
-        stray = STRAY.format(folder=kit.folder) if injected else ""
-        kit.program(f'{stray} echo "size 1"; echo "rate 100"; sleep 0.1; echo END')
+        start = stray(kit) if injected else ""
+        kit.program(f'{start} echo "size 1"; echo "rate 100"; sleep 0.1; echo END')
         (step,) = steps_of(run)
         assert call(without_cgroups([*shell, str(step / "run.sh")])) == 0
         (record,) = records(kit, run)
@@ -282,7 +288,7 @@ class TestSurvivors:
         )
 
     def test_a_cgroup_ends_the_process(self, kit: Kit, run: Run, shell: list[str]) -> None:
-        kit.program(f"{STRAY.format(folder=kit.folder)} {OUTPUT}")
+        kit.program(f"{stray(kit)} {OUTPUT}")
         (step,) = steps_of(run)
         assert call([*shell, str(step / "run.sh")]) == 0
         assert self.strays(kit) == []
@@ -298,7 +304,7 @@ class TestSurvivors:
     def test_a_cgroup_ends_the_process_of_a_stopped_step(
         self, kit: Kit, run: Run, shell: list[str]
     ) -> None:
-        kit.program(f"{STRAY.format(folder=kit.folder)} echo on; sleep 100")
+        kit.program(f"{stray(kit)} echo on; sleep 100")
         (step,) = steps_of(run)
         out = step / "unfinished-1" / "stdout"
         command = [*shell, str(step / "run.sh")]
@@ -311,7 +317,7 @@ class TestSurvivors:
     def test_a_later_start_ends_the_cgroup_of_a_killed_script(
         self, kit: Kit, run: Run, shell: list[str]
     ) -> None:
-        kit.program(f"{STRAY.format(folder=kit.folder)} {HANGS.format(folder=kit.folder)}")
+        kit.program(f"{stray(kit)} {hanging(kit)}")
         (step,) = steps_of(run)
         out = step / "unfinished-1" / "stdout"
         command = [*shell, str(step / "run.sh")]
@@ -331,7 +337,7 @@ class TestSurvivors:
         self, kit: Kit, run: Run, shell: list[str], late: str
     ) -> None:
         """The script is killed before its watchdog, which has another session, has started."""
-        kit.program(HANGS.format(folder=kit.folder))
+        kit.program(hanging(kit))
         tools = kit.folder / "tools"
         tools.mkdir()
         wrapper = f'case $3 in {late or "none"}) sleep 3 ;; esac; exec /usr/bin/setsid "$@"'
@@ -413,8 +419,8 @@ class TestSurvivors:
         (attempt,) = attempts(step)
         assert attempt.survivors == ()
 
-    def test_steps_that_run_beside_each_other_are_not_accused(self, kit: Kit) -> None:
-        """Each leaves a daemon in its environment behind, which it ends."""
+    def test_a_process_of_a_concurrent_step_is_not_counted(self, kit: Kit) -> None:
+        """Each step starts a daemon with its environment, and ends it."""
         kit.case(sweep={"size": [1, 2, 3]})
         daemon = "(setsid sh -c 'sleep 300' &);"
         kit.program(f'{daemon} echo "size $1"; echo "rate 100"; sleep 0.$1; echo END')

@@ -396,7 +396,7 @@ class TestRequired:
         verdict = judged([*hpl(), *stream(180e3, ["copy", "scale", "add"])])
         assert verdict.unmet == (
             "stream triad on Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz, 2 × 20 cores; memory ddr: "
-            "no row of an output has it",
+            "no output has a matching row",
         )
 
     def test_each_memory_mode_and_kind_of_node_is_a_class(self) -> None:
@@ -467,7 +467,7 @@ class TestRehearsal:
     def test_a_required_metric_that_was_not_measured_is_named(self) -> None:
         verdict = judged(self.emulated(stream(20e3, ["copy", "scale", "add"])), unprobed())
         assert verdict.exit_code() == 4
-        assert verdict.unmet[0].endswith("no row of an output has it")
+        assert verdict.unmet[0].endswith("no output has a matching row")
 
     def test_an_emulated_outlier_fails(self) -> None:
         slow, *others = self.emulated(stream(100e3))

@@ -1,4 +1,4 @@
-"""Boundary values of the selection of records and of their grouping."""
+"""Tests the selection of records and their grouping with boundary values."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ class TestMedian:
         assert by_size == pytest.approx(expected)
 
     def test_an_exact_middle_is_not_rounded(self) -> None:
-        """Two such values have no sum. The middle of an odd number of values needs none."""
+        """The sum of two such values overflows. The median of one value needs no sum."""
         found = aggregates(record(1, value=1.7e308), record(2, value=-1.7e308))
         assert found.median.tolist() == [1.7e308, -1.7e308]
 

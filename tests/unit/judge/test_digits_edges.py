@@ -1,4 +1,4 @@
-"""Boundary values of the comparison of digits of like nodes."""
+"""Tests the comparison of the digits of like nodes with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of the comparison of one figure with one reference."""
+"""Tests the judgement of one figure by one reference with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of required metrics and exit codes."""
+"""Tests required metrics and exit codes with boundary values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proofmark.site.partition import Limit
 
 REQUIRED = "fake rate on unknown hardware"
 """The name of the requirement: case, metric, class of nodes. No node has reported its hardware."""
-NO_ROW = f"{REQUIRED}: no row of an output has it"
+NO_ROW = f"{REQUIRED}: no output has a matching row"
 BROKEN = f"{REQUIRED}: broken"
 KEPT = reference(at_least=0.5)
 

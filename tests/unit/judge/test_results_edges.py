@@ -1,4 +1,4 @@
-"""Boundary values of the verdict of a figure and of the counts of results."""
+"""Tests the verdict of a figure and the counts of results with boundary values."""
 
 from __future__ import annotations
 

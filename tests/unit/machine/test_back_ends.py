@@ -54,10 +54,10 @@ def test_without_a_registry_no_setting_is_refused() -> None:
 
 
 def test_no_message_contains_the_password() -> None:
-    account = credentials('{"user": "u", "password": "hush"}', {})
+    account = credentials(b'{"user": "u", "password": "hush"}', {})
     assert "hush" not in repr(account) and account.hide("x hush y") == "x *** y"
     with pytest.raises(BadInput) as error:
-        credentials('{"user": "hush"', {})
+        credentials(b'{"user": "hush"', {})
     assert "hush" not in str(error.value)
 
 

@@ -16,12 +16,14 @@ from proofmark.machine import preflight as checks
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
+from proofmark.machine.programs import Called
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site
 
 CREDENTIALS = Credentials(USER, PASSWORD)
+DASH = Called(debian="dash", needed=("step",))
 UNUSABLE = {"back_end": "redfish", "bmc": "{node}-bmc", "ca": "/no/such/file"}
 
 
@@ -130,7 +132,7 @@ def test_a_permission_that_cannot_be_read_is_not_ok(
 def test_a_program_that_the_build_installs_is_no_problem(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, origin: str, outcome: str
 ) -> None:
-    monkeypatch.setattr(checks, "plan_programs", lambda _: {"no-such-program": "dash"})
+    monkeypatch.setattr(checks, "plan_programs", lambda _: {"no-such-program": DASH})
     site = with_partition(site_with(kit, remote_shell=["sh", "-s"]), provision_from=origin)
     assert outcomes(kit, site)["programs"] == [outcome]
 

@@ -63,7 +63,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"system": "local"}, "system: found 'local', which no inventory declares"),
 ]
-"""Changes of a reference, and the mistake that each is."""
+"""Changes of a reference, and the error message of each."""
 
 
 @pytest.mark.fault("reference-selects-nothing")

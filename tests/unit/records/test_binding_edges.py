@@ -1,4 +1,4 @@
-"""Boundary values of the check of the binding, and the cache of its results."""
+"""Tests the check of the binding with boundary values, and the cache of its results."""
 
 from __future__ import annotations
 

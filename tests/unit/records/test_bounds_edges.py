@@ -1,4 +1,4 @@
-"""Boundary values of the physical bounds, their units and their reasons."""
+"""Tests the physical bounds, their units and their reasons with boundary values."""
 
 from __future__ import annotations
 

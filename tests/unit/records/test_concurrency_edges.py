@@ -1,4 +1,4 @@
-"""Boundary values of the checks of overlap and spread of copies."""
+"""Tests the checks of overlap and spread of copies with boundary values."""
 
 from __future__ import annotations
 

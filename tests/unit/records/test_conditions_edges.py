@@ -1,4 +1,4 @@
-"""Boundary values of the checks of firmware mode and file system."""
+"""Tests the checks of firmware mode and file system with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of the checks for disturbed and unsteady executions."""
+"""Tests the checks for disturbed and unsteady executions with boundary values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def checked(
     stability: Stability = STEADY,
     disturbed: Mapping[int, str] | None = None,
 ) -> Records:
-    """Return the checked records; the executions in `disturbed` are so for this reason."""
+    """Return the checked records. `disturbed` has the reasons of disturbed executions."""
     given = Records.of(records)
     executions = [
         each._replace(disturbed=(disturbed or {}).get(number, ""))

@@ -65,7 +65,7 @@ def hogs(number: int = 1, cpu: int = 0) -> Iterator[None]:
 
 def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **case: Any) -> Run:
     kit.program(f"{program}\n{OUTPUT}")
-    # On a loaded machine the sampler starts late and can have less than the usual half second.
+    # The default is half a second. On a loaded machine the sampler can start later than that.
     stability = {"least_seconds": 0.05}
     usual = {"sweep": {"size": 1}, "launch": "threads", "references": [LIMIT]}
     kit.case(**{**usual, "stability": stability, **case})
@@ -200,7 +200,7 @@ class TestNodes:
     """A step that each of three nodes measures alone, in one job."""
 
     def run(self, kit: Kit, monkeypatch: pytest.MonkeyPatch, program: str) -> tuple[Run, Path]:
-        """Return a run of the nodes n1, n2 and n3; the job starts the script on each by turns."""
+        """Return a run of n1, n2 and n3. The job starts the script on one node after the other."""
         monkeypatch.setattr(
             "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
         )

@@ -1,4 +1,4 @@
-"""Boundary values of the thresholds of a disturbed node."""
+"""Tests the thresholds for a disturbed node with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of the reading of one step from its files."""
+"""Tests the reading of the files of one step with boundary values."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ class TestSize:
     @pytest.mark.parametrize("name", sorted(SHELLS))
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
     def test_a_program_that_removes_its_files(self, kit: Kit, name: str, injected: bool) -> None:
-        """Like mdtest. The program waits until it was looked at; in the fault, for two seconds."""
+        """Like mdtest. The program waits until a sample has its files, in the fault two seconds."""
         (kit.folder / "elsewhere").mkdir()
         folder = f"{kit.folder}/elsewhere" if injected else "."
         seen = "" if injected else '"files": 3,'

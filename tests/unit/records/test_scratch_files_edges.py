@@ -1,4 +1,4 @@
-"""Boundary values of the checks of the files of a step."""
+"""Tests the checks of the files of a step with boundary values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boundary values of each check that makes an execution INVALID by its own files."""
+"""Tests the checks of one execution by its own files with boundary values."""
 
 from __future__ import annotations
 

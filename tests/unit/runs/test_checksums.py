@@ -1,4 +1,4 @@
-"""A run that was signed: whatever is changed, added or removed afterwards is named."""
+"""The verification of a signed run names each file that was changed, added or removed."""
 
 from __future__ import annotations
 

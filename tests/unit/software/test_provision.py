@@ -212,12 +212,18 @@ def test_software_and_its_probes_are_written_into_the_run(run: Run, tmp_path: Pa
     assert (run.folder / "software/fio.probe").read_text() == text
 
 
-def test_declared_hardware_needs_the_facts_of_the_probed_node(run: Run, tmp_path: Path) -> None:
-    (run.folder / "inputs/facts.probe").write_text("")
-    probes = probed(program("fio", "/usr/bin/fio"))
+def test_an_empty_probe_of_the_node_is_refused(run: Run, tmp_path: Path) -> None:
+    probes = probed(program("fio", "/usr/bin/fio")).model_copy(update={"node": ""})
     with pytest.raises(BadInput, match="probe of the node"):
-        provide_software(run, tmp_path / "environments", probes.model_copy(update={"node": ""}))
-    provide_software(run, tmp_path / "environments", probes)
+        provide_software(run, tmp_path / "environments", probes)
+    assert not (run.folder / "software.json").exists()
+
+
+def test_the_facts_are_those_of_the_probed_node(run: Run, tmp_path: Path) -> None:
+    """A run on declared hardware has an empty probe."""
+    (run.folder / "inputs/facts.probe").write_text("")
+    provide(run, tmp_path, program("fio", "/usr/bin/fio"))
+    assert (run.folder / "software.json").exists()
     assert (run.folder / "software/node.facts").read_text() == FACTS
 
 

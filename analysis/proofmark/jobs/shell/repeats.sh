@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # ---- below this line all jobs, and all per-node steps, are the same ------------------------
-is_disturbed() { # is_disturbed N FOLDER…: a FOLDER has fewer than N executions, all disturbed
+is_disturbed() { # is_disturbed N FOLDER…: a FOLDER has 1 to N-1 executions, all disturbed
 	most=$1
 	shift
 	for place in "$@"; do

@@ -32,9 +32,9 @@ MEMORIES = ("ddr", DECIDING)
 WORSE = 0.05
 """A mean rate is clearly worse if it is lower by more than this relative difference."""
 EFFECT = 0.01
-"""Relative difference of mean rates from which on one placement is better or worse."""
+"""The least relative difference of mean rates of a better and a worse placement."""
 HIGHER = 0.05
-"""Relative difference of the ends of a line from which on the line rises."""
+"""The least relative difference of the ends of a line that rises."""
 EQUAL = 0.10
 """Relative difference up to which two figures are about equal."""
 MOST = 0.90
@@ -306,9 +306,9 @@ def _decide_c24(stream: Measured, machine: Machine) -> Decision:
     listed = ", ".join(f"{kernel} {end.ratio:.2f}" for kernel, end in ends.items())
     flat = [kernel for kernel, up in rises.items() if not up]
     rising = (
-        f"{' and '.join(flat)} does not clearly rise in each half of the sweep"
+        f"not clearly rising in each half of the sweep: {', '.join(flat)}"
         if flat
-        else "all rise in each half of the sweep"
+        else "all kernels rise in each half of the sweep"
     )
     return Decision(
         every(

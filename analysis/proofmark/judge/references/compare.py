@@ -147,7 +147,10 @@ def ordered_references(
 def applying_references(
     records: Records, references: Sequence[tuple[str, Reference]]
 ) -> Iterator[tuple[int, dict[int, Reference]]]:
-    """Yield each measurand that a reference is for, with these references by their places."""
+    """Yield the number of each measurand to which references apply, with these references.
+
+    A key of the dictionary is the place of the reference in `references`.
+    """
     places: dict[tuple[str, str], list[int]] = {}
     for place, (case, reference) in enumerate(references):
         places.setdefault((case, reference.metric), []).append(place)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.errors import bad_input
+from proofmark.common.json_text import parse_json
 
 VARIABLES = ("PROOFMARK_BMC_USER", "PROOFMARK_BMC_PASSWORD")
 HIDDEN = "***"
@@ -36,18 +36,18 @@ class Credentials:
         return text
 
 
-def credentials(text: str, secrets: Mapping[str, str]) -> Credentials:
-    """Return the credentials in `text`, a JSON object, or else those of `secrets`.
+def credentials(content: bytes, secrets: Mapping[str, str]) -> Credentials:
+    """Return the credentials in `content`, a JSON object, or else those of `secrets`.
 
     `secrets` are the variables that `take_secrets` took from the environment.
 
     Raises:
-        BadInput: `text` has another format; the message does not quote it.
+        BadInput: `content` has another format; the message does not quote it.
     """
-    if not text.strip():
+    if not content.strip():
         return Credentials(*(secrets.get(name, "") for name in VARIABLES))
     try:
-        values = json.loads(text)
+        values = parse_json(content)
         return Credentials(str(values["user"]), str(values["password"]))
     except (ValueError, KeyError, TypeError):
         accepted = '{"user": …, "password": …}'
