@@ -97,7 +97,7 @@ def test_each_partition_has_its_own_plan(capsys: pytest.CaptureFixture[str]) -> 
     inventory = str(ROOT / "inventory" / "nurion")
     assert main(["plan", "-i", inventory, "-l", "knl:skl", "--suite", "p2"]) == 0
     out = capsys.readouterr().out
-    assert "p2 on knl: 1 jobs, 1224 steps" in out
+    assert "suite: p2, partition: knl, jobs: 1, steps: 1224," in out
     assert "2 partitions: 2 jobs, 1464 steps" in out
     with pytest.raises(BadInput, match="hosts of exactly one partition"):
         load_site(ROOT / "inventory" / "nurion", "knl:skl")
