@@ -55,10 +55,14 @@ int main(int count, char **word) {
 }
 """
 COMMAND = """#!/bin/sh
-[ "$1" != execute ] || exit 0
+verb=
+for word; do
+    case $word in -*) ;; *) verb=$word; break;; esac
+done
+[ "$verb" != execute ] || exit 0
 {proofmark} "$@"
 code=$?
-{{ echo "$1 $2"; times; }} >>{log}
+{{ echo "$verb"; times; }} >>{log}
 exit $code
 """
 """Runs a command and logs its processor time, with that of its children."""
@@ -177,10 +181,8 @@ def _commands(text: str) -> dict[str, float]:
     # `times` prints two lines. The second line is that of the children.
     for name, children in zip(lines[::3], lines[2::3], strict=True):
         parts = [each.removesuffix("s").split("m") for each in children.split()]
-        words = name.split()
-        key = " ".join(words[:1] if words[1].startswith(("/", "-")) else words)
         spent = sum(60 * float(whole) + float(rest) for whole, rest in parts)
-        seconds[key] = seconds.get(key, 0.0) + spent
+        seconds[name] = seconds.get(name, 0.0) + spent
     return seconds
 
 

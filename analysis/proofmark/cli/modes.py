@@ -34,7 +34,9 @@ from proofmark.machine.modes.stage import (
     rollout_of,
     target_mode,
 )
+from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.remote_shell import PROBE
 from proofmark.plan.resets import resets_s
 from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import RESTORED, Journal, journals
@@ -119,9 +121,14 @@ def _verify(options: Namespace) -> int:
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
+        # One process runs the probes of all nodes; threads would need twice the processor time.
+        probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
 
         def verify(node: str) -> bool:
-            seen = rollout.transition.prove(rollout.hosts.get(node) or Host(node, ""), goal)
+            if node in unreachable:
+                raise unreachable[node]
+            host, printed = rollout.hosts.get(node) or Host(node, ""), probes[node].stdout
+            seen = rollout.transition.prove(host, goal, printed)
             past = history_of(rollout.run, node)
             if (past.mode, past.boot_id, past.failed) != (goal.mode, seen.boot_id, ""):
                 seen_facts = seen.as_json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, MutableMapping
+from functools import cache
 
 SECRET = (
     "^PROOFMARK_BMC_|PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL"
@@ -26,6 +27,7 @@ _FOR_ANY_USER = re.compile(
 """The variables that a command gets if it runs as another user."""
 
 
+@cache  # each process on a node has an environment
 def is_secret(name: str) -> bool:
     """Return whether the variable `name` has a secret, by its name."""
     upper = name.upper()

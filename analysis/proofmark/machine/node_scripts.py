@@ -52,11 +52,12 @@ def run_on_nodes(
 
 
 def run_text(
-    site: Site, names: Sequence[str], text: str
+    site: Site, names: Sequence[str], text: str, *, timeout_s: float | None = None
 ) -> tuple[dict[str, NodeProcess], dict[str, NodeError]]:
     """Run the POSIX sh script `text` on each of `names`; return its processes and failures by node.
 
-    A process with another exit code than 0 is a failure.
+    A process with another exit code than 0 is a failure. `timeout_s` is the time limit of each; None
+    is `TIMEOUT_S`.
 
     Raises:
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
@@ -78,7 +79,7 @@ def run_text(
             results |= run_commands(
                 {node: commands[node] for node in nodes},
                 secret + text,
-                timeout_s=TIMEOUT_S,
+                timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
                 at_once=firmware.max_parallel if firmware else AT_ONCE,
                 signals=signals,
             )

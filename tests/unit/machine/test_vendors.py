@@ -28,6 +28,7 @@ from proofmark.machine.modes.stage import seen_settings
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.modes.verification import ExpectedState, verify_mode
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.remote_shell import PROBE
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.claims import Claims
@@ -116,6 +117,11 @@ class Lab:
         settings = self.modes[mode]
         return TargetMode(mode, wanted(firmware, settings), verify, abstract(firmware, settings))
 
+    def prove(self, host: Host, mode: str) -> None:
+        """Verify that the node is in the mode, by its operating system and its BMC."""
+        transition = self.rollout().transition
+        transition.prove(host, self.target(mode), transition.shell(host.node, PROBE))
+
     def enter(self, mode: str) -> dict[str, Result]:
         return self.rollout().enter(self.nodes, self.target(mode))
 
@@ -200,11 +206,11 @@ class TestModes:
         before = dict(lab.machine().current)
         host = Host("n1", lab.emulator.address("n1"))
         with pytest.raises(NodeError, match="not in mode new: the firmware has") as error:
-            lab.rollout().transition.prove(host, lab.target("new"))
+            lab.prove(host, "new")
         assert error.value.outcome is Outcome.OTHER_MODE
         assert outcomes(lab.enter("new")) == {"n1": "OK"}
         assert lab.machine().refused == [] and lab.machine().resets == 1
-        lab.rollout().transition.prove(host, lab.target("new"))
+        lab.prove(host, "new")
         again = lab.enter("new")
         assert lab.machine().resets == 1 and not again["n1"].changed
         assert outcomes(lab.rollout().restore()) == {"n1": "OK"}

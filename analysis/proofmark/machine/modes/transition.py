@@ -77,8 +77,11 @@ class ModeTransition:
         Raises:
             NodeError: the node cannot be reached, or its output is damaged.
         """
+        return self._observation(node, self.shell(node, PROBE))
+
+    def _observation(self, node: str, printed: str) -> Observation:
         try:
-            return read_observation(self.shell(node, PROBE), node, self.firmware.smbios)
+            return read_observation(printed, node, self.firmware.smbios)
         except BadInput as error:
             raise NodeError(Outcome.UNEXPECTED, str(error)) from None
 
@@ -115,15 +118,20 @@ class ModeTransition:
         attributes = self.back_end.attributes(state, target.settings)
         return replace(target, attributes={**attributes, **target.attributes}, settings={})
 
-    def prove(self, host: Host, target: TargetMode) -> Observation:
+    def prove(self, host: Host, target: TargetMode, printed: str) -> Observation:
         """Return the observation that proves that a node is in the mode; change nothing.
 
         The firmware is read if the mode has abstract settings: the node does not show all of them.
 
+        Args:
+            host: the node and its BMC.
+            target: the mode.
+            printed: the output of `PROBE` on the node.
+
         Raises:
-            NodeError: the node is in another mode, or it cannot be reached.
+            NodeError: the node is in another mode, or the output is damaged.
         """
-        observation = self.observe(host.node)
+        observation = self._observation(host.node, printed)
         target.verify(observation)
         if target.settings:
             state = self.back_end.read(host, target.attributes)
