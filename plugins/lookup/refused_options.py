@@ -45,6 +45,9 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[str]:
         """Return a message for each option of the command line that is refused."""
         given = context.CLIARGS
+        # Ansible then sets tags of its own.
+        if any(given.get(option) for option in ("listhosts", "listtags", "listtasks", "syntax")):
+            return []
         tags, skipped = given.get("tags") or ("all",), given.get("skip_tags") or ()
         task = given.get("start_at_task")
         whole = "accepted: not this option, because a stage needs all of its tasks"

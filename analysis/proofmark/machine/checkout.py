@@ -24,7 +24,9 @@ OF_ONE_MACHINE = ("/tmp", "/var/tmp")
 MARK = Path("benchmarks/suites.yml")
 """A file of each checkout. Its content shows a checkout of another version at the same path."""
 ACCEPTED = "a folder that all nodes see at this path, for example below a shared home directory"
-SCRIPT = 'if test -r "$1"; then sha256sum <"$1"; else echo none; fi\n'
+SCRIPT = """#: checkout-mark.sh FILE
+if test -r "$1"; then sha256sum <"$1"; else echo none; fi
+"""
 WHAT = "checkout: seen by the nodes"
 
 

@@ -56,8 +56,8 @@ def run_text(
 ) -> tuple[dict[str, NodeProcess], dict[str, NodeError]]:
     """Run the POSIX sh script `text` on each of `names`; return its processes and failures by node.
 
-    A process with another exit code than 0 is a failure. `timeout_s` is the time limit of each; None
-    is `TIMEOUT_S`.
+    A process with another exit code than 0 is a failure. The time limit of each process is
+    `timeout_s`, or `TIMEOUT_S` if it is None.
 
     Raises:
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
