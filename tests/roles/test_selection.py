@@ -99,7 +99,9 @@ def test_an_option_that_leaves_out_tasks(kit: Kit, options: list[str], found: st
     assert found in refused(kit, "acceptance.yml", *options)
 
 
-@pytest.mark.parametrize("option", ["--list-tags", "--list-tasks", "--list-hosts", "--syntax-check"])
+@pytest.mark.parametrize(
+    "option", ["--list-tags", "--list-tasks", "--list-hosts", "--syntax-check"]
+)
 def test_an_option_that_only_lists_is_accepted(kit: Kit, option: str) -> None:
     """Ansible sets tags of its own for some of them."""
     listed = kit.play("acceptance.yml", option)

@@ -495,10 +495,15 @@ def test_the_switches_of_an_infiniband_fabric_are_found_without_the_scheduler(
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "commands", "node"),
+    ("scheduler", "commands", "node", "cpus"),
     [
-        ("pbs", {"pbsnodes": {"-a -F json": "pbsnodes.json"}}, "cn001"),
-        ("sge", {"qhost": {"-q -xml": "sge-qhost.xml"}, "qconf": {"-sel": "sge-hosts"}}, "knl0001"),
+        ("pbs", {"pbsnodes": {"-a -F json": "pbsnodes.json"}}, "cn001", 40),
+        (
+            "sge",
+            {"qhost": {"-q -xml": "sge-qhost.xml"}, "qconf": {"-sel": "sge-hosts"}},
+            "knl0001",
+            None,
+        ),
         (
             "lsf",
             {
@@ -507,6 +512,7 @@ def test_the_switches_of_an_infiniband_fabric_are_found_without_the_scheduler(
                 "bmgroup": {"-r -w": "lsf-bmgroup.txt"},
             },
             "p9n01",
+            176,
         ),
     ],
 )
@@ -519,7 +525,9 @@ def test_the_other_schedulers_give_the_hosts_too(
     scheduler: str,
     commands: dict[str, dict[str, str]],
     node: str,
+    cpus: int | None,
 ) -> None:
+    """Jobs of PBS and LSF request the CPUs that the scheduler counts."""
     for name, answers in commands.items():
         outputs = {
             words: "knl0001\nknl0002\n" if file == "sge-hosts" else (SCHEDULERS / file).read_text()
@@ -534,6 +542,7 @@ def test_the_other_schedulers_give_the_hosts_too(
     assert site.partition.scheduler == scheduler
     assert node in site.partition_hosts
     assert len(site.partition_hosts) == 2
+    assert site.partition.queue.cpus_per_node == cpus
 
 
 def test_the_commands_of_the_scheduler_may_be_on_the_node_only(

@@ -32,7 +32,7 @@ class Lsf(NodeListing):
         except NodeError:
             groups = {}  # bmgroup fails if no group is defined
         return [
-            _host(row["HOST_NAME"], static.get(row["HOST_NAME"], {}), groups)
+            _host(row, static.get(row["HOST_NAME"], {}), groups)
             for row in batch
             if row.get("MAX") != "0"  # a host without job slots
         ]
@@ -57,11 +57,16 @@ def _groups(printed: str) -> dict[str, tuple[str, ...]]:
     return groups
 
 
-def _host(name: str, row: dict[str, str], groups: dict[str, tuple[str, ...]]) -> ListedNode:
+def _host(
+    batch: dict[str, str], row: dict[str, str], groups: dict[str, tuple[str, ...]]
+) -> ListedNode:
+    """Return a host from its rows of bhosts and lshosts. `MAX` is its number of job slots."""
+    name, slots = batch["HOST_NAME"], batch.get("MAX", "-")
     memory = _SIZE.fullmatch(row.get("maxmem", ""))
     return ListedNode(
         name=name,
         kind=tuple(f"{key}={row[key]}" for key in _KIND if row.get(key, "-") != "-"),
         memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
         groups=(*groups.get(name, ()), *groups.get("all", ())),  # bmgroup writes "all"
+        cpus=int(slots) if slots.isdecimal() else 0,
     )

@@ -66,4 +66,5 @@ def _host(host: str, vnodes: list[_Vnode]) -> ListedNode:
         kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
         memory_bytes=sum(each[2] for each in vnodes),
         groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
+        cpus=cpus,
     )

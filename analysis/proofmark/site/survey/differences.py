@@ -28,7 +28,7 @@ from proofmark.site.survey.report import NodeReport, Survey
 COMPARED = (
     *("hardware.cpu_model", "hardware.architecture", "hardware.clock_hz"),
     *("hardware.flop_per_cycle", "hardware.memory_bytes", "hardware.llc_bytes"),
-    *("scheduler", "queue.name", "queue.max_walltime_s", "nodes_per_job"),
+    *("scheduler", "queue.name", "queue.max_walltime_s", "queue.cpus_per_node", "nodes_per_job"),
     *("scratch.type", "scratch.source"),
     *("fabric.rate", "fabric.network.kind", "fabric.network.interfaces"),
 )

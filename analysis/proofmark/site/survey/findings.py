@@ -202,6 +202,8 @@ def _scheduler(survey: Survey, kind: Kind) -> Found:
         found["queue.name"] = Question(
             "queue.name: to which queue are jobs submitted? Without it, to the default queue."
         )
+    if kind.cpus:
+        found["queue.cpus_per_node"] = Fact(kind.cpus, survey.listing_source)
     found["queue.account"] = Question("queue.account: which account, if jobs need one?")
     return found
 

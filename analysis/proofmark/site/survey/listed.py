@@ -27,6 +27,7 @@ class ListedNode:
         memory_bytes: its memory; 0 if the scheduler does not report it.
         groups: the partitions, queues or host groups of the scheduler that contain it.
         alias: the name that the node itself reports, if it is another one.
+        cpus: what the scheduler counts as its CPUs, if a job has to request them; else 0.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ListedNode:
     memory_bytes: int = 0
     groups: tuple[str, ...] = ()
     alias: str = ""
+    cpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,11 @@ class Kind:
     def kind_texts(self) -> tuple[str, ...]:
         """The properties that the nodes share."""
         return self.nodes[0].kind
+
+    @property
+    def cpus(self) -> int:
+        """The CPUs that each of the nodes has for the scheduler; 0 if jobs do not request them."""
+        return min(node.cpus for node in self.nodes)
 
     def find(self, name: str) -> ListedNode | None:
         """Return the node `name`, which may have a domain; None if no node has this name."""
