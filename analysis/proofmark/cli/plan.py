@@ -18,7 +18,7 @@ from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
-from proofmark.common.nodesets import fold
+from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.limits_of_suites import without_figures
@@ -149,7 +149,7 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
                 ranks = str(step.ranks) if step.cpus else "–"
                 rows.append(
                     (
-                        *(group.mode, job.id, ",".join(fold(job.nodes)), step.id, ranks),
+                        *(group.mode, job.id, folded(job.nodes), step.id, ranks),
                         *(str(step.threads), step.placement or "–", duration(step.seconds)),
                         duration(step.timeout),
                     )
