@@ -79,7 +79,7 @@ def folded(names: Iterable[str]) -> str:
 def hostlist(names: Iterable[str]) -> str:
     """Return `names`, all host names, as one node set with one range in each name.
 
-    That is the syntax of programs that know no second pair of brackets (Flux RFC 29).
+    That is the syntax of programs that accept one pair of brackets only (Flux RFC 29).
     """
     nodes = NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP)
     nodes.fold_axis = (-1,)

@@ -172,7 +172,7 @@ def _whole_nodes(request: Request) -> dict[str, str]:
 
 
 def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
-    """Return the jobs that bjobs lists; a job that it does not know has an ``ERROR``."""
+    """Return the jobs that bjobs lists; a job that LSF has no record of has an ``ERROR``."""
     command = ("bjobs", "-json", "-o", fields, *options)
     output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _NOT_FOUND))
     if not output.strip():
