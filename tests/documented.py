@@ -15,6 +15,7 @@ from io import StringIO
 from pathlib import Path
 
 import yaml
+from ansible.cli import CLI
 from ansible.cli.galaxy import GalaxyCLI
 from ansible.cli.playbook import PlaybookCLI
 from tests.folders import BENCHMARKS, ROOT
@@ -158,12 +159,17 @@ COLLECTION = "proofmark.kit"
 """The collection whose playbooks have names such as ``proofmark.kit.acceptance``."""
 
 
-def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
-    cli = PlaybookCLI([program, *words])
+def _of_ansible(cli: CLI, words: Sequence[str]) -> tuple[Namespace | None, str]:
+    """Return the options of a program of Ansible, or None and the last line that it printed."""
     cli.init_parser()
-    options, said = _parsed(lambda: cli.parser.parse_args(words))
+    options, text = _parsed(lambda: cli.parser.parse_args(words))
+    return options, "" if options else text.strip().splitlines()[-1]
+
+
+def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
+    options, problem = _of_ansible(PlaybookCLI([program, *words]), words)
     if options is None:
-        yield said.strip().splitlines()[-1]
+        yield problem
         return
     for name in options.args:
         _, is_of_collection, short = name.partition(f"{COLLECTION}.")
@@ -180,11 +186,9 @@ def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
 
 
 def _galaxy(program: str, words: Sequence[str]) -> Iterator[str]:
-    cli = GalaxyCLI([program, *words])
-    cli.init_parser()
-    options, said = _parsed(lambda: cli.parser.parse_args(words))
+    options, problem = _of_ansible(GalaxyCLI([program, *words]), words)
     if options is None:
-        yield said.strip().splitlines()[-1]
+        yield problem
 
 
 def _pip(program: str, words: Sequence[str]) -> Iterator[str]:

@@ -52,6 +52,9 @@ SHOW_PARTITION = "--all --oneliner show partition"
 SHOW_TOPOLOGY = "--oneliner show topology"
 PROVIDERS = "the default of the kit; preinstalled and easybuild are the others"
 Run = Callable[[str, str], str]
+Reads = Callable[[Run], None]
+Called = Callable[..., tuple[int, str, str]]
+UseSlurm = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +69,7 @@ def inventory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Return a function that replaces how scripts run on nodes."""
 
     def use(run_script: Run) -> None:
@@ -77,7 +80,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run], None]:
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> UseSlurm:
     """Return a function that puts a scontrol with these nodes and switches into PATH."""
 
     def use(
@@ -94,7 +97,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
 
 
 @pytest.fixture
-def called(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def called(capsys: pytest.CaptureFixture[str]) -> Called:
     def call(*words: object) -> tuple[int, str, str]:
         code = main([str(word) for word in words])
         return code, *capsys.readouterr()
@@ -112,7 +115,7 @@ class TestSlurmAndLustre:
     """64 nodes of two sockets, Slurm, Lustre, InfiniBand EDR: the recorded probe of such a node."""
 
     @pytest.fixture(autouse=True)
-    def site(self, slurm: Callable[..., None], reads: Callable[[Run], None]) -> None:
+    def site(self, slurm: UseSlurm, reads: Reads) -> None:
         leaves = "SwitchName=l1 Level=0 Nodes=skl[0001-0032]\nSwitchName=l2 Level=0 Nodes="
         slurm(
             switches=f"{leaves}skl[0033-0064]\n"
@@ -123,7 +126,7 @@ class TestSlurmAndLustre:
         reads(node_that_reports(SKL))
 
     def test_the_inventory_is_valid_without_an_answer(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
+        self, inventory: Path, called: Called
     ) -> None:
         code, printed, said = called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
         assert code == 0
@@ -140,7 +143,7 @@ class TestSlurmAndLustre:
         assert json.loads(printed)["totals"]["steps"] > 0
 
     def test_the_facts_are_those_of_the_scheduler_and_the_node(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
+        self, inventory: Path, called: Called
     ) -> None:
         called("init", inventory, "--from-node", f"{NODE}.cluster", "--scheduler", "slurm")
         hosts = yaml.safe_load((inventory / "hosts.yml").read_text(encoding="utf-8"))
@@ -202,9 +205,7 @@ class TestSlurmAndLustre:
             },
         }
 
-    def test_every_fact_has_a_source(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
-    ) -> None:
+    def test_every_fact_has_a_source(self, inventory: Path, called: Called) -> None:
         called("init", inventory, "--from-node", NODE)
         text = (inventory / "group_vars/normal/partition.yml").read_text(encoding="utf-8")
         _, _, below = text.partition("\n  environment:")
@@ -225,7 +226,7 @@ class TestSlurmAndLustre:
         assert {"bios", "fabric_ports", "nics", "kernel", "microcode"} <= set(facts)
 
     def test_an_inventory_that_was_just_written_has_no_difference(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
+        self, inventory: Path, called: Called
     ) -> None:
         called("init", inventory, "--from-node", NODE)
         before = content(inventory)
@@ -234,9 +235,7 @@ class TestSlurmAndLustre:
         assert content(inventory) == before
 
     @pytest.mark.fault("init-file-exists")
-    def test_no_file_is_replaced(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
-    ) -> None:
+    def test_no_file_is_replaced(self, inventory: Path, called: Called) -> None:
         called("init", inventory, "--from-node", NODE)
         before = content(inventory)
         code, printed, said = called("init", inventory, "--from-node", NODE)
@@ -254,11 +253,7 @@ class TestSlurmAndLustre:
 
     @pytest.mark.fault("init-changed-machine")
     def test_each_difference_is_one_line_with_its_place_and_source(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
-        reads: Callable[[Run], None],
+        self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
     ) -> None:
         called("init", inventory, "--from-node", NODE)
         slurm(slurm_nodes(NAMES[:63], Partitions="normal"), MaxTime="1-00:00:00", MaxNodes="32")
@@ -291,11 +286,7 @@ class TestSlurmAndLustre:
         assert content(inventory) == before
 
     @pytest.mark.fault("init-changed-machine")
-    def test_another_topology_is_a_difference(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-    ) -> None:
+    def test_another_topology_is_a_difference(self, inventory: Path, called: Called) -> None:
         called("init", inventory, "--from-node", NODE)
         xml = inventory / "group_vars/normal" / f"{NODE}.xml"
         facts = inventory / "group_vars/normal/partition.yml"
@@ -312,10 +303,7 @@ class TestSlurmAndLustre:
         assert {"clock_hz", "topology: threads_per_core", "memory_bytes"} <= set(keys)
 
     def test_another_queue_with_all_the_nodes_is_no_difference(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
+        self, inventory: Path, called: Called, slurm: UseSlurm
     ) -> None:
         called("init", inventory, "--from-node", NODE)
         facts = inventory / "group_vars/normal/partition.yml"
@@ -328,7 +316,7 @@ class TestSlurmAndLustre:
         assert "partition.queue.name: declared long; found normal" in printed
 
     def test_a_node_outside_the_scheduler_is_refused_with_a_suggestion(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
+        self, inventory: Path, called: Called
     ) -> None:
         code, _, said = called("init", inventory, "--from-node", "sk0007")
         assert code == 3
@@ -343,12 +331,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.fault("init-tool-fails")
 @pytest.mark.parametrize("scheduler", ["slurm", ""])
 def test_a_scheduler_that_does_not_answer_becomes_a_question(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
-    scheduler: str,
-    tmp_path: Path,
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads, scheduler: str, tmp_path: Path
 ) -> None:
     slurm()
     broken = tmp_path / "bin" / "scontrol"
@@ -366,10 +349,7 @@ def test_a_scheduler_that_does_not_answer_becomes_a_question(
 
 @pytest.mark.fault("init-tool-fails")
 def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     def unreachable(node: str, text: str) -> str:
         raise NodeError(Outcome.UNREACHABLE, f"{node}: ssh: connect to port 22: {{{{ refused")
@@ -394,10 +374,7 @@ def test_a_node_that_is_not_reached_leaves_questions_that_validate_prints(
 
 @pytest.mark.fault("init-unanswered")
 def test_a_command_does_not_run_with_an_unanswered_question(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     slurm()
     reads(node_that_reports(SKL.replace("/scratch lustre", "/scratch xfs")))
@@ -413,10 +390,7 @@ def test_a_command_does_not_run_with_an_unanswered_question(
 
 
 def test_questions_that_need_no_answer_are_printed_by_validate(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     slurm()
     reads(node_that_reports(SKL))
@@ -431,10 +405,7 @@ def test_questions_that_need_no_answer_are_printed_by_validate(
 
 
 def test_a_processor_without_a_name_is_a_question(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     slurm()
     reads(node_that_reports(re.sub(r"\| model name\t?: .*\n", "", SKL)))
@@ -444,10 +415,7 @@ def test_a_processor_without_a_name_is_a_question(
 
 
 def test_two_kinds_of_nodes_are_two_partitions_and_each_needs_a_node(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     fat = [f"fat{number}" for number in range(1, 5)]
     slurm(
@@ -468,10 +436,7 @@ def test_two_kinds_of_nodes_are_two_partitions_and_each_needs_a_node(
 
 
 def test_the_switches_of_an_infiniband_fabric_are_found_without_the_scheduler(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
 ) -> None:
     slurm(slurm_nodes(NAMES[:4], Partitions="normal"))
     printed = (SCHEDULERS / "ibnetdiscover.txt").read_text().splitlines()
@@ -518,8 +483,8 @@ def test_the_switches_of_an_infiniband_fabric_are_found_without_the_scheduler(
 )
 def test_the_other_schedulers_give_the_hosts_too(
     inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    reads: Callable[[Run], None],
+    called: Called,
+    reads: Reads,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     scheduler: str,
@@ -546,11 +511,7 @@ def test_the_other_schedulers_give_the_hosts_too(
 
 
 def test_the_commands_of_the_scheduler_may_be_on_the_node_only(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    reads: Callable[[Run], None],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    inventory: Path, called: Called, reads: Reads, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answers = {SHOW_NODE: slurm_nodes(NAMES[:8], Partitions="normal")}
     usual = node_that_reports(SKL)
@@ -567,9 +528,7 @@ def test_the_commands_of_the_scheduler_may_be_on_the_node_only(
 
 
 class TestThisMachine:
-    def test_its_inventory_is_valid_and_has_a_plan(
-        self, inventory: Path, called: Callable[..., tuple[int, str, str]]
-    ) -> None:
+    def test_its_inventory_is_valid_and_has_a_plan(self, inventory: Path, called: Called) -> None:
         code, printed, said = called(
             "init", inventory, "--from-node", "localhost", "--scheduler", "none"
         )
@@ -625,9 +584,7 @@ class TestThisMachine:
         printed = site_runner([site], become=True)("n2-mgmt", "")
         assert printed.endswith(" n2 sudo -n sh -s\n")
 
-    def test_the_inventory_of_the_kit_for_it_has_no_difference(
-        self, called: Callable[..., tuple[int, str, str]]
-    ) -> None:
+    def test_the_inventory_of_the_kit_for_it_has_no_difference(self, called: Called) -> None:
         code, printed, _ = called("init", "--diff", "inventory/local", "--from-node", "localhost")
         assert (code, printed) == (0, "differences: 0\n")
 
@@ -654,12 +611,7 @@ def with_bmc() -> Run:
 
 class TestBmc:
     def test_its_address_and_vendor_are_found(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
-        reads: Callable[[Run], None],
-        idrac: Emulator,
+        self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads, idrac: Emulator
     ) -> None:
         slurm()
         reads(with_bmc())
@@ -683,11 +635,7 @@ class TestBmc:
         assert load_sites(inventory, "compute")
 
     def test_consecutive_addresses_of_three_nodes_are_a_pattern(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
-        reads: Callable[[Run], None],
+        self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
     ) -> None:
         usual, asked = node_that_reports(SKL), []
 
@@ -708,9 +656,9 @@ class TestBmc:
     def test_the_name_service_has_its_address_if_the_node_reports_none(
         self,
         inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
-        reads: Callable[[Run], None],
+        called: Called,
+        slurm: UseSlurm,
+        reads: Reads,
         idrac: Emulator,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -735,11 +683,7 @@ class TestBmc:
 
     @pytest.mark.fault("init-tool-fails")
     def test_a_bmc_that_does_not_answer_has_the_manufacturer_of_ipmi(
-        self,
-        inventory: Path,
-        called: Callable[..., tuple[int, str, str]],
-        slurm: Callable[..., None],
-        reads: Callable[[Run], None],
+        self, inventory: Path, called: Called, slurm: UseSlurm, reads: Reads
     ) -> None:
         slurm()
         reads(with_bmc())
@@ -756,11 +700,7 @@ TEMPLATE = "{{ lookup('ansible.builtin.pipe', 'touch FILE') }}"
 
 @pytest.mark.fault("init-template")
 def test_ansible_evaluates_no_text_of_a_node(
-    inventory: Path,
-    called: Callable[..., tuple[int, str, str]],
-    slurm: Callable[..., None],
-    reads: Callable[[Run], None],
-    tmp_path: Path,
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads, tmp_path: Path
 ) -> None:
     file = tmp_path / "evaluated"
     evil = TEMPLATE.replace("FILE", str(file))
