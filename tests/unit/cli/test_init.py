@@ -142,6 +142,24 @@ class TestSlurmAndLustre:
         assert code == 0
         assert json.loads(printed)["totals"]["steps"] > 0
 
+    @pytest.mark.parametrize(
+        ("system", "asked"),
+        [
+            ("CentOS Linux 7 (Core)", True),
+            ("Rocky Linux 9.4 (Blue Onyx)", True),
+            ("Debian GNU/Linux 13 (trixie)", True),
+            ("Debian GNU/Linux 12 (bookworm)", False),
+        ],
+    )
+    def test_a_system_without_a_lock_of_spack_is_a_question(
+        self, inventory: Path, called: Called, reads: Reads, system: str, asked: bool
+    ) -> None:
+        reads(node_that_reports(SKL.replace("CentOS Linux 7 (Core)", system)))
+        called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
+        text = (inventory / "group_vars/normal/partition.yml").read_text(encoding="utf-8")
+        question = f"environments/skl has debian12. The node runs {system}. `make lock ARCH=skl"
+        assert (question in text) == asked
+
     def test_the_facts_are_those_of_the_scheduler_and_the_node(
         self, inventory: Path, called: Called
     ) -> None:

@@ -25,12 +25,14 @@ class Environment:
         stream_array_size: elements of an array of STREAM, compiled in.
         threaded_blas: whether the BLAS runs threads.
         system: whether packages of the distribution can provide its programs.
+        locks: the operating systems that have a lock of Spack (``debian12``).
     """
 
     target: str
     stream_array_size: int
     threaded_blas: bool
     system: bool
+    locks: tuple[str, ...] = ()
 
     def fits(self, architecture: str) -> bool:
         """Return whether programs of the environment run on `architecture` and are made for it.
@@ -42,6 +44,14 @@ class Environment:
             return False
         generic = target.vendor == "generic" and target in node.ancestors
         return self.target == architecture or generic
+
+    def has_lock(self, system: str) -> bool:
+        """Return whether a lock is for an operating system, by its name in os-release(5).
+
+        The name is that for people (``PRETTY_NAME``): ``Debian GNU/Linux 12 (bookworm)``.
+        """
+        words = re.findall(r"[a-z]+|\d+", system.lower())
+        return any(set(re.findall(r"[a-z]+|\d+", lock)) <= set(words) for lock in self.locks)
 
     def rank(self, architecture: str) -> tuple[bool, int]:
         """Return the order of fitting environments: the exact one last, then the most features."""
@@ -63,5 +73,6 @@ def environments_in(folder: Path) -> dict[str, Environment]:
                 stream_array_size=int(array[1]),
                 threaded_blas=bool(_THREADED.search(text)),
                 system=(path.parent / "system.yml").is_file(),
+                locks=tuple(sorted(lock.parent.name for lock in path.parent.glob("*/spack.lock"))),
             )
     return found

@@ -154,6 +154,12 @@ def _programs(
     else:
         reason = "the default of the kit; preinstalled and easybuild are the others"
         found["provision_from"] = Assumed("spack", reason)
+        if not environment.has_lock(facts.os):
+            locks = ", ".join(environment.locks) or "none"
+            found["provision_from.lock"] = Question(
+                f"provision_from: which lock for Spack? environments/{chosen} has {locks}. The "
+                f"node runs {one_line(facts.os)}. `make lock ARCH={chosen} OS=…` makes one there."
+            )
     if not exact:
         found["environment.exact"] = Question(
             f"environment: is the generic target {environment.target} enough? No environment is "
