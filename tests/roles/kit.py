@@ -20,6 +20,18 @@ from tests.processes import running
 
 LONGEST_S = 900
 """The time limit of a play. The longest takes half a minute on a quiet machine."""
+DECLARED: dict[str, Any] = {
+    "hardware": {
+        "cpu_model": "a processor",
+        "architecture": "x86_64",
+        "topology": "pack:1 [numa(memory=4GiB)] l3:1(size=8MiB) core:2 pu:1",
+    },
+    "environment": "local",
+    "provision_from": "system",
+    "scheduler": "none",
+    "scratch": {"path": "/tmp"},
+}
+"""The facts of a partition whose hardware is declared."""
 SHARED = [
     "analysis",
     "playbooks",

@@ -13,21 +13,10 @@ from typing import Any
 import pytest
 import yaml
 from tests.fixtures.sshd import PASSWORD, Sshd, sshd
-from tests.roles.kit import Kit
+from tests.roles.kit import DECLARED, Kit
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 
-PARTITION = {
-    "hardware": {
-        "cpu_model": "a processor",
-        "architecture": "x86_64",
-        "topology": "pack:1 [numa(memory=4GiB)] l3:1(size=8MiB) core:2 pu:1",
-    },
-    "environment": "local",
-    "provision_from": "system",
-    "scheduler": "none",
-    "scratch": {"path": "/tmp"},
-}
 NODES = "nodes: host key, log-in, clock, uid"
 
 
@@ -76,7 +65,7 @@ def write_site(kit: Kit, servers: dict[str, Sshd], secret: dict[str, Any]) -> No
     (site / "hosts.py").write_text('#!/bin/sh\ncat "${0%/*}/hosts.json"\n')
     (site / "hosts.py").chmod(0o755)
     (site / "ansible.cfg").write_text("")
-    (group / "partition.yml").write_text(yaml.safe_dump({"partition": PARTITION}))
+    (group / "partition.yml").write_text(yaml.safe_dump({"partition": DECLARED}))
     (group / "secret.yml").write_text(yaml.safe_dump(secret))
     (kit.folder / "vault password").write_text("of the vault\n")
     tool = Path(sys.executable).with_name("ansible-vault")

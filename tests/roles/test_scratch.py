@@ -30,7 +30,7 @@ def check(kit: Kit, *arguments: str) -> Played:
 
 
 def set_run_user(kit: Kit) -> None:
-    """Make nobody the run user of the role scratch. The other roles keep the user of the play."""
+    """Set the user of the role scratch. The other roles use the user of the play."""
     variables = kit.folder / "inventory/local/group_vars/local/scratch.yml"
     variables.write_text("scratch_user: nobody\n")
 

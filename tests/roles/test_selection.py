@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.folders import ROOT
-from tests.roles.kit import Kit
+from tests.roles.kit import DECLARED, Kit
 
 pytestmark = pytest.mark.slow
 
@@ -162,17 +162,7 @@ def test_a_stage_alone_without_a_host(kit: Kit, tmp_path: Path) -> None:
     assert "-i: found no host in the group compute" in output
 
 
-LARGE = {
-    "hardware": {
-        "cpu_model": "a processor",
-        "architecture": "x86_64",
-        "topology": "pack:1 [numa(memory=4GiB)] l3:1(size=8MiB) core:2 pu:1",
-    },
-    "environment": "local",
-    "provision_from": "system",
-    "scheduler": "slurm",
-    "scratch": {"path": "/scratch"},
-}
+LARGE = {**DECLARED, "scheduler": "slurm", "scratch": {"path": "/scratch"}}
 
 
 def validated_s(kit: Kit, nodes: int) -> float:
