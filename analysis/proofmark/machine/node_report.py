@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
 
-from proofmark.common.command import run_command
 from proofmark.common.errors import BadInput
 from proofmark.common.limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import short_name
 from proofmark.common.text import size
 from proofmark.machine.bmc.service_root import vendor_of
-from proofmark.machine.node_commands import Result
 from proofmark.machine.node_shell import NodeCommand, host_command, node_command
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import node_output
+from proofmark.machine.remote_shell import run_script
 from proofmark.site.access import HostAccess
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
@@ -67,7 +64,7 @@ def node_runner(*, become: bool = False) -> RunScript:
     def command(node: str) -> NodeCommand:
         return host_command(node, HostAccess(local=is_this_machine(node), become_user=user))
 
-    return _runner(command)
+    return lambda node, text: run_script(node, command(node), text, TIMEOUT_S)
 
 
 def site_runner(sites: Sequence[Site], *, become: bool = False) -> RunScript:
@@ -88,20 +85,7 @@ def site_runner(sites: Sequence[Site], *, become: bool = False) -> RunScript:
             host, access.model_copy(update={"become_user": access.become_user or "root"})
         )
 
-    return _runner(command)
-
-
-def _runner(command_of: Callable[[str], NodeCommand]) -> RunScript:
-    def run_script(node: str, text: str) -> str:
-        words, secret = command_of(node)
-        result: Result
-        try:
-            result = run_command(words, text=secret + text, timeout_s=TIMEOUT_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            result = error
-        return node_output(node, words[0], result)
-
-    return run_script
+    return lambda node, text: run_script(node, command(node), text, TIMEOUT_S)
 
 
 def node_report(

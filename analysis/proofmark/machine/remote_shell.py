@@ -9,7 +9,7 @@ from importlib.resources import files
 from proofmark.common.command import run_command
 from proofmark.machine.controller_tools import no_exit_code
 from proofmark.machine.node_commands import Result
-from proofmark.machine.node_shell import node_command
+from proofmark.machine.node_shell import NodeCommand, node_command
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.inventory import Site
 
@@ -31,15 +31,23 @@ class RemoteShell:
             NodeError: the node is not reached or gives no answer in time, or the exit code is
                 not 0.
         """
-        words, secret = node_command(self._site, node)
         # In the script and not on the command line, whose quotes ssh would lose.
         given = f"set -- {shlex.join(arguments)}\n{script}" if arguments else script
-        result: Result
-        try:
-            result = run_command(words, text=secret + given, timeout_s=self._timeout_s)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            result = error
-        return node_output(node, words[0], result)
+        return run_script(node, node_command(self._site, node), given, self._timeout_s)
+
+
+def run_script(node: str, command: NodeCommand, script: str, timeout_s: float) -> str:
+    """Run `script` by the `command` of `node` and return what it prints.
+
+    Raises:
+        NodeError: as of `RemoteShell`.
+    """
+    result: Result
+    try:
+        result = run_command(command.words, text=command.secret + script, timeout_s=timeout_s)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        result = error
+    return node_output(node, command.words[0], result)
 
 
 def node_output(node: str, program: str, result: Result) -> str:
