@@ -121,7 +121,7 @@ def _verify(options: Namespace) -> int:
     goal = target_mode(site, options.mode or site.partition.current_mode)
     nodes = waiting_nodes(opened, goal.mode)
     with _working(options, _begun(opened), lock(opened.folder), site) as rollout:
-        # One process runs the probes of all nodes; threads would need twice the processor time.
+        # One process starts the probes of all nodes. A thread for each node needs more CPU time.
         probes, unreachable = run_text(site, nodes, PROBE, timeout_s=firmware.timeout_s)
 
         def verify(node: str) -> bool:

@@ -71,7 +71,7 @@ def plan(options: Namespace) -> int:
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
-    # It imports the registries of plug-ins, which the printing of a plan does not need.
+    # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.site_check import job_mistakes
 
     if mistakes := job_mistakes(site, [made]):

@@ -89,7 +89,7 @@ def checkout_findings(site: Site, kit: Path) -> list[Finding]:
     texts = {
         "OK": f"{path.parents[1]}",
         "NO_CHECKOUT": f"{path} is missing there, or not readable; accepted: {ACCEPTED}",
-        "OTHER_CHECKOUT": f"{path} has another content there; accepted: {ACCEPTED}",
+        "OTHER_CHECKOUT": f"{path} differs from the file of this machine; accepted: {ACCEPTED}",
     }
     return [
         Finding(WHAT, outcome, f"{folded(nodes)}: {texts[outcome]}")

@@ -155,9 +155,10 @@ def _is_bound(memory: str, domains: Set[int]) -> bool:
 
 
 def _thread_error(cpus: Sequence[int], report: BindingReport) -> str:
-    """Compare the CPU of each thread with its report; OpenMP does not report a single thread.
+    """Return the first difference between the planned CPU of a thread and its report, or "".
 
-    A runtime before OpenMP 5.0 (GCC 8) reports no thread. Then the kernel's report counts.
+    OpenMP reports nothing if there is one thread only.
+    A runtime before OpenMP 5.0 (GCC 8) reports no thread. Then the report of the kernel counts.
     """
     if len(cpus) < 2:
         return ""

@@ -260,7 +260,7 @@ def _without_wrong_facts(raw: Any, error: ValidationError) -> Partition | None:
 
 
 def _without(raw: Any, wrong: Collection[Any]) -> dict[str, Any]:
-    """Return the facts of `raw` without the keys `wrong`; required keys have placeholders."""
+    """Return `raw` without the keys `wrong`. A required key gets a placeholder."""
     right = raw.items() if isinstance(raw, dict) else ()
     return {**_PLACEHOLDERS, **{key: value for key, value in right if key not in wrong}}
 

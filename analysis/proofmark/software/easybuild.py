@@ -47,7 +47,7 @@ def read_plan(text: str) -> list[Module]:
 
 
 class EasyStack(StrictModel):
-    """An easystack: easyconfigs by name, each with its options or without."""
+    """An easystack: a list of easyconfigs. An easyconfig may have options."""
 
     easyconfigs: list[str | dict[str, Any]]
 

@@ -365,7 +365,7 @@ class TestEmulated:
         ],
     )
     def test_the_emulated_commands_refuse(self, commands: Path, line: str) -> None:
-        """The control of the emulated commands."""
+        """The emulated commands refuse what the real commands refuse."""
         erf = "cpu_index_using: physical\nrank: 0: { hostname: a; cpu: {0}; }\n"
         (commands / "erf").write_text(f"{erf}rank: 1: {{ hostname: a; cpu: {{0}}; }}\n")
         done = subprocess.run(

@@ -39,7 +39,7 @@ def edit(inventory: Path, edits: Edits) -> None:
 
 
 def add(lines: str) -> Edits:
-    """Return the edit that adds `lines` to the facts."""
+    """Return a function that adds `lines` to the facts of a partition."""
     return {r"\Z": lines}
 
 

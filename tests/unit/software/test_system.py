@@ -1,4 +1,4 @@
-"""The name of an operating system in Spack; rebuilds have the name of their original."""
+"""Tests the name that Spack has for an operating system. A rebuild has the name of its original."""
 
 from __future__ import annotations
 

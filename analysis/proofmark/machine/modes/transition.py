@@ -167,7 +167,7 @@ class ModeTransition:
         }
 
     def _attributes_of_settings(self, state: FirmwareState) -> dict[str, Scalar]:
-        """Return the attributes of `mode_settings`, without settings that are not offered."""
+        """Return the attributes of those `mode_settings` that the firmware offers."""
         attributes: dict[str, Scalar] = {}
         for setting, value in self.mode_settings:
             with suppress(NodeError):
