@@ -235,6 +235,11 @@ class SuiteUse(StrictModel):
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
     of repeats of the suite in which it runs, if it is smaller.
+
+    ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
+    measure at the same time; with ``alone``, only pairs without a common switch. ``rounds`` is the
+    largest number of rounds, and of waves of pairs that are alone.
     """
 
     sweep: Sweep = {}
@@ -243,8 +248,19 @@ class SuiteUse(StrictModel):
     where: str | None = None
     modes: list[Slug] = []
     scope: Scope = "job"
+    pairs: Literal["neighbours", "rounds"] = "neighbours"
+    alone: bool = False
+    rounds: int = Field(default=16, ge=1)
     repeats: int = Field(default=1, ge=1)
     at_most: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _of_pairs(self) -> Self:
+        if self.pairs == "rounds" and self.scope != "each-pair":
+            raise ValueError("pairs: rounds is only accepted if scope is each-pair")
+        if self.pairs != "rounds" and self.model_fields_set & {"alone", "rounds"}:
+            raise ValueError("alone, rounds: only accepted if pairs is rounds")
+        return self
 
 
 def _as_list(given: Any) -> Any:
