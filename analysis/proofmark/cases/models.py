@@ -20,6 +20,13 @@ from proofmark.common.strict_model import OLD_KEYS, STORED, RenamedKeys, StrictM
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use, also if no template of the case contains them."""
+Measured = Literal["together", "alone"]
+MEASURED = "measured"
+"""A parameter of the figures of rounds of pairs. Its values are `TOGETHER` and `ALONE`."""
+TOGETHER: Measured = "together"
+"""All pairs of a round measured at the same time. They may share links."""
+ALONE: Measured = "alone"
+"""No two pairs that measured at the same time share a switch of the nearest level."""
 MEMORY, DISTANCE, FILE_SYSTEM = "memory", "distance", "file_system"
 RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
 """Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of
@@ -162,6 +169,14 @@ class Reference(StrictModel):
         if self.kind == "published" and self.system is None:
             raise ValueError("system: required if kind is published")
         return self
+
+    def accepts(self, measured: object) -> bool:
+        """Return whether figures with this value of `MEASURED` are compared; None is no value.
+
+        Pairs that measured together may share links. Only a reference whose ``where`` has
+        `MEASURED` is for their figures.
+        """
+        return measured != TOGETHER or MEASURED in self.where
 
 
 class Cost(StrictModel):
@@ -376,6 +391,7 @@ class Case(RenamedKeys):
         """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
         names = {"benchmark", "placement", "ranks", "threads", *self.labels}
+        names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
         return names | set(self.reader().parameters)
