@@ -267,6 +267,7 @@ class _Expansion:
             "file_systems": list(partition.scratches),
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
+            "provision_from": partition.provision_from,
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))

@@ -55,6 +55,6 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
             measured[each.pairs(len(hosts))] = True
         idle += int((~measured).sum())
     if idle:
-        rounds = f"{use.rounds} {'waves' if use.alone else 'rounds'}"
-        left_out.append(f"{step.case}: {idle} nodes, which no pair of {rounds} has")
+        of = f"waves of pairs {ALONE}" if use.alone else f"rounds of pairs {TOGETHER}"
+        left_out.append(f"{step.case}: {idle} nodes, which are in none of the {use.rounds} {of}")
     return RoundSteps(steps, left_out)
