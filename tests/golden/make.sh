@@ -45,8 +45,9 @@ by_awk imb-collectives imb \
     imb-2021.18.1_multi_n4 imb-2021.18.1_nbc_n2 imb-2021.18.1_rma_n2
 by_awk osu-latency osu \
     osu-7.4_latency_n2 osu-7.4_latency_n2_validate osu-7.4_multi_lat_n4 osu-7.4_put_latency_n2 \
-    osu-7.4_init_n2
-by_awk osu-bw osu osu-7.4_bw_n2 osu-7.4_bibw_n2 osu-5.3_put_bw_n2
+    osu-7.4_latency_m8_n2 osu-7.4_init_n2
+by_awk osu-bw osu osu-7.4_bw_n2 osu-5.3_put_bw_n2
+by_awk osu-bibw osu osu-7.4_bibw_n2 osu-7.4_bibw_m4M_n2
 by_awk osu-contention osu osu-7.4_bw_2copies_n4
 by_awk osu-mbw-mr osu \
     osu-7.4_mbw_mr_n2 osu-7.4_mbw_mr_n4 osu-7.4_mbw_mr_n4_norate osu-5.3_mbw_mr_n4

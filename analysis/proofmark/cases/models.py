@@ -20,6 +20,13 @@ from proofmark.common.strict_model import OLD_KEYS, STORED, RenamedKeys, StrictM
 SUITES_FILE = "suites.yml"
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use, also if no template of the case contains them."""
+Measured = Literal["together", "alone"]
+MEASURED = "measured"
+"""A parameter of the figures of rounds of pairs. Its values are `TOGETHER` and `ALONE`."""
+TOGETHER: Measured = "together"
+"""All pairs of a round measured at the same time. They may share links."""
+ALONE: Measured = "alone"
+"""No two pairs that measured at the same time share a switch of the nearest level."""
 MEMORY, DISTANCE, FILE_SYSTEM = "memory", "distance", "file_system"
 RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
 """Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of
@@ -163,6 +170,14 @@ class Reference(StrictModel):
             raise ValueError("system: required if kind is published")
         return self
 
+    def accepts(self, measured: object) -> bool:
+        """Return whether figures with this value of `MEASURED` are compared; None is no value.
+
+        Pairs that measured together may share links. Only a reference whose ``where`` has
+        `MEASURED` is for their figures.
+        """
+        return measured != TOGETHER or MEASURED in self.where
+
 
 class Cost(StrictModel):
     """The cost of one step: wall time in seconds, and the most bytes that it leaves in scratch."""
@@ -235,6 +250,11 @@ class SuiteUse(StrictModel):
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
     of repeats of the suite in which it runs, if it is smaller.
+
+    ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
+    measure at the same time; with ``alone``, only pairs without a common switch. ``rounds`` is the
+    largest number of rounds, and of waves of pairs that are alone.
     """
 
     sweep: Sweep = {}
@@ -243,8 +263,19 @@ class SuiteUse(StrictModel):
     where: str | None = None
     modes: list[Slug] = []
     scope: Scope = "job"
+    pairs: Literal["neighbours", "rounds"] = "neighbours"
+    alone: bool = False
+    rounds: int = Field(default=16, ge=1)
     repeats: int = Field(default=1, ge=1)
     at_most: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _of_pairs(self) -> Self:
+        if self.pairs == "rounds" and self.scope != "each-pair":
+            raise ValueError("pairs: rounds is only accepted if scope is each-pair")
+        if self.pairs != "rounds" and self.model_fields_set & {"alone", "rounds"}:
+            raise ValueError("alone, rounds: only accepted if pairs is rounds")
+        return self
 
 
 def _as_list(given: Any) -> Any:
@@ -360,6 +391,7 @@ class Case(RenamedKeys):
         """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
         names = {"benchmark", "placement", "ranks", "threads", *self.labels}
+        names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
         return names | set(self.reader().parameters)

@@ -145,11 +145,12 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
     rows = []
     for group in made.groups:
         for job in group.jobs:
+            nodes = folded(job.nodes)
             for step in job.steps:
                 ranks = str(step.ranks) if step.cpus else "–"
                 rows.append(
                     (
-                        *(group.mode, job.id, folded(job.nodes), step.id, ranks),
+                        *(group.mode, job.id, nodes, step.id, ranks),
                         *(str(step.threads), step.placement or "–", duration(step.seconds)),
                         duration(step.timeout),
                     )

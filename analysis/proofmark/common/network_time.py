@@ -23,6 +23,8 @@ RANK_MESSAGE_S = 1e-6
 """The time that a rank takes for each of many short messages in a row."""
 START_S, RANK_START_S = 5.0, 0.02
 """The time to start an MPI program, and the additional time for each rank."""
+EVERYWHERE_S, NODE_START_S = 1.0, 0.001
+"""The time to start a script on all nodes of a job, and the additional time for each node."""
 
 ALL = "all"
 """Name of all collectives of a step together."""
@@ -42,6 +44,11 @@ IMB_VOLUMES_MB = (40, 16, 8, 4, 2, 1)
 def start_s(ranks: int) -> float:
     """Return the time to start and to end an MPI program of `ranks` ranks."""
     return START_S + RANK_START_S * ranks
+
+
+def everywhere_s(nodes: int) -> float:
+    """Return the time to start a script on each of `nodes` nodes of a job, and to wait for all."""
+    return EVERYWHERE_S + NODE_START_S * nodes
 
 
 def collective_s(

@@ -84,6 +84,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         partition.family_level,
         stopped_jobs(run),
         partition.rated_hardware,
+        site.distance,
     )
     places = {host: site.location(host) for host in site.hosts}
     bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places)

@@ -19,7 +19,7 @@ from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.fleet.digits import judge_digits
-from proofmark.judge.fleet.fleet import Fleet, Kinds, measure_fleet
+from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.limit_checks import LimitCheck, check_limits
 from proofmark.judge.references.compare import (
@@ -199,6 +199,7 @@ def judge(
     family_level: float = FAMILY_LEVEL,
     stopped: Sequence[str] = (),
     rated: Rated = NOTHING_RATED,
+    distance: Distance | None = None,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -214,13 +215,14 @@ def judge(
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step, each with the reason.
         rated: the hardware of each node as the inventory states it.
+        distance: of two nodes; pairs of different distances are not compared with each other.
     """
     hardware = nodes or {}
     figures = aggregate(records)
     references = ordered_references(benchmarks, limits)
     judgements = _judge_figures(figures, references, hardware, rated)
     answers = judgements.of_figure
-    fleet = measure_fleet(figures, benchmarks, hardware, family_level)
+    fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
         answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)

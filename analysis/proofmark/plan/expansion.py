@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
-from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
+from proofmark.cases.models import Benchmarks, Case, SuiteUse
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in
 from proofmark.plan.layout import Layouts
 from proofmark.plan.plan import Group, Job, Plan, Totals
+from proofmark.plan.rounds_of_steps import steps_of_rounds
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.sweep import Sweep
@@ -226,10 +227,11 @@ class _Expansion:
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
         if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
             raise BadInput(*endless)
-        return [step for draft in drafts for step in self._spread_out(draft, use.scope)]
+        return [step for draft in drafts for step in self._spread_out(draft, use)]
 
-    def _spread_out(self, step: Step, scope: Scope) -> list[Step]:
+    def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""
+        scope = use.scope
         needed = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[scope]
         hosts = list(self._site.hosts)
         if len(step.nodes) != needed:
@@ -242,6 +244,11 @@ class _Expansion:
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
+        if use.pairs == "rounds":
+            made = steps_of_rounds(step, use, self._site)
+            for reason in made.left_out:
+                self._leave_out(reason)
+            return made.steps
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
         return [
             step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
@@ -260,6 +267,7 @@ class _Expansion:
             "file_systems": list(partition.scratches),
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
+            "provision_from": partition.provision_from,
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
@@ -282,7 +290,7 @@ def _modes(use: SuiteUse, available: Collection[str], current: str) -> list[str]
 
 def _chunks(step: Step, limit: int | None) -> list[list[str]]:
     """Divide the nodes of a per-node step into groups of at most `limit` nodes, one per job."""
-    if step.scope == "job" or limit is None:
+    if step.scope == "job" or limit is None or step.round:
         return [step.nodes]
     size = limit - limit % 2 if step.scope == "each-pair" else limit
     ordered = [node for nodes in step.instances().values() for node in nodes]

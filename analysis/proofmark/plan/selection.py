@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import reduce
 
-from proofmark.cases.models import Against, Benchmarks, Parameters, Reference
+from proofmark.cases.models import MEASURED, Against, Benchmarks, Parameters, Reference
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
@@ -161,6 +161,10 @@ def _conditions(reference: Reference) -> dict[str, Condition]:
         "metric": lambda figures: reference.metric in figures.metrics,
         **{f"where.{name}": has(name) for name in reference.where},
     }
+    if MEASURED not in reference.where:
+        conditions[f"where.{MEASURED}"] = lambda figures: reference.accepts(
+            figures.step.recorded.get(MEASURED)
+        )
     if reference.system is not None:
         conditions["system"] = lambda figures: reference.system == figures.system
     if reference.mode is not None:
@@ -269,7 +273,10 @@ class _Check:
             for each, keys in zip(figures, missed, strict=True)
             if len(keys) == fewest
         )
-        names = [key.removeprefix("where.") for key in conditions]
+        named = [
+            key for key in conditions if key != f"where.{MEASURED}" or MEASURED in reference.where
+        ]
+        names = [key.removeprefix("where.") for key in named]
         found = f"{', '.join(names)} together, which no figure has"
         return self.mistake("where", found, "; or ".join([*nearest_ones][:_MOST_NEAREST]))
 

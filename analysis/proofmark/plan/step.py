@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, Parameters, Scope
+from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.pair_rounds import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
@@ -53,7 +54,8 @@ class Step(StrictModel):
         cpus: the CPUs of each rank; empty if the program binds its own processes.
         seconds: the expected wall time.
         bytes: the most data that it leaves in scratch.
-        pairing: number of the pairing of nodes, see `instances`.
+        pairing: number of the pairing of neighbours, see `instances`.
+        round: the round of pairs; None for pairs of neighbours. A plan without it does not name it.
         membind: the NUMA domains that memory must come from; empty: any.
         file_system: empty for the scratch of the partition.
         copies: copies of the program that run at the same time.
@@ -88,6 +90,7 @@ class Step(StrictModel):
     bytes: int
     scope: Scope = "job"
     pairing: int = 1
+    round: PairRound | None = Field(default=None, exclude_if=lambda each: each is None)
     membind: list[int] = []
     file_system: str = ""
     copies: int = 1
@@ -97,10 +100,20 @@ class Step(StrictModel):
     writes: WrittenFiles | None = None
     network_bytes: int = 0
 
+    @model_validator(mode="after")
+    def _known_round(self) -> Self:
+        if self.round is not None:
+            if self.scope != "each-pair":
+                raise ValueError("round: only accepted if scope is each-pair")
+            self.round.pairs(len(self.nodes))
+        return self
+
     @property
     def recorded(self) -> dict[str, Scalar]:
         """The parameters that every figure of the step has, before its output adds others."""
         planned = dict(self.parameters)
+        if self.round:
+            planned[MEASURED] = self.round.measured
         if self.launch == "mpi":
             planned["ranks"] = self.ranks
         if self.threads > 1 or self.launch == "threads":
@@ -116,13 +129,18 @@ class Step(StrictModel):
     def instances(self) -> dict[str, list[str]]:
         """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.
 
-        Pairing 1 has the nodes 1+2, 3+4, …; pairing 2 has 2+3, 4+5, …, last+1, so that every node
-        is paired with both neighbours; pairing 3 has last+1 of an odd number of nodes.
+        The pairs of a round follow from its rule, `PairRound`. Without a round, pairing 1 has the
+        nodes 1+2, 3+4, …; pairing 2 has 2+3, 4+5, …, last+1, so that every node is paired with both
+        neighbours; pairing 3 has last+1 of an odd number of nodes.
         """
         if self.scope == "job":
             return {}
         if self.scope == "each-node":
             return {node: [node] for node in self.nodes}
+        if self.round:
+            numbers = self.round.pairs(len(self.nodes)).tolist()
+            named = [[self.nodes[one], self.nodes[other]] for one, other in numbers]
+            return {"+".join(pair): pair for pair in named}
         ordered = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
         if self.pairing == 3:
             ordered = [self.nodes[-1], self.nodes[0]]
@@ -141,6 +159,8 @@ class Step(StrictModel):
     @property
     def measurements(self) -> int:
         """The number of measurements at the same time: 1, or the number of instances."""
+        if self.round:
+            return len(self.round.pairs(len(self.nodes)))
         if self.scope == "each-pair":
             return 1 if self.pairing == 3 else len(self.nodes) // 2
         return len(self.nodes) if self.scope == "each-node" else 1

@@ -73,6 +73,7 @@ def _steps(plan: Plan) -> Iterator[tuple[str, Step, int]]:
 
 
 def _identity(mode: str, step: Step) -> str:
-    excluded = {"id", "repeat", "nodes", "seconds", "timeout", "cpus", "pairing"}
+    excluded = {"id", "repeat", "nodes", "seconds", "timeout", "cpus", "pairing", "round"}
     facts = step.model_dump(mode="json", exclude=excluded)
-    return json.dumps([mode, len(step.nodes), facts], sort_keys=True)
+    measured = step.round.measured if step.round else ""
+    return json.dumps([mode, len(step.nodes), facts, measured], sort_keys=True)

@@ -64,6 +64,18 @@ class Site(RenamedKeys):
         """Return the switch of each level, and the rack, of `host`."""
         return self.partition.fabric.location(self._numbers[host], host)
 
+    def switches(self, host: str) -> list[str | None]:
+        """Return the switch of each level, the nearest first; None if `host` has none there."""
+        number = self._numbers[host]
+        return [level.group(number, host) for level in self.partition.fabric.levels]
+
+    def distance(self, hosts: Sequence[str]) -> str:
+        """Return the nearest level whose switch two hosts share; empty for other sets of hosts."""
+        if len(hosts) != 2 or not self._numbers.keys() >= {*hosts}:
+            return ""
+        one, other = ((self._numbers[host], host) for host in hosts)
+        return self.partition.fabric.distance(one, other)
+
     def host_of(self, name: str) -> str | None:
         """Return the host whose name, or one of its further names, is `name`.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import Benchmarks
+from proofmark.cases.models import MEASURED, TOGETHER, Benchmarks
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.thresholds import (
@@ -30,7 +30,7 @@ class FleetFigure:
 
     Attributes:
         record: the record of one of the nodes.
-        kind: the hardware of the nodes.
+        kind: the hardware of the nodes, and the distance of a pair.
         better: whether a higher or a lower value is better (``higher``, ``lower``).
         fleet_limit: the limit for all nodes.
         flagged: the nodes that miss the limit.
@@ -143,8 +143,16 @@ def hardware_kind(facts: NodeFacts | None) -> str:
     return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
 
 
+Distance = Callable[[Sequence[str]], str]
+"""Returns the nearest level whose switch two hosts share; empty for other sets of hosts."""
+
+
 def measure_fleet(
-    figures: Aggregates, benchmarks: Benchmarks, nodes: Mapping[str, NodeFacts], level: float
+    figures: Aggregates,
+    benchmarks: Benchmarks,
+    nodes: Mapping[str, NodeFacts],
+    level: float,
+    distance: Distance | None = None,
 ) -> Fleet:
     """Return the comparison of like nodes: figures that differ only in the node, on like hardware.
 
@@ -153,8 +161,9 @@ def measure_fleet(
         benchmarks: the cases; their metrics state whether higher or lower is better.
         nodes: hardware by host name.
         level: probability that any node is flagged on a healthy machine.
+        distance: of a pair; only pairs of the same distance are compared. None: any pairs.
     """
-    kinds = Kinds(nodes)
+    kinds = Kinds(nodes, distance)
     groups = list(like_nodes(figures, benchmarks, kinds, same_digits=False))
     level_of_figure = level_of_one(level, len(groups))
     fleet_figures: list[FleetFigure] = []
@@ -190,7 +199,8 @@ def like_nodes(
 ) -> Iterator[Numbers]:
     """Yield the numbers of the figures of each group of two or more like nodes.
 
-    `same_digits` chooses the metrics that have it, or the others, which are speeds.
+    `same_digits` chooses the metrics that have it, or the others, which are speeds. Pairs that
+    measured together are not alike: some of them share links.
     """
     kind, names = kinds.numbers(figures.records.nodes)
     valid = np.flatnonzero(figures.valid)
@@ -201,15 +211,18 @@ def like_nodes(
     for members in sorted(groups, key=lambda group: int(group[0])):
         measurand = figures.records.measurands[figures.measurand[members[0]]]
         metric = benchmarks.case(measurand.case).metrics.get(measurand.metric)
+        parameters = figures.record(int(members[0])).parameters
+        if parameters.get(MEASURED) == TOGETHER:
+            continue
         if metric and metric.same_digits == same_digits:
             yield members  # without a metric it is unknown whether higher or lower is better
 
 
 class Kinds:
-    """The hardware of each node or pair. A pair is compared with pairs."""
+    """The hardware of each node or pair, and the distance of a pair if it is known."""
 
-    def __init__(self, nodes: Mapping[str, NodeFacts]) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: Mapping[str, NodeFacts], distance: Distance | None = None) -> None:
+        self._nodes, self._distance = nodes, distance or (lambda _: "")
         self._known: dict[str, tuple[str, int]] = {}
 
     def numbers(self, nodes: Iterable[str]) -> tuple[Numbers, list[tuple[str, int]]]:
@@ -219,11 +232,13 @@ class Kinds:
         return np.array(kind, dtype=np.int64), list(places)
 
     def of(self, node: str) -> tuple[str, int]:
-        """Return the hardware of a node or a set of nodes, and the number of its nodes."""
+        """Return the hardware and distance of a node or a set of nodes, and its number of nodes."""
         if node not in self._known:
             hosts = hosts_of(node)
             kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
-            self._known[node] = " and ".join(kinds), len(hosts)
+            level = self._distance(hosts)
+            parts = filter(None, [" and ".join(kinds), level and f"distance {level}"])
+            self._known[node] = "; ".join(parts), len(hosts)
         return self._known[node]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from proofmark.cases.models import Against, Benchmarks, Reference
+from proofmark.cases.models import MEASURED, Against, Benchmarks, Reference
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.units import factor
@@ -184,6 +184,7 @@ def applies(reference: Reference, record: Record) -> bool:
         reference.metric == record.metric
         and reference.system in (None, record.system)
         and reference.mode in (None, record.mode)
+        and reference.accepts(of_record.get(MEASURED))
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )
 

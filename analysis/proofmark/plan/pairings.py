@@ -1,0 +1,199 @@
+"""Rounds of disjoint pairs of hosts, which together measure every link of a fabric.
+
+Hosts are numbers from 0. The fabric is an array of shape (levels, hosts) with the number of the
+switch of each host, the nearest level first. The distance of two hosts is the number of the first
+level whose switch they share; it is the number of levels if they share none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.int64]
+
+ROUNDS = 16
+"""The number of rounds of a partition that is too large for all pairs."""
+WAVES = 16
+"""The largest number of waves in which pairs measure alone."""
+_SEED = 20170921
+
+
+@dataclass(frozen=True)
+class Round:
+    """Disjoint pairs of hosts.
+
+    Attributes:
+        pairs: of shape (pairs, 2); the first host of a pair sends.
+        distance: the distance of every pair; None if the pairs differ in it.
+    """
+
+    pairs: Numbers
+    distance: int | None = None
+
+
+def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
+    """Return rounds in which all pairs measure at the same time.
+
+    For each distance that two hosts have, one round has as many pairs of this distance as there can
+    be, and no others: hosts of one half of a switch measure with hosts of the other half. The other
+    rounds are those of the circle method (Kirkman 1847) over the hosts in a random order that is
+    always the same. If all pairs need at most `number` of them, these are all pairs; else they fill
+    up to `number` rounds. No pair is in two of them. Of an odd number of hosts each is left out in
+    turn.
+
+    Args:
+        switches: the fabric, of shape (levels, hosts).
+        number: of rounds.
+    """
+    groups = nested(switches)
+    hosts = groups.shape[1]
+    missed = np.zeros(hosts, dtype=np.int64)
+    crossing: list[Round] = []
+    for distance in range(groups.shape[0] - 1):
+        pairs, left_out = _crossing(groups[distance + 1], groups[distance], missed)
+        missed[left_out] += 1
+        crossing.append(Round(_alternating(pairs), distance))
+    order = np.random.default_rng(_SEED).permutation(hosts)
+    order = order[np.argsort(missed[order], kind="stable")]  # the circle leaves out the first ones
+    whole = hosts - 1 + hosts % 2 if hosts > 1 else 0
+    circle = [
+        _of_distance(switches, _alternating(order[_circle(hosts, each)]))
+        for each in range(min(whole, number))
+    ]
+    most = [
+        max((len(each.pairs) for each in circle if each.distance == distance), default=0)
+        for distance in range(len(crossing))
+    ]
+    first = [each for each, least in zip(crossing, most, strict=True) if len(each.pairs) > least]
+    return first + circle[: whole if whole <= number else max(0, number - len(first))]
+
+
+def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list[Round]:
+    """Return waves of pairs of `together` of which no two share a switch of the nearest level.
+
+    Without levels a wave is one pair. The pairs of a wave have one distance, and the distances take
+    turns. Hosts that no earlier wave has are preferred, so that few waves measure many hosts. Each
+    pair is in one wave at most.
+
+    Args:
+        switches: the fabric, of shape (levels, hosts).
+        together: the rounds from which the pairs are chosen.
+        number: the largest number of waves.
+    """
+    hosts = switches.shape[1]
+    nearest = nested(switches)[1]
+    pairs = np.concatenate([_NO_PAIRS, *(each.pairs for each in together)])
+    _, first = np.unique(np.sort(pairs, axis=1) @ [hosts, 1], return_index=True)
+    pairs = pairs[np.sort(first)]
+    distances = distances_of(switches, pairs)
+    enough = number * (int(nearest.max()) + 1)
+    left = {int(each): pairs[distances == each][:enough] for each in np.unique(distances)}
+    measured = np.zeros(hosts, dtype=np.int64)
+    found: list[Round] = []
+    while left and len(found) < number:
+        for distance in sorted(left):
+            if len(found) == number:
+                break
+            candidates = left.pop(distance)
+            taken = _apart(candidates, nearest, measured)
+            chosen = candidates[taken]
+            np.add.at(measured, chosen.ravel(), 1)
+            found.append(Round(chosen, distance))
+            if not taken.all():
+                left[distance] = candidates[~taken]
+    return found
+
+
+def nested(switches: Numbers) -> Numbers:
+    """Return the groups of the hosts at each level, between single hosts and all of them.
+
+    The shape is (levels + 2, hosts). Hosts are in one group of a level if they share the switches
+    of this level and of all higher ones.
+    """
+    levels, hosts = switches.shape
+    groups = np.zeros((levels + 2, hosts), dtype=np.int64)
+    for level in range(levels - 1, -1, -1):
+        both = np.stack([groups[level + 2], switches[level]])
+        groups[level + 1] = np.unique(both, axis=1, return_inverse=True)[1].reshape(hosts)
+    groups[0] = np.arange(hosts)
+    return groups
+
+
+def distances_of(switches: Numbers, pairs: Numbers) -> Numbers:
+    """Return the distance of each of `pairs`, of shape (pairs,)."""
+    groups = nested(switches)[1:]
+    found: Numbers = np.argmax(groups[:, pairs[:, 0]] == groups[:, pairs[:, 1]], axis=0)
+    return found
+
+
+_NO_PAIRS: Numbers = np.empty((0, 2), dtype=np.int64)
+
+
+def _of_distance(switches: Numbers, pairs: Numbers) -> Round:
+    """Return a round of `pairs` with their distance."""
+    distances = np.unique(distances_of(switches, pairs))
+    return Round(pairs, int(distances[0]) if len(distances) == 1 else None)
+
+
+def _circle(hosts: int, number: int) -> Numbers:
+    """Return the pairs of the round `number`, from 0, of the circle method.
+
+    An even number of hosts has hosts - 1 rounds, which are all pairs. Of an odd number the host
+    `number` is left out.
+    """
+    seats = hosts - 1 + hosts % 2
+    steps = np.arange(1, (seats + 1) // 2)
+    pairs = np.stack([(number + steps) % seats, (number - steps) % seats], axis=1)
+    if hosts % 2:
+        return pairs
+    return np.concatenate([np.array([[seats, number % seats]]), pairs])
+
+
+def _crossing(outer: Numbers, inner: Numbers, missed: Numbers) -> tuple[Numbers, Numbers]:
+    """Return as many pairs as possible inside the groups `outer` that cross the groups `inner`.
+
+    The hosts of an outer group are ordered by inner group. The host i of the first half measures
+    with the host i of the second half: they are in different inner groups if none of these is
+    larger than a half.
+
+    Returns:
+        The pairs; and the hosts without one, which are those with the smallest `missed`.
+    """
+    pairs: list[Numbers] = [_NO_PAIRS]
+    left_out: list[Numbers] = [np.empty(0, dtype=np.int64)]
+    by_group = np.argsort(outer, kind="stable")
+    borders = np.flatnonzero(np.diff(outer[by_group])) + 1
+    for hosts in np.split(by_group, borders):
+        of_hosts, sizes = np.unique(inner[hosts], return_inverse=True, return_counts=True)[1:]
+        largest = int(sizes.argmax())
+        half = min(len(hosts) // 2, len(hosts) - int(sizes[largest]))
+        # If one inner group is larger than all others together, only its hosts are left out.
+        choice = hosts if 2 * half + 1 == len(hosts) else hosts[of_hosts == largest]
+        without = choice[np.argsort(missed[choice], kind="stable")][: len(hosts) - 2 * half]
+        rest = ~np.isin(hosts, without)
+        kept, groups = hosts[rest], of_hosts[rest]
+        ordered = kept[np.lexsort((np.arange(len(kept)), groups, groups != largest))]
+        pairs.append(np.stack([ordered[:half], ordered[half:]], axis=1))
+        left_out.append(without)
+    return np.concatenate(pairs), np.concatenate(left_out)
+
+
+def _alternating(pairs: Numbers) -> Numbers:
+    """Return `pairs` with every second one reversed, so that each switch sends and receives."""
+    turned = pairs.copy()
+    turned[1::2] = pairs[1::2, ::-1]
+    return turned
+
+
+def _apart(pairs: Numbers, group: Numbers, measured: Numbers) -> NDArray[np.bool_]:
+    """Return which of `pairs` to take so that no two of them have a host in the same group."""
+    taken = np.zeros(len(pairs), dtype=bool)
+    used = np.zeros(int(group.max()) + 1, dtype=bool)
+    for place in np.argsort(measured[pairs].sum(axis=1), kind="stable").tolist():
+        ends = group[pairs[place]]
+        if not used[ends].any():
+            used[ends] = taken[place] = True
+    return taken
