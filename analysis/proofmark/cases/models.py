@@ -227,6 +227,33 @@ Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
 
 
+class SearchRule(StrictModel):
+    """The search for the best point of a sweep during the run (ADR 0094).
+
+    Points that differ only in ``axes`` are one search. ``stop: no-better`` varies one axis after
+    another, with the best values of the others, until no axis gives a better value. ``stop:
+    no-growth`` has one axis, and goes up its values until the metric stops growing.
+
+    Attributes:
+        metric: a metric of the case.
+        axes: axes of the sweep, in the order in which they are varied.
+        least_gain: the least relative gain that counts, in addition to the noise of the repeats.
+    """
+
+    metric: Name
+    axes: Annotated[list[Name], Field(min_length=1)]
+    stop: Literal["no-better", "no-growth"] = "no-better"
+    least_gain: float = Field(default=0.01, ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _one_ordered_axis(self) -> Self:
+        if len(set(self.axes)) < len(self.axes):
+            raise ValueError("axes: each axis once")
+        if self.stop == "no-growth" and len(self.axes) != 1:
+            raise ValueError("axes: exactly one if stop is no-growth")
+        return self
+
+
 class SuiteUse(StrictModel):
     """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
@@ -234,7 +261,10 @@ class SuiteUse(StrictModel):
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
-    of repeats of the suite in which it runs, if it is smaller.
+    of repeats of the suite in which it runs, if it is smaller. ``search`` runs only the points that
+    a search needs. ``name`` is the name of the use for ``reads`` of another use of the case: each
+    step of that use reads the files that the step of the same point wrote, in another job and on
+    other nodes (ADR 0095).
     """
 
     sweep: Sweep = {}
@@ -245,6 +275,18 @@ class SuiteUse(StrictModel):
     scope: Scope = "job"
     repeats: int = Field(default=1, ge=1)
     at_most: int | None = Field(default=None, ge=1)
+    search: SearchRule | None = None
+    name: Slug | None = None
+    reads: Slug | None = None
+
+    @model_validator(mode="after")
+    def _of_one_job(self) -> Self:
+        for key in ("search", "name", "reads"):
+            if getattr(self, key) is not None and self.scope != "job":
+                raise ValueError(f"{key}: only accepted if scope is job")
+        if self.name is not None and self.reads is not None:
+            raise ValueError("name and reads: a use has only one of them")
+        return self
 
 
 def _as_list(given: Any) -> Any:
