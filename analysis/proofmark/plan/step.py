@@ -63,6 +63,8 @@ class Step(StrictModel):
         writes: the files that it must write in scratch; None if that is not known.
         network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
             of its messages is not checked.
+        reads: the id of the step whose files in scratch it reads, instead of own ones.
+        kept: whether another step reads its files in scratch, so that they are kept at its end.
     """
 
     id: Identifier
@@ -96,6 +98,8 @@ class Step(StrictModel):
     directory: str = ""
     writes: WrittenFiles | None = None
     network_bytes: int = 0
+    reads: Identifier = ""
+    kept: bool = False
 
     @property
     def recorded(self) -> dict[str, Scalar]:
