@@ -20,11 +20,10 @@ def use_mistakes(file: str, case: Case) -> Iterator[InputError]:
 def _search_mistakes(file: str, key: str, case: Case, use: SuiteUse) -> Iterator[InputError]:
     if use.search is None:
         return
-    axes = {**case.sweep, **use.sweep}
-    for given, known, place in (
-        *((axis, axes, f"{key}.search.axes") for axis in use.search.axes),
-        (use.search.metric, case.metrics, f"{key}.search.metric"),
-    ):
+    axes = [*case.sweep, *use.sweep]
+    names = [(axis, axes, f"{key}.search.axes") for axis in use.search.axes]
+    names.append((use.search.metric, [*case.metrics], f"{key}.search.metric"))
+    for given, known, place in names:
         if given not in known:
             yield InputError(file, place, f"{given!r}{nearest(given, known)}", ", ".join(known))
     if use.reads is not None:

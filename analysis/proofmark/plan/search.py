@@ -104,6 +104,8 @@ def decide(search: Search, figures: Figures) -> Decision:
 
     ``no-growth``: the first value that gives no gain that counts ends the search.
     """
+    if not search.candidates:
+        return Decision((), "the search ended: every point repeats the command of another step")
     if search.rule.stop == "no-growth":
         return _grow(search, figures)
     return _descend(search, figures)

@@ -139,7 +139,7 @@ class Step(StrictModel):
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
-        stated = self.bytes or self.directory or self.writes
+        stated = self.bytes or self.directory or self.writes or self.reads or self.kept
         return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property
