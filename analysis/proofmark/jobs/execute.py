@@ -173,7 +173,12 @@ class ProgressReporter:
         """Report the progress of the run and the state of its jobs."""
         self._current = current = progress(self._ready.run, active=True, before=self._current)
         jobs = self._jobs.line
-        key = (current.done, tuple(step.step.id for step in current.running), jobs)
+        key = (
+            current.done,
+            len(current.steps),
+            tuple(step.step.id for step in current.running),
+            jobs,
+        )
         if key == self._last and time.monotonic() - self._moment < _REPORT_EVERY_S:
             return
         self._last, self._moment = key, time.monotonic()

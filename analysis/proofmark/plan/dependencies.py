@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from proofmark.cases.models import SuiteUse
 from proofmark.common.errors import bad_input
-from proofmark.plan.draft import Draft
+from proofmark.plan.draft import Draft, Scalar
 
 
 def linked(
@@ -15,7 +16,8 @@ def linked(
     """Return the drafts of one case in one mode; each reading step is on nodes of its own.
 
     A reading step gets the first of `hosts` that its writing step does not use. The writing step
-    has the same repeat and the same values of all axes that both uses sweep.
+    has the same repeat and the same values of the common axes: those for which both uses have a
+    value in common. An axis that tells writing from reading is not common.
 
     Args:
         drafts: all steps of the case, with their ids and nodes.
@@ -26,13 +28,16 @@ def linked(
     Raises:
         BadInput: a reading step has several writing steps.
     """
+    common: dict[int, set[str]] = {}
     kept: set[str] = set()
     result: list[Draft] = []
     for draft in drafts:
         if draft.use.reads is None:
             result.append(draft)
             continue
-        writers = [each for each in drafts if _same_point(each, draft)]
+        if draft.number not in common:
+            common[draft.number] = _common_axes(drafts, draft.use)
+        writers = [each for each in drafts if _same_point(each, draft, common[draft.number])]
         point = ", ".join(f"{axis} {value}" for axis, value in draft.axes.items())
         if len(writers) > 1:
             found = f"{len(writers)} steps of {draft.use.reads} for {point}"
@@ -63,11 +68,21 @@ def linked(
     ]
 
 
-def _same_point(writer: Draft, reader: Draft) -> bool:
+def _common_axes(drafts: Sequence[Draft], reading: SuiteUse) -> set[str]:
+    """Return the axes for which a use and the use whose files it reads have a value in common."""
+    own: dict[str, set[Scalar]] = {}
+    other: dict[str, set[Scalar]] = {}
+    for draft in drafts:
+        if draft.use is reading or draft.use.name == reading.reads:
+            values = own if draft.use is reading else other
+            for axis, value in draft.axes.items():
+                values.setdefault(axis, set()).add(value)
+    return {axis for axis, values in own.items() if values & other.get(axis, set())}
+
+
+def _same_point(writer: Draft, reader: Draft, common: Collection[str]) -> bool:
     return (
         writer.use.name == reader.use.reads
         and writer.step.repeat == reader.step.repeat
-        and all(
-            writer.axes[axis] == value for axis, value in reader.axes.items() if axis in writer.axes
-        )
+        and all(writer.axes[axis] == reader.axes[axis] for axis in common)
     )

@@ -78,6 +78,7 @@ class TestSearch:
         execute(run, "none", lambda line: None, figures_of)
         assert len(run.files.job(run.plan.groups[0].jobs[0].id).attempts()) == 2
 
+    @pytest.mark.fault("search-point-invalid")
     @pytest.mark.parametrize("wrong", ["exit 1", "echo rate nonsense; echo END; exit"])
     def test_a_point_without_a_valid_figure_is_never_the_best(
         self, tmp_path: Path, wrong: str
