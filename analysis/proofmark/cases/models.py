@@ -238,12 +238,15 @@ class SearchRule(StrictModel):
         metric: a metric of the case.
         axes: axes of the sweep, in the order in which they are varied.
         least_gain: the least relative gain that counts, in addition to the noise of the repeats.
+        facts: the facts of the partition that ``proofmark tune accept`` writes: expressions over
+            the values of the best step.
     """
 
     metric: Name
     axes: Annotated[list[Name], Field(min_length=1)]
     stop: Literal["no-better", "no-growth"] = "no-better"
     least_gain: float = Field(default=0.01, ge=0, lt=1)
+    facts: dict[Name, Scalar] = {}
 
     @model_validator(mode="after")
     def _one_ordered_axis(self) -> Self:
@@ -328,7 +331,8 @@ class Case(RenamedKeys):
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
-    partition that ``proofmark validate`` checks.
+    partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
+    facts of the partition need not have.
     """
 
     RENAMED = {
@@ -351,6 +355,7 @@ class Case(RenamedKeys):
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     facts: dict[Name, FactRule] = {}
+    defaults: dict[Name, Scalar] = {}
     where: str | None = None
     constraints: dict[Braces, Text] = {}
     variants: list[Name] = []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from proofmark.common.errors import bad_input
 from proofmark.plan.plan import Group, Job, Step
-from proofmark.plan.search import Figures, Search, decide
+from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.runs.attempts import attempts, has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
 from proofmark.runs.run import Run, with_decisions
@@ -92,9 +92,9 @@ class ReadySteps:
     def _decided(self) -> Iterator[str]:
         """Yield the steps that no search needs yet. Write why searches ended."""
         for search in list(self._searches):
-            available = self._available(search)
-            decision = decide(available, self._figures_of(available))
-            rest = [step for step in available.steps() if step not in decision.needed]
+            candidates = available(search, self.run.plan.repeated)
+            decision = decide(candidates, self._figures_of(candidates))
+            rest = [step for step in candidates.steps() if step not in decision.needed]
             if not decision.ended:
                 yield from rest
                 continue
@@ -103,16 +103,6 @@ class ReadySteps:
             self._add(
                 searches={search.id: decision.ended}, not_needed=dict.fromkeys(rest, decision.ended)
             )
-
-    def _available(self, search: Search) -> Search:
-        """Return `search` without the candidates that repeat the command of another step."""
-        left = self.run.plan.not_needed
-        candidates = [
-            candidate
-            for candidate in search.candidates
-            if not any(step in left for step in candidate.steps)
-        ]
-        return search.model_copy(update={"candidates": candidates})
 
     def _figures_of(self, search: Search) -> Figures:
         """Return the figures of the finished steps; each new set of them is read once."""

@@ -12,7 +12,7 @@ from typing import Any
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.expressions import names_in
+from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.layout import Layouts
@@ -283,6 +283,9 @@ class _Expansion:
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
+        file = f"{self._folder / name}.yml"
+        for key in case.defaults.keys() - symbols.keys():
+            symbols[key] = render(case.defaults[key], symbols, file=file, key=f"defaults.{key}")
         nodes = {**case.sweep, **use.sweep}.get("nodes")
         limit = partition.nodes_per_job
         if limit and limit < symbols["nodes"]:
@@ -291,7 +294,6 @@ class _Expansion:
             if "nodes" in names_in(nodes):
                 self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
         layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
-        file = f"{self._folder / name}.yml"
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 

@@ -38,7 +38,7 @@ class Group(StrictModel):
 class Totals(StrictModel):
     """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time.
 
-    Of the steps of a search, those are counted that it can need at most.
+    Of the steps of a search, those of one pass over its axes are counted (`proofmark.plan.search`).
     """
 
     jobs: int
@@ -61,9 +61,10 @@ class Plan(StrictModel):
         searches: the searches that choose among steps during the run.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
-        not_needed: the steps that repeat the command of another step, that a search did not need,
-            or whose files were not written, each with the reason. The folder of the run has them,
-            not plan.json.
+        repeated: the steps that repeat the command of another step, each with the reason. They
+            follow from the programs: the folder of the run has them, not plan.json.
+        not_needed: the steps in `repeated`, those that a search did not need, and those whose files
+            were not written, each with the reason. The folder of the run has them.
     """
 
     digest: str
@@ -79,6 +80,7 @@ class Plan(StrictModel):
     assumed: dict[str, str] = {}
     searches: list[Search] = []
     allowed_modes: list[str] = Field(default=[], exclude=True)
+    repeated: dict[str, str] = Field(default={}, exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:

@@ -7,7 +7,7 @@ after an interruption.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal
@@ -57,8 +57,12 @@ class Search(StrictModel):
         """Return the ids of the steps of all candidates."""
         return [step for candidate in self.candidates for step in candidate.steps]
 
-    def most_candidates(self) -> int:
-        """Return the largest number of candidates that the search can need."""
+    def planned_candidates(self) -> int:
+        """Return the number of candidates that the cost of the plan counts: those of one pass.
+
+        A second pass needs at most as many again. A search needs fewer if the best value of an axis
+        makes later axes ineffective, or if the growth stops.
+        """
         total, axes = len(self.candidates), self.rule.axes
         if self.rule.stop == "no-growth":
             return total
@@ -69,7 +73,16 @@ class Search(StrictModel):
                 earlier = tuple(candidate.values[each] for each in axes[:place])
                 values.setdefault(earlier, set()).add(candidate.values[axis])
             further += max(map(len, values.values())) - 1
-        return min(total, 1 + (PASSES if len(axes) > 1 else 1) * further)
+        return min(total, 1 + further)
+
+
+def available(search: Search, left: Collection[str]) -> Search:
+    """Return `search` without the candidates with one of the steps `left`.
+
+    These steps repeat the command of another step, so they are not run.
+    """
+    candidates = [each for each in search.candidates if not left or not {*left} & {*each.steps}]
+    return search.model_copy(update={"candidates": candidates})
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def searches_of(
 def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]:
     """Return the steps that the cost of the plan does not count.
 
-    A search needs at most `Search.most_candidates`. The most expensive ones are counted.
+    Of a search, `Search.planned_candidates` are counted: the most expensive ones.
 
     Args:
         searches: the searches of the plan.
@@ -71,7 +71,7 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
                 -sum(steps[step].seconds * len(steps[step].nodes) for step in each.steps)
             ),
         )
-        left.update(step for each in by_cost[search.most_candidates() :] for step in each.steps)
+        left.update(step for each in by_cost[search.planned_candidates() :] for step in each.steps)
     return left
 
 

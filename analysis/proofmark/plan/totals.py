@@ -12,7 +12,7 @@ from proofmark.site.inventory import Site
 
 
 def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
-    """Return the cost of `groups`. Of a search, the steps count that it can need at most.
+    """Return the cost of `groups`. Of a search, the steps of one pass over its axes count.
 
     The files of a step that another step reads are in scratch until that step ended. So all files
     that are kept count at the same time.

@@ -56,8 +56,9 @@ def open_run(folder: Path) -> Run:
         raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
     check_inputs(resolved)
     plan = read_json(files.plan, Plan, _context(resolved))
-    known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
-    return Run(resolved, plan.model_copy(update=known))
+    return Run(
+        resolved, plan.model_copy(update={"allowed_modes": _entered(files), **_left_out(files)})
+    )
 
 
 def with_decisions(run: Run) -> Run:
@@ -66,7 +67,7 @@ def with_decisions(run: Run) -> Run:
     Raises:
         BadInput: a file with them is damaged.
     """
-    return replace(run, plan=run.plan.model_copy(update={"not_needed": _not_needed(run.files)}))
+    return replace(run, plan=run.plan.model_copy(update=_left_out(run.files)))
 
 
 def enter_mode(run: Run, mode: str) -> None:
@@ -91,10 +92,14 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
     return open_run(run.folder)
 
 
-def _not_needed(files: RunFiles) -> dict[str, str]:
+def _left_out(files: RunFiles) -> dict[str, dict[str, str]]:
+    """Return the fields `Plan.repeated` and `Plan.not_needed` of a run."""
     path = files.not_needed
     repeated = read_json(path, _Reasons).root if path.exists() else {}
-    return {**repeated, **read_decisions(files).left_out()}
+    return {
+        "repeated": repeated,
+        "not_needed": {**repeated, **read_decisions(files).left_out()},
+    }
 
 
 class _Reasons(RootModel[dict[str, str]]):
