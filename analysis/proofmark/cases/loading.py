@@ -20,6 +20,7 @@ from proofmark.cases.models import (
     Suite,
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.use_checks import use_mistakes
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.strict_model import StrictModel
@@ -76,6 +77,7 @@ def _cross_checks(
         for axis in (axis for use in uses for axis in use.sweep):
             key = f"suites.{suite}.sweep.{axis}"
             yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+    yield from use_mistakes(str(path), case)
     if isinstance(case.read, SameAs):
         readers = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
         problem = "a case without rules in its key read:"

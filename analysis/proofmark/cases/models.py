@@ -242,6 +242,36 @@ Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
 
 
+class SearchRule(StrictModel):
+    """The search for the best point of a sweep during the run (ADR 0094).
+
+    Points that differ only in ``axes`` are one search. ``stop: no-better`` varies one axis after
+    another, with the best values of the others, until no axis gives a better value. ``stop:
+    no-growth`` has one axis, and goes up its values until the metric stops growing.
+
+    Attributes:
+        metric: a metric of the case.
+        axes: axes of the sweep, in the order in which they are varied.
+        least_gain: the least relative gain that counts, in addition to the noise of the repeats.
+        facts: the facts of the partition that ``proofmark tune accept`` writes: expressions over
+            the values of the best step.
+    """
+
+    metric: Name
+    axes: Annotated[list[Name], Field(min_length=1)]
+    stop: Literal["no-better", "no-growth"] = "no-better"
+    least_gain: float = Field(default=0.01, ge=0, lt=1)
+    facts: dict[Name, Scalar] = {}
+
+    @model_validator(mode="after")
+    def _one_ordered_axis(self) -> Self:
+        if len(set(self.axes)) < len(self.axes):
+            raise ValueError("axes: each axis once")
+        if self.stop == "no-growth" and len(self.axes) != 1:
+            raise ValueError("axes: exactly one if stop is no-growth")
+        return self
+
+
 class SuiteUse(StrictModel):
     """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
@@ -255,6 +285,10 @@ class SuiteUse(StrictModel):
     list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
     measure at the same time; with ``alone``, only pairs without a common switch. ``rounds`` is the
     largest number of rounds, and of waves of pairs that are alone.
+
+    ``search`` runs only the points that a search needs. ``name`` is the name of the use for
+    ``reads`` of another use of the case: each step of that use reads the files that the step of the
+    same point wrote, in another job and on other nodes (ADR 0095).
     """
 
     sweep: Sweep = {}
@@ -268,6 +302,18 @@ class SuiteUse(StrictModel):
     rounds: int = Field(default=16, ge=1)
     repeats: int = Field(default=1, ge=1)
     at_most: int | None = Field(default=None, ge=1)
+    search: SearchRule | None = None
+    name: Slug | None = None
+    reads: Slug | None = None
+
+    @model_validator(mode="after")
+    def _of_one_job(self) -> Self:
+        for key in ("search", "name", "reads"):
+            if getattr(self, key) is not None and self.scope != "job":
+                raise ValueError(f"{key}: only accepted if scope is job")
+        if self.name is not None and self.reads is not None:
+            raise ValueError("name and reads: a use has only one of them")
+        return self
 
     @model_validator(mode="after")
     def _of_pairs(self) -> Self:
@@ -317,7 +363,8 @@ class Case(RenamedKeys):
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
-    partition that ``proofmark validate`` checks.
+    partition that ``proofmark validate`` checks. ``defaults`` are the values of names that the
+    facts of the partition need not have.
     """
 
     RENAMED = {
@@ -340,6 +387,7 @@ class Case(RenamedKeys):
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     facts: dict[Name, FactRule] = {}
+    defaults: dict[Name, Scalar] = {}
     where: str | None = None
     constraints: dict[Braces, Text] = {}
     variants: list[Name] = []

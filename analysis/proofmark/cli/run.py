@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
 from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
@@ -19,10 +20,21 @@ from proofmark.jobs.rerun import pick
 from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
+from proofmark.plan.search import Figures, Search
+from proofmark.records.figures import figures_of
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.progress import progress
-from proofmark.runs.run import Run, benchmarks_of, leave_out, open_run, reported_names, site_of
+from proofmark.runs.run import (
+    Run,
+    benchmarks_of,
+    leave_out,
+    open_run,
+    reported_names,
+    site_of,
+    with_decisions,
+)
 from proofmark.site.inventory import Site
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
@@ -59,11 +71,14 @@ def status(options: Namespace) -> int:
             return 0
         line = f"{run.id}: {current.line()}"
         if line != last:
+            for name, why in read_decisions(run.files).searches.items():
+                print_line(f"{name}: {why}")
             print_line(line)
             last = line
         if not (options.watch and active):
             return 0
         time.sleep(1)
+        run = with_decisions(run)
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -106,8 +121,9 @@ def _execute_arguments(parser: ArgumentParser) -> None:
 def _stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
-    run = leave_out(run, repeated_commands(run.plan, software))
-    for step, why in run.plan.not_needed.items():
+    repeated = repeated_commands(run.plan, software)
+    run = leave_out(run, repeated)
+    for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
     partition = site.partition
     write_scripts(
@@ -133,9 +149,15 @@ def execute(options: Namespace) -> int:
     run = _stage(run, site)
     if options.scripts:
         return 0
-    execute_run(run, site.partition.scheduler, say)
-    print_line(summary(run))
+    execute_run(run, site.partition.scheduler, say, _figures)
+    print_line(summary(with_decisions(run)))
     return 0
+
+
+def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
+    """Return the figures of finished steps, with the reports of the nodes so far."""
+    collect_nodes(run)
+    return figures_of(run, search, steps)
 
 
 def collect(options: Namespace) -> int:

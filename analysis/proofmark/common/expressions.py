@@ -66,12 +66,20 @@ def grid(ranks: int) -> list[int]:
     return [rows, int(ranks) // rows]
 
 
+def divisors(number: int) -> list[int]:
+    """Return the divisors of `number`, the smallest first."""
+    if number < 1 or number != int(number):
+        raise ValueError(f"the divisors of {number}; it must be a whole number from 1")
+    return [each for each in _counting(int(number)) if number % each == 0]
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "doubling": doubling,
     "upto": upto,
     "squares": squares,
     "multiple": multiple,
     "grid": grid,
+    "divisors": divisors,
     "min": min,
     "max": max,
     "floor": math.floor,

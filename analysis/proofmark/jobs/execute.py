@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from proofmark.common.errors import Stopped
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
+from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import Job
@@ -37,7 +38,12 @@ class Pollable(Protocol):
         """Stop the task; `why` is the reason."""
 
 
-def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
+def execute(
+    run: Run,
+    scheduler_name: str,
+    say: Callable[[str], None],
+    figures: FigureReader | None = None,
+) -> None:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
     Jobs of another mode are not run. If the site can set the firmware, the journal must prove the
@@ -45,10 +51,14 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     other nodes is not run. A job that is ended by its scheduler, or that exceeds a limit of the
     site, is reported and stops no other job; the same command continues it.
 
+    Steps of a search, and steps that read files of others, are submitted when earlier steps of
+    theirs have ended (`ReadySteps`).
+
     Args:
         run: the run.
         scheduler_name: name of the scheduler.
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
+        figures: reads the figures of a search; a plan without searches needs none.
 
     Raises:
         BadInput: another process runs it, or the script of a job failed.
@@ -58,23 +68,51 @@ def execute(run: Run, scheduler_name: str, say: Callable[[str], None]) -> None:
     with lock(run.folder):
         queue = site_of(run).partition.queue
         for group in run.plan.to_run():
-            unfinished: list[Job] = []
+            ready = ReadySteps(run, group, figures, say)
             excluded: dict[str, str] = {}
-            for job in group.jobs:
-                if complete(run, job):
-                    continue
-                missing = unverified_nodes(run, job.nodes, group.mode)
-                rest = _without_nodes(job, missing)
-                rest = rest if rest and not complete(run, rest) else None
-                if missing:
-                    reason = excluded[job.id] = f"{format_reasons(missing)} (mode {group.mode})"
-                    say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {reason}")
-                if rest:
-                    unfinished.append(rest)
-                else:
-                    JobFolder(run, job).not_run(scheduler_name, excluded[job.id])
-            jobs = JobMonitor(run, unfinished, scheduler_name, queue, say, excluded_nodes=excluded)
-            poll_until_done(jobs, ProgressReporter(run, jobs, say).report)
+
+            def next_jobs(
+                ready: ReadySteps = ready, mode: str = group.mode, known: dict[str, str] = excluded
+            ) -> list[Job]:
+                return _possible(run, ready.jobs(), mode, scheduler_name, known, say)
+
+            jobs = JobMonitor(
+                run,
+                next_jobs(),
+                scheduler_name,
+                queue,
+                say,
+                excluded_nodes=excluded,
+                follow=next_jobs,
+            )
+            poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
+
+
+def _possible(
+    run: Run,
+    jobs: Iterable[Job],
+    mode: str,
+    scheduler_name: str,
+    excluded: dict[str, str],
+    say: Callable[[str], None],
+) -> list[Job]:
+    """Return the parts of `jobs` whose nodes are proven to be in `mode`.
+
+    The reasons for nodes that are excluded are added to `excluded`, by id of the job.
+    """
+    possible: list[Job] = []
+    for job in jobs:
+        missing = unverified_nodes(run, job.nodes, mode)
+        rest = _without_nodes(job, missing)
+        rest = rest if rest and not complete(run, rest) else None
+        if missing:
+            reason = excluded[job.id] = f"{format_reasons(missing)} (mode {mode})"
+            say(f"job {job.id}: {'without' if rest else 'NOT RUN:'} {reason}")
+        if rest:
+            possible.append(rest)
+        else:
+            JobFolder(run, job).not_run(scheduler_name, excluded[job.id])
+    return possible
 
 
 def _without_nodes(job: Job, missing: Collection[str]) -> Job | None:
@@ -125,17 +163,22 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
 class ProgressReporter:
     """Reports the progress of a run when it changed, at least every 30 seconds."""
 
-    def __init__(self, run: Run, jobs: JobMonitor, say: Callable[[str], None]) -> None:
-        self._run, self._jobs, self._say = run, jobs, say
+    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None]) -> None:
+        self._ready, self._jobs, self._say = ready, jobs, say
         self._current: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
     def report(self) -> None:
         """Report the progress of the run and the state of its jobs."""
-        self._current = current = progress(self._run, active=True, before=self._current)
+        self._current = current = progress(self._ready.run, active=True, before=self._current)
         jobs = self._jobs.line
-        key = (current.done, tuple(step.step.id for step in current.running), jobs)
+        key = (
+            current.done,
+            len(current.steps),
+            tuple(step.step.id for step in current.running),
+            jobs,
+        )
         if key == self._last and time.monotonic() - self._moment < _REPORT_EVERY_S:
             return
         self._last, self._moment = key, time.monotonic()

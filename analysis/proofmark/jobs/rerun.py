@@ -56,6 +56,9 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
         if not name:
             hint = nearest(step, steps)
             raise bad_input("STEP", "", f"{word!r}{hint}", f"a step of {run.id}: proofmark status")
+        if steps[name].reads or steps[name].kept:
+            found = f"{name}: reads or writes the files of two steps"
+            raise bad_input("STEP", "", found, "a step with own files; fresh=true repeats both")
         instances = steps[name].instances()
         if instance and instance not in instances:
             hint = nearest(instance, instances)

@@ -77,8 +77,9 @@ def write_scripts(
             continue
         base = (file_systems or {}).get(step.file_system, scratch)
         instance = f"/{FOLDER}" if step.scope != "job" else ""
-        step_scratch = f"{base / run.name / step.id}{instance}"
-        limits = (stability or {}).get(step.case)
+        step_scratch = f"{base / run.name / (step.reads or step.id)}{instance}"
+        # A second execution would read the files from the page cache: it repeats nothing.
+        limits = None if step.reads else (stability or {}).get(step.case)
         text = step_script(
             step, software, step_scratch, launch_settings, host_cpus, aliases, limits
         )

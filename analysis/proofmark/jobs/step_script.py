@@ -153,6 +153,7 @@ def step_script(
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
         f"THREADS={_threads(step)} # bound: one CPU for each thread; reported: the launcher binds",
         f"SCRATCH={shlex.quote(folder)}",
+        f"FILES={_files(step)} # kept: another step reads them; read: another step wrote them",
         f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
         *([_least(step.writes)] if step.writes else ["WRITES="]),
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
@@ -174,6 +175,10 @@ def _threads(step: Step) -> str:
     if step.bind_threads:
         return "bound"
     return "reported" if step.launch == "threads" and step.threads > 1 else ""
+
+
+def _files(step: Step) -> str:
+    return "read" if step.reads else "kept" if step.kept else ""
 
 
 def _least(writes: WrittenFiles) -> str:

@@ -70,6 +70,7 @@ class JobMonitor:
         say: called with one line for each change of a job that the user must know.
         excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
         repeat: whether to run steps again that have a result.
+        follow: returns the jobs that can run after the end of a job; called after each end.
     """
 
     def __init__(
@@ -82,9 +83,12 @@ class JobMonitor:
         *,
         excluded_nodes: Mapping[str, str] | None = None,
         repeat: bool = False,
+        follow: Callable[[], Iterable[Job]] | None = None,
     ) -> None:
+        self._follow, self._ended = follow, False
         self._run, self._scheduler_name, self._queue, self._say = run, scheduler_name, queue, say
-        self._excluded_nodes, self._repeat = excluded_nodes or {}, repeat
+        self._excluded_nodes = {} if excluded_nodes is None else excluded_nodes
+        self._repeat = repeat
         self._scheduler = scheduler(scheduler_name)
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
@@ -99,7 +103,9 @@ class JobMonitor:
                 say(f"job {job.id}: NOT RUN: {error}")
                 continue
             if submission and submission.scheduler == scheduler_name:
-                self._active.append(self._active_job(job, submission, resumed=True))
+                submitted, rest = _divided(run, job, submission)
+                self._active.append(self._active_job(submitted, submission, resumed=True))
+                self._pending += [rest] if rest else []
             else:
                 self._pending.append(job)
 
@@ -134,6 +140,9 @@ class JobMonitor:
         self._query()
         if self._failed and not self._active:
             raise self._failure(*self._failed)
+        if self._ended and self._follow and not self._failed:
+            self._ended = False
+            self._pending += self._follow()
         return bool(self._active or (self._pending and not self._failed))
 
     def cancel(self, why: str) -> None:
@@ -181,7 +190,9 @@ class JobMonitor:
             return {}
 
     def _is_independent(self, job: Job) -> bool:
-        """Return whether `job` cannot disturb an active job."""
+        """Return whether `job` cannot disturb an active job, and is no part of one."""
+        if any(job.id == active.job.id for active in self._active):
+            return False
         if self._queue.exclusive and self._scheduler.isolates_jobs:
             return True
         return not any(set(job.nodes) & set(active.job.nodes) for active in self._active)
@@ -361,7 +372,7 @@ class JobMonitor:
 
     def _remove(self, active: ActiveJob, status: JobStatus) -> None:
         self._active.remove(active)
-        self._changed = time.monotonic()
+        self._changed, self._ended = time.monotonic(), True
         if status.state not in (State.ENDED, State.FAILED):
             self._say(f"job {active.job.id}: {status_text(status)}")
 
@@ -371,6 +382,23 @@ class JobMonitor:
         free = f"{size(shutil.disk_usage(self._run.folder).free)} free in {self._run.folder}"
         found = f"{reason}; {' / '.join(messages) or 'no message'}; {free}"
         return bad_input(f"job {job.id}", "", found, "a job that runs all its steps")
+
+
+def _divided(run: Run, job: Job, submission: Submission) -> tuple[Job, Job | None]:
+    """Return the part of a job that was submitted, and the rest of `job`; None if there is none.
+
+    The rest are steps that became ready after the submission.
+    """
+    submitted = submission.steps.split()
+    if not submitted:
+        return job, None
+    planned = {step.id: step for step in run.plan.steps()}
+    part = [planned[name] for name in submitted if name in planned] or job.steps
+    rest = [step for step in job.steps if step not in part]
+    return (
+        job.model_copy(update={"steps": part}),
+        job.model_copy(update={"steps": rest}) if rest else None,
+    )
 
 
 def _by_exit_code(code: int | None) -> JobStatus | None:

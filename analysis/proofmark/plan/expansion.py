@@ -12,15 +12,19 @@ from typing import Any
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, SuiteUse
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.expressions import names_in
+from proofmark.common.expressions import names_in, render
+from proofmark.plan.dependencies import linked
+from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.layout import Layouts
-from proofmark.plan.plan import Group, Job, Plan, Totals
+from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.rounds_of_steps import steps_of_rounds
+from proofmark.plan.search import Search
+from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
-from proofmark.site.fabric import UNKNOWN_LINK
+from proofmark.plan.totals import assumed, totals
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
@@ -57,21 +61,32 @@ def make_plan(
         raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
     expansion = _Expansion(benchmarks, suite, site, machines)
     groups: list[Group] = []
+    searches: list[Search] = []
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
         uses = [use for name, case in members.items() for use in expansion.uses(name, case, mode)]
-        steps = [
-            draft.model_copy(
-                update={"id": f"{next(numbers):04d}-{draft.id}", "repeat": repeat, "nodes": nodes}
+        drafts = [
+            replace(
+                draft,
+                step=draft.step.model_copy(
+                    update={
+                        "id": f"{next(numbers):04d}-{draft.step.id}",
+                        "repeat": repeat,
+                        "nodes": nodes,
+                    }
+                ),
             )
             for earlier in range(repeats)
             for use, drafts in uses
             if earlier < (use.at_most or repeats)
             for repeat in range(earlier * use.repeats + 1, (earlier + 1) * use.repeats + 1)
             for draft in drafts
-            for nodes in _chunks(draft, site.partition.nodes_per_job)
+            for nodes in _chunks(draft.step, site.partition.nodes_per_job)
         ]
+        drafts = expansion.linked(drafts)
+        steps = [draft.step for draft in drafts]
+        searches += searches_of(drafts, members, taken=[each.id for each in searches])
         environment = site.partition.environment
         if steps:
             groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
@@ -85,34 +100,18 @@ def make_plan(
         "suite": suite,
         "system": site.partition_name,
         "groups": groups,
-        "totals": _totals(groups),
+        "totals": totals(groups, searches),
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),
-        "assumed": _assumed(site, groups),
+        "assumed": assumed(site, groups),
+        "searches": searches,
     }
     draft_plan = Plan(digest="", **body)
     # Other facts of the partition, such as another scratch, make another run.
     content = [draft_plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
     digest = content_digest(content)
     return draft_plan.model_copy(update={"digest": digest})
-
-
-def _assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
-    """Return the facts that the plan assumes, by key, each with the reason."""
-    partition = site.partition
-    assumed = {} if partition.hardware == "discovered" else dict(partition.hardware.assumed)
-    together = any(
-        len(next(iter(step.instances().values()), step.nodes)) > 1
-        for group in groups
-        for job in group.jobs
-        for step in job.steps
-    )
-    if together and partition.fabric.rate is None:
-        assumed["fabric.rate"] = (
-            f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
-        )
-    return assumed
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
@@ -173,11 +172,11 @@ def all_suites(
         members = {name: case for name, case in benchmarks.members(suite).items() if name in cases}
         try:
             steps[suite] = [
-                (mode, step)
+                (mode, draft.step)
                 for mode in site.partition.modes
                 for name, case in members.items()
                 for _, drafts in expansion.uses(name, case, mode)
-                for step in drafts
+                for draft in drafts
             ]
         except BadInput:
             refused.append(suite)
@@ -199,15 +198,32 @@ class _Expansion:
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
 
-    def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Step]]]:
+    def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Draft]]]:
         """Return each use of `case` with its steps in `mode`.
 
         The steps are not numbered yet, and have all nodes.
         """
         uses = case.suites[self._suite]
-        return [(use, self._steps(name, case, use, mode)) for use in uses]
+        return [(use, self._drafts(name, case, number, mode)) for number, use in enumerate(uses)]
 
-    def _steps(self, name: str, case: Case, use: SuiteUse, mode: str) -> list[Step]:
+    def linked(self, drafts: Sequence[Draft]) -> list[Draft]:
+        """Return `drafts` in their order; those that read files are related to those that write."""
+        if not any(draft.use.reads for draft in drafts):
+            return list(drafts)
+        of_case: dict[str, list[Draft]] = {}
+        for draft in drafts:
+            of_case.setdefault(draft.step.case, []).append(draft)
+        related = {
+            draft.step.id: draft
+            for name, members in of_case.items()
+            for draft in linked(
+                members, self._site.hosts, f"{self._folder / name}.yml", self._leave_out
+            )
+        }
+        return [related[draft.step.id] for draft in drafts if draft.step.id in related]
+
+    def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
+        use = case.suites[self._suite][number]
         partition = self._site.partition
         if mode not in _modes(use, partition.modes, partition.current_mode):
             return []
@@ -227,7 +243,11 @@ class _Expansion:
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
         if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
             raise BadInput(*endless)
-        return [step for draft in drafts for step in self._spread_out(draft, use)]
+        return [
+            Draft(step, use, number, axes_of(sweep, point))
+            for point, draft in zip(points, drafts, strict=True)
+            for step in self._spread_out(draft, use)
+        ]
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""
@@ -271,6 +291,9 @@ class _Expansion:
         }
         if requested := partition.queue.memory_per_node:
             symbols["memory_bytes"] = min(requested, symbols.get("memory_bytes", requested))
+        file = f"{self._folder / name}.yml"
+        for key in case.defaults.keys() - symbols.keys():
+            symbols[key] = render(case.defaults[key], symbols, file=file, key=f"defaults.{key}")
         nodes = {**case.sweep, **use.sweep}.get("nodes")
         limit = partition.nodes_per_job
         if limit and limit < symbols["nodes"]:
@@ -279,7 +302,6 @@ class _Expansion:
             if "nodes" in names_in(nodes):
                 self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
         layouts = self._layouts.setdefault(mode, Layouts(machine.topology))
-        file = f"{self._folder / name}.yml"
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 
@@ -306,18 +328,3 @@ def _jobs(steps: Sequence[Step], group: int) -> list[Job]:
         Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=members)
         for number, (nodes, members) in enumerate(by_nodes.items(), start=1)
     ]
-
-
-def _totals(groups: Sequence[Group]) -> Totals:
-    jobs = [job for group in groups for job in group.jobs]
-    steps = [step for job in jobs for step in job.steps]
-    node_seconds = sum(len(job.nodes) * sum(step.seconds for step in job.steps) for job in jobs)
-    sizes = [step.bytes * step.measurements for step in steps]
-    return Totals(
-        jobs=len(jobs),
-        steps=len(steps),
-        node_hours=round(node_seconds / 3600, 4),
-        bytes=sum(sizes),
-        scratch_peak_bytes=max(sizes, default=0),
-        wall_s=round(sum(step.seconds for step in steps), 1),
-    )

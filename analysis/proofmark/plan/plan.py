@@ -12,6 +12,7 @@ from pydantic import Field
 
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.search import Search
 from proofmark.plan.step import SCRATCH as SCRATCH
 from proofmark.plan.step import Identifier
 from proofmark.plan.step import Step as Step
@@ -35,7 +36,10 @@ class Group(StrictModel):
 
 
 class Totals(StrictModel):
-    """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time."""
+    """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time.
+
+    Of the steps of a search, those of one pass over its axes are counted (`proofmark.plan.search`).
+    """
 
     jobs: int
     steps: int
@@ -54,10 +58,13 @@ class Plan(StrictModel):
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
         left_out: the points that this machine cannot run, each with the reason.
         assumed: the assumed facts of the hardware, by key.
+        searches: the searches that choose among steps during the run.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
-        not_needed: the steps that repeat the command of another step, each with the reason. They
+        repeated: the steps that repeat the command of another step, each with the reason. They
             follow from the programs: the folder of the run has them, not plan.json.
+        not_needed: the steps in `repeated`, those that a search did not need, and those whose files
+            were not written, each with the reason. The folder of the run has them.
     """
 
     digest: str
@@ -71,7 +78,9 @@ class Plan(StrictModel):
     current_mode: str = CURRENT
     left_out: list[str] = []
     assumed: dict[str, str] = {}
+    searches: list[Search] = []
     allowed_modes: list[str] = Field(default=[], exclude=True)
+    repeated: dict[str, str] = Field(default={}, exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:

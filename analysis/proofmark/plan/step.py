@@ -65,6 +65,8 @@ class Step(StrictModel):
         writes: the files that it must write in scratch; None if that is not known.
         network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
             of its messages is not checked.
+        reads: the id of the step whose files in scratch it reads, instead of own ones.
+        kept: whether another step reads its files in scratch, so that they are kept at its end.
     """
 
     id: Identifier
@@ -99,6 +101,8 @@ class Step(StrictModel):
     directory: str = ""
     writes: WrittenFiles | None = None
     network_bytes: int = 0
+    reads: Identifier = ""
+    kept: bool = False
 
     @model_validator(mode="after")
     def _known_round(self) -> Self:
@@ -153,7 +157,7 @@ class Step(StrictModel):
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
-        stated = self.bytes or self.directory or self.writes
+        stated = self.bytes or self.directory or self.writes or self.reads or self.kept
         return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property

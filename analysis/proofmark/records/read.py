@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from proofmark.records.columns import (
 from proofmark.records.columns import Record as Record
 from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
+from proofmark.records.dependent import not_run, read_before
 from proofmark.records.disturbance import tick_reason, without_disturbed
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
@@ -41,6 +42,7 @@ from proofmark.records.table import table as table
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.nodes import Node
 from proofmark.runs.noise_file import read_noise
@@ -59,9 +61,16 @@ Instances = Sequence[tuple[str, Sequence[str]]]
 
 
 def read_run(
-    run: Run, benchmarks: Benchmarks, site: Site, software: Software, nodes: Mapping[str, Node]
+    run: Run,
+    benchmarks: Benchmarks,
+    site: Site,
+    software: Software,
+    nodes: Mapping[str, Node],
+    steps: Collection[str] | None = None,
 ) -> Records:
     """Return the records of every finished step of `run`.
+
+    A step that was not run because its files were not written has INVALID records.
 
     A large run is read by one process per processor.
 
@@ -71,9 +80,10 @@ def read_run(
         site: its site.
         software: its programs.
         nodes: the reports of its nodes, by host.
+        steps: the ids of the steps to read; None: all steps.
     """
     reader = _Reader(run, benchmarks, site, software, nodes)
-    tasks = list(_tasks(run))
+    tasks = [task for task in _tasks(run) if steps is None or task[1].id in steps]
     large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
     records = Records.joined(run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, benchmarks.cases)
@@ -104,6 +114,7 @@ class _Reader:
         nodes: Mapping[str, Node],
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
+        self.not_run = read_decisions(run.files).not_run
         self.partition = site.partition
         self.names = HostNames(reported_names(run, site))
         self.conditions = Conditions(run, site, nodes)
@@ -127,6 +138,9 @@ class _Reader:
         mode, step, instances = task
         reader = _StepReader(self, mode, step)
         step_folder = str(self.run.files.step(step.id).folder)
+        if why := self.not_run.get(step.id):
+            reader.take(step.id, [], not_run(step_folder, why))
+            return reader.builder.batch()
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
             for attempt in attempts(f"{step_folder}/{folder}" if folder else step_folder):
@@ -209,6 +223,7 @@ class _StepReader:
             known[SCRATCH_FILES] = scratch_content(attempt.path)
         return (
             invalid_reason(step, attempt, self._binding_check, hosts, known)
+            or (read_before(self._about.run.files.step(step.id)) if step.reads else "")
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
             or self._wrong_network(hosts, attempt)

@@ -11,6 +11,7 @@ from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.text import count
 from proofmark.runs.attempts import finished_executions
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.progress import StepState
 
@@ -105,11 +106,19 @@ def _outcome(state: StepState) -> str:
 
 
 def _not_needed(run_data: RunData) -> list[Block]:
-    """Return the steps that were not run, because they have the command of another step."""
-    items = run_data.verdict.coverage.not_needed
-    return (
-        [Block(titles=("Steps that are not needed",), items=items[:LONGEST_TABLE])] if items else []
+    """Return the steps that were not run, by reason, and the results of the searches."""
+    by_reason: dict[str, list[str]] = {}
+    for step, reason in run_data.run.plan.not_needed.items():
+        by_reason.setdefault(reason, []).append(step)
+    items = tuple(
+        f"{', '.join(steps[:3])}{f' and {len(steps) - 3} more' if len(steps) > 3 else ''}: {reason}"
+        for reason, steps in by_reason.items()
     )
+    searches = tuple(
+        f"{name}: {reason}" for name, reason in read_decisions(run_data.run.files).searches.items()
+    )
+    blocks = [("Searches", searches), ("Steps that are not needed", items)]
+    return [Block(titles=(title,), items=lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
 
 
 def _left_out(run_data: RunData) -> list[Block]:

@@ -128,6 +128,11 @@ def running_execution(step: StepFiles) -> StepFiles | None:
     return StepFiles(step.folder / unfinished[newest])
 
 
+def interrupted(step: StepFiles) -> int:
+    """Return the number of executions of a step that have not ended."""
+    return len(numbered(_names(step.folder), "unfinished-"))
+
+
 def _is_foreign(started: Path) -> bool:
     """Return whether a person ran the execution on a node that was not planned."""
     return text_or_empty(started, MAX_SMALL_BYTES).split()[3:4] == ["other"]

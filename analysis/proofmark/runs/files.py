@@ -162,6 +162,11 @@ class RunFiles:
         return self.folder / "not-needed.json"
 
     @property
+    def decisions(self) -> Path:
+        """The steps that the controller decided not to run, each with the reason."""
+        return self.folder / "decisions.json"
+
+    @property
     def lock(self) -> Path:
         """The lock of the process that works on the run."""
         return self.folder / "lock"

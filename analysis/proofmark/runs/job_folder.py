@@ -35,6 +35,8 @@ class Submission:
         attempts: number of attempts of the job before this submission.
         submitted: time of the submission, UTC in ISO 8601.
         stopping: whether the job was cancelled by the kit.
+        steps: the ids of its steps, separated by blanks; empty in a ticket of an earlier version,
+            whose jobs have all steps.
     """
 
     scheduler: str
@@ -43,19 +45,22 @@ class Submission:
     attempts: int
     submitted: str
     stopping: bool = False
+    steps: str = ""
 
 
 class JobFolder:
     """``jobs/<id>/`` of a run."""
 
     def __init__(self, run: Run, job: Job) -> None:
+        self._steps = " ".join(step.id for step in job.steps)
         self.files = run.files.job(job.id)
         self.script, self.log = self.files.script, self.files.messages
         self._submission, self._history = self.files.ticket, self.files.history
 
     def create(self, scheduler: str, name: str) -> Submission:
         """Write and return the submission of a job that will be submitted next."""
-        submission = Submission(scheduler, name, "", len(self.files.attempts()), _now())
+        attempts = len(self.files.attempts())
+        submission = Submission(scheduler, name, "", attempts, _now(), steps=self._steps)
         self.save(submission)
         return submission
 

@@ -128,7 +128,7 @@ def waiting_nodes(run: Run, mode: str) -> list[str]:
     """Return the nodes with a step of `mode` that has no result, each once."""
     waiting = (
         node
-        for group in run.plan.groups
+        for group in run.plan.needed()
         if group.mode == mode
         for job in group.jobs
         if any(not has_result(run.files.step(step.id)) for step in job.steps)

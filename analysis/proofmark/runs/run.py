@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import RootModel
@@ -17,6 +17,7 @@ from proofmark.common.files import read_json, read_text, text_or_empty, write_wh
 from proofmark.common.limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.strict_model import OLD_KEYS, STORED
 from proofmark.plan.plan import Plan
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.format import check_inputs, format_of
 from proofmark.runs.owner import as_owner
@@ -55,8 +56,18 @@ def open_run(folder: Path) -> Run:
         raise bad_input("RUN", "", f"{folder}: not a run", ", ".join(newest) or "a run's folder")
     check_inputs(resolved)
     plan = read_json(files.plan, Plan, _context(resolved))
-    known = {"allowed_modes": _entered(files), "not_needed": _not_needed(files)}
-    return Run(resolved, plan.model_copy(update=known))
+    return Run(
+        resolved, plan.model_copy(update={"allowed_modes": _entered(files), **_left_out(files)})
+    )
+
+
+def with_decisions(run: Run) -> Run:
+    """Return `run` with the decisions that were made since it was opened.
+
+    Raises:
+        BadInput: a file with them is damaged.
+    """
+    return replace(run, plan=run.plan.model_copy(update=_left_out(run.files)))
 
 
 def enter_mode(run: Run, mode: str) -> None:
@@ -81,9 +92,14 @@ def leave_out(run: Run, not_needed: Mapping[str, str]) -> Run:
     return open_run(run.folder)
 
 
-def _not_needed(files: RunFiles) -> dict[str, str]:
+def _left_out(files: RunFiles) -> dict[str, dict[str, str]]:
+    """Return the fields `Plan.repeated` and `Plan.not_needed` of a run."""
     path = files.not_needed
-    return read_json(path, _Reasons).root if path.exists() else {}
+    repeated = read_json(path, _Reasons).root if path.exists() else {}
+    return {
+        "repeated": repeated,
+        "not_needed": {**repeated, **read_decisions(files).left_out()},
+    }
 
 
 class _Reasons(RootModel[dict[str, str]]):

@@ -21,6 +21,7 @@ from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess, Passwords
 from proofmark.site.limit import unknown_names
+from proofmark.site.tuned import TUNED
 
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
@@ -38,6 +39,7 @@ class PartitionGroup(StrictModel):
         all_hosts: all hosts, in the inventory's order.
         partition: the templated variable ``partition`` of the first host under the limit, if there
             is one.
+        tuned: the templated variable `TUNED` of this host, if there is one.
         local: whether all hosts are this machine.
         access: how the hosts are reached; None if the firmware's facts name the command.
         passwords: for sudo, by host. A run never stores them.
@@ -47,6 +49,7 @@ class PartitionGroup(StrictModel):
     hosts: tuple[str, ...] = Field(min_length=1)
     all_hosts: tuple[str, ...]
     partition: Any = None
+    tuned: Any = None
     local: bool = False
     access: Access | None = None
     passwords: dict[str, str] = {}
@@ -152,10 +155,10 @@ def resolved_groups(
         hosts = tuple(host.name for host in group.get_hosts())
         selected = tuple(host for host in hosts if host in chosen)
         if selected:
-            facts = values_of(selected[0], (PARTITION,)).get(PARTITION)
-            groups[group.name] = _group(
-                hosts, selected, facts, reader, lambda host: values_of(host, wanted)
-            )
+            own = values_of(selected[0], (PARTITION, TUNED))
+            facts, tuned = own.get(PARTITION), own.get(TUNED)
+            made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
+            groups[group.name] = made.model_copy(update={"tuned": tuned})
     return groups
 
 

@@ -18,9 +18,10 @@ from proofmark.common.strict_model import RenamedKeys
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.access import Access
 from proofmark.site.firmware import SSH
-from proofmark.site.groups import ALIASES, PartitionGroup, read_groups
+from proofmark.site.groups import ALIASES, PARTITION, PartitionGroup, read_groups
 from proofmark.site.partition import Partition
 from proofmark.site.questions import unanswered
+from proofmark.site.tuned import TUNED, Tuned, with_tuned
 
 
 class Site(RenamedKeys):
@@ -225,7 +226,12 @@ def read_sites(
         if group.partition is None:
             mistakes.append(InputError(str(file), "partition", "nothing", "the partition's facts"))
             continue
-        raw = _override(group.partition, overrides or {})
+        try:
+            own = with_tuned(group.partition, group.tuned)
+        except ValidationError as error:
+            mistakes += (_mistake(file, item, TUNED) for item in error.errors())
+            continue
+        raw = _override(own, overrides or {})
         questions = dict(unanswered(raw))
         mistakes += (_question(file, place, text) for place, text in questions.items())
         if questions:
@@ -282,15 +288,15 @@ def variable_files(folder: Path) -> list[Path]:
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
-def _mistake(facts: Path, item: ErrorDetails) -> InputError:
-    """Return an error of pydantic with the file and line of its key."""
-    key = ".".join(["partition", *map(str, item["loc"])])
-    file, existing = placed(variable_files(facts), ["partition", *item["loc"]])
+def _mistake(facts: Path, item: ErrorDetails, variable: str = PARTITION) -> InputError:
+    """Return an error of pydantic in `variable` with the file and line of its key."""
+    key = ".".join([variable, *map(str, item["loc"])])
+    file, existing = placed(variable_files(facts), [variable, *item["loc"]])
     if existing:
         key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
     file = file or f"{facts}"
     if item["type"] == "extra_forbidden":
-        words = accepted_keys(Partition, item["loc"])
+        words = accepted_keys(Partition if variable == PARTITION else Tuned, item["loc"])
         found = unknown_key(str(item["loc"][-1]), words)
         return InputError(str(file), key, found, f"one of {', '.join(words)}")
     found = "nothing" if item["type"] == "missing" else repr(item["input"])

@@ -230,7 +230,13 @@ case ${1-} in
 	alive "$2" || exit 74
 	# These variables are those of the launcher that started this step on every node.
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
-	if [ -n "$SCRATCH" ]; then
+	if [ "$FILES" = read ]; then
+		[ -d "$SCRATCH" ] || {
+			echo "$STEP: the files of another step are missing: $SCRATCH" >&2
+			exit 73
+		}
+		[ -z "$WRITES" ] || : >scratch.made
+	elif [ -n "$SCRATCH" ]; then
 		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
 		# Another node may remove the folder of the step, which is empty, before this makes its own.
 		mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null ||
@@ -306,6 +312,14 @@ claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
 	done
 }
 
+keeps_files() { # a step will read them: after this one, or this one again
+	case $FILES in
+	kept) [ "$RC$INTERRUPTED" = 0 ] ;;
+	read) [ -n "$INTERRUPTED" ] ;;
+	*) false ;;
+	esac
+}
+
 refuse() { # refuse REASON: removes the claim
 	echo "$STEP: $1" >&2
 	rm -f "$OUT/started"
@@ -346,7 +360,7 @@ while [ "$earlier" -lt "$NUMBER" ]; do
 	read -r host process _ _ began _ <"$old/started"
 	case $process in '' | *[!0-9]*) continue ;; esac
 	if [ "$host" != "$HOST" ]; then
-		[ -z "$SCRATCH" ] || [ ! -e "$SCRATCH" ] || refuse "$host uses its scratch, $SCRATCH"
+		[ -z "$SCRATCH" ] || [ "$FILES" = read ] || [ ! -e "$SCRATCH" ] || refuse "$host uses its scratch, $SCRATCH"
 		continue
 	fi
 	if alive "$process" && [ "$born" = "$began" ]; then
@@ -426,8 +440,10 @@ fi
 [ -z "$WRITES" ] || [ -n "$INTERRUPTED" ] || report_scratch
 if [ -n "$SCRATCH" ]; then
 	[ -z "$DIRECTORY" ] || [ -z "$MADE" ] || [ ! -f "$DIRECTORY/$MADE" ] || cp "$DIRECTORY/$MADE" .
-	rm -rf "$SCRATCH"
-	rmdir "${SCRATCH%/*}" 2>/dev/null # the scratch of the run, after its last step
+	keeps_files || {
+		rm -rf "$SCRATCH"
+		rmdir "${SCRATCH%/*}" 2>/dev/null # the scratch of the run, after its last step
+	}
 fi
 if [ -n "$INTERRUPTED" ]; then
 	echo "$STEP: interrupted; run it again to repeat it" >&2

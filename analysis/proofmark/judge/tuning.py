@@ -1,0 +1,71 @@
+"""From an ended search to the facts of the partition that follow from its best point."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from proofmark.common.errors import bad_input
+from proofmark.common.expressions import render
+from proofmark.plan.plan import Step
+from proofmark.plan.search import Search, available, decide
+from proofmark.records.figures import figures_of
+from proofmark.runs.attempts import attempts, has_result
+from proofmark.runs.run import Run
+from proofmark.site.tuned import Tuned
+
+
+def tuned_facts(run: Run) -> dict[str, Tuned]:
+    """Return the facts that follow from the searches of `run`, by the name of the case.
+
+    The outputs are read again: the decisions of the controller are not used.
+
+    Raises:
+        BadInput: no search of the run has facts, a search with facts is unfinished or has no valid
+            figure, or two searches of one case have facts.
+    """
+    facts: dict[str, Tuned] = {}
+    for search in run.plan.searches:
+        if not search.rule.facts:
+            continue
+        if search.case in facts:
+            found = f"several searches of {search.case}"
+            raise bad_input(run.id, "searches", found, "one search of each case, in one mode")
+        facts[search.case] = _tuned(run, search)
+    if not facts:
+        raise bad_input(run.id, "searches", "no search with facts", "a run of the suite tune")
+    return facts
+
+
+def _tuned(run: Run, search: Search) -> Tuned:
+    open_search = available(search, run.plan.repeated)
+    finished = [step for step in open_search.steps() if has_result(run.files.step(step))]
+    decision = decide(open_search, figures_of(run, open_search, finished))
+    if not decision.ended:
+        missing = [step for step in decision.needed if step not in finished]
+        found = f"an unfinished search: {len(missing)} steps are missing, the first is {missing[0]}"
+        raise bad_input(run.id, search.id, found, "a search that ended; the same play continues it")
+    if decision.best is None:
+        raise bad_input(run.id, search.id, decision.ended, "a search with a valid best point")
+    steps = {step.id: step for step in run.plan.steps()}
+    best = steps[decision.best.steps[0]]
+    values = {
+        name: render(text, best.planned, file=f"{search.case}.yml", key=f"search.facts.{name}")
+        for name, text in search.rule.facts.items()
+    }
+    figure = f"{search.rule.metric} {decision.value:.5g} {search.unit}"
+    size = f", n {best.planned['n']}" if "n" in best.planned else ""
+    source = f"run {run.id}, {_date(run, best)}, step {best.id}: {figure}{size}"
+    return Tuned(source=source, facts=values)
+
+
+def _date(run: Run, step: Step) -> str:
+    """Return the date of the newest execution of a step.
+
+    Raises:
+        BadInput: its file with the times is damaged.
+    """
+    newest = attempts(run.files.step(step.id).folder)[-1]
+    try:
+        return datetime.fromisoformat(newest.end).date().isoformat()
+    except ValueError:
+        raise bad_input(step.id, "when.json", repr(newest.end), "a time in ISO 8601") from None

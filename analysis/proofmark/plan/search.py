@@ -1,0 +1,239 @@
+"""The search for the best point of a sweep during a run (ADR 0094).
+
+The plan has all points. `decide` computes from the figures of the finished steps which steps are
+needed next, or why the search ended. It is pure: the same figures give the same decision, also
+after an interruption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from proofmark.cases.models import SearchRule
+from proofmark.common.strict_model import StrictModel
+
+PASSES = 2
+"""The largest number of times that each axis is varied. With it the cost has a limit."""
+
+Scalar = str | int | float
+Figures = Mapping[str, float | None]
+"""The figure of each finished step by its id; None if it is INVALID."""
+
+
+class Candidate(StrictModel):
+    """A point of a search.
+
+    Attributes:
+        values: the values of the axes of the search.
+        steps: the ids of its steps: one for each repeat.
+    """
+
+    values: dict[str, Scalar]
+    steps: list[str]
+
+
+class Search(StrictModel):
+    """The candidates of a search, in the order of the sweep.
+
+    Attributes:
+        id: the name of the case, and what tells several searches of this case apart.
+        case: the name of the case.
+        rule: the axes, the metric and the end of the search.
+        better: whether the metric is better if it is higher or lower.
+        unit: of the metric.
+    """
+
+    id: str
+    case: str
+    rule: SearchRule
+    better: Literal["higher", "lower"]
+    unit: str
+    candidates: list[Candidate]
+
+    def steps(self) -> list[str]:
+        """Return the ids of the steps of all candidates."""
+        return [step for candidate in self.candidates for step in candidate.steps]
+
+    def planned_candidates(self) -> int:
+        """Return the number of candidates that the cost of the plan counts: those of one pass.
+
+        A second pass needs at most as many again. A search needs fewer if the best value of an axis
+        makes later axes ineffective, or if the growth stops.
+        """
+        total, axes = len(self.candidates), self.rule.axes
+        if self.rule.stop == "no-growth":
+            return total
+        further = 0
+        for place, axis in enumerate(axes):
+            values: dict[tuple[Scalar, ...], set[Scalar]] = {}
+            for candidate in self.candidates:
+                earlier = tuple(candidate.values[each] for each in axes[:place])
+                values.setdefault(earlier, set()).add(candidate.values[axis])
+            further += max(map(len, values.values())) - 1
+        return min(total, 1 + further)
+
+
+def available(search: Search, left: Collection[str]) -> Search:
+    """Return `search` without the candidates with one of the steps `left`.
+
+    These steps repeat the command of another step, so they are not run.
+    """
+    candidates = [each for each in search.candidates if not left or not {*left} & {*each.steps}]
+    return search.model_copy(update={"candidates": candidates})
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a search needs after the figures that it has.
+
+    Attributes:
+        needed: the ids of all steps that it needs or needed, finished or not.
+        ended: why it ended; empty if it waits for a needed step.
+        best: the best candidate; None if the search waits or no candidate is valid.
+        value: the figure of the best candidate, in the unit of the metric.
+        noise: the relative noise of a figure: the median of half the range of the repeats.
+    """
+
+    needed: tuple[str, ...]
+    ended: str = ""
+    best: Candidate | None = None
+    value: float = 0.0
+    noise: float = 0.0
+
+
+def decide(search: Search, figures: Figures) -> Decision:
+    """Return the decision of `search` after `figures`.
+
+    The figure of a candidate is the median of its repeats. A candidate with an INVALID repeat is
+    never the best. A gain counts if it exceeds ``least_gain`` and the noise together.
+
+    ``no-better``: each axis is varied in turn, and the best value of it is kept. The search ends
+    when no axis gives a gain that counts, or after `PASSES` passes. An axis may have an effect only
+    for some values of earlier axes: if the plan has no point with the best values of the later
+    axes, the point with the most of them is used.
+
+    ``no-growth``: the first value that gives no gain that counts ends the search.
+    """
+    if not search.candidates:
+        return Decision((), "the search ended: every point repeats the command of another step")
+    if search.rule.stop == "no-growth":
+        return _grow(search, figures)
+    return _descend(search, figures)
+
+
+def _descend(search: Search, figures: Figures) -> Decision:
+    axes, state = search.rule.axes, _State(search, figures)
+    best, quiet, turn = search.candidates[0], 0, 0
+    while quiet < len(axes) and turn < PASSES * len(axes):
+        line = _line(search, best, axes[turn % len(axes)])
+        if not state.measured([best, *line]):
+            return Decision(state.needed)
+        winner = max([best, *line], key=state.score)  # of equal ones the first
+        counts = state.gain(winner, best) > search.rule.least_gain + state.noise
+        quiet = 1 if counts else quiet + 1
+        best, turn = winner, turn + 1
+    no_more = f"no axis gives a gain of more than {state.threshold}"
+    return state.ended(
+        best, no_more if quiet >= len(axes) else f"each axis was varied {PASSES} times"
+    )
+
+
+def _grow(search: Search, figures: Figures) -> Decision:
+    axis, state = search.rule.axes[0], _State(search, figures)
+    best = search.candidates[0]
+    for candidate in search.candidates:
+        if not state.measured([candidate]):
+            return Decision(state.needed)
+        last = f"{axis} {candidate.values[axis]}"
+        if state.value(candidate) is None:
+            return state.ended(best, f"{last} has no valid figure")
+        gain = state.gain(candidate, best)
+        best = max(best, candidate, key=state.score)
+        if candidate is not search.candidates[0] and gain <= search.rule.least_gain + state.noise:
+            return state.ended(best, f"{last} gives no gain of more than {state.threshold}")
+    return state.ended(best, "there is no further value")
+
+
+class _State:
+    """The candidates that a search has used so far, and their figures."""
+
+    def __init__(self, search: Search, figures: Figures) -> None:
+        self._search, self._figures = search, figures
+        self._used: dict[str, None] = {}
+        self._spreads: dict[tuple[str, ...], float] = {}
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        return tuple(self._used)
+
+    @property
+    def noise(self) -> float:
+        return median(self._spreads.values()) / 2 if self._spreads else 0.0
+
+    @property
+    def threshold(self) -> str:
+        """The gain that counts, as text."""
+        return f"{self._search.rule.least_gain:.1%} and the noise of {self.noise:.1%}"
+
+    def measured(self, candidates: Sequence[Candidate]) -> bool:
+        """Note that `candidates` are needed; return whether all their steps are finished."""
+        steps = [step for candidate in candidates for step in candidate.steps]
+        self._used.update(dict.fromkeys(steps))
+        if any(step not in self._figures for step in steps):
+            return False
+        for candidate in candidates:
+            value, found = self.value(candidate), [self._figures[step] for step in candidate.steps]
+            valid = [each for each in found if each is not None]
+            if value and len(valid) > 1:
+                self._spreads[tuple(candidate.steps)] = (max(valid) - min(valid)) / value
+        return True
+
+    def value(self, candidate: Candidate) -> float | None:
+        found = [self._figures[step] for step in candidate.steps]
+        valid = [each for each in found if each is not None]
+        return median(valid) if valid and len(valid) == len(found) else None
+
+    def score(self, candidate: Candidate) -> float:
+        value = self.value(candidate)
+        if value is None:
+            return float("-inf")
+        return value if self._search.better == "higher" else -value
+
+    def gain(self, candidate: Candidate, over: Candidate) -> float:
+        """Return the relative gain of a candidate; infinite if only `over` has no valid figure."""
+        new, old = self.value(candidate), self.value(over)
+        if new is None or not old:
+            return 0.0 if new is None else float("inf")
+        return new / old - 1 if self._search.better == "higher" else 1 - new / old
+
+    def ended(self, best: Candidate, why: str) -> Decision:
+        search, value = self._search, self.value(best)
+        used = sum(candidate.steps[0] in self._used for candidate in search.candidates)
+        ended = f"the search of {', '.join(search.rule.axes)} ended"
+        counts = f"{used} of {len(search.candidates)} points measured"
+        if value is None:
+            return Decision(self.needed, f"{ended}: no point has a valid figure; {counts}")
+        chosen = ", ".join(f"{axis} {choice}" for axis, choice in best.values.items())
+        reason = f"{ended}: best {chosen}, {value:.5g} {search.unit}; {why}; {counts}"
+        return Decision(self.needed, reason, best, value, self.noise)
+
+
+def _line(search: Search, best: Candidate, axis: str) -> list[Candidate]:
+    """Return one candidate for each value of `axis` that the plan has with `best`.
+
+    It has the values of `best` on the earlier axes, and the most of them on the later axes.
+    """
+    place = search.rule.axes.index(axis)
+    earlier, later = search.rule.axes[:place], search.rule.axes[place + 1 :]
+    nearest: dict[Scalar, tuple[int, Candidate]] = {}
+    for candidate in search.candidates:
+        if any(candidate.values[each] != best.values[each] for each in earlier):
+            continue
+        equal = sum(candidate.values[each] == best.values[each] for each in later)
+        known = nearest.get(candidate.values[axis])
+        if known is None or equal > known[0]:
+            nearest[candidate.values[axis]] = (equal, candidate)
+    return [candidate for _, candidate in nearest.values()]

@@ -1,0 +1,58 @@
+"""The cost of a plan, and the facts that it assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.plan.plan import Group, Totals
+from proofmark.plan.search import Search
+from proofmark.plan.searches import uncounted
+from proofmark.site.fabric import UNKNOWN_LINK
+from proofmark.site.inventory import Site
+
+
+def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
+    """Return the cost of `groups`. Of a search, the steps of one pass over its axes count.
+
+    The files of a step that another step reads are in scratch until that step ended. So all files
+    that are kept count at the same time.
+    """
+    by_id = {step.id: step for group in groups for job in group.jobs for step in job.steps}
+    left = uncounted(searches, by_id)
+    jobs = [
+        (job, [step for step in job.steps if step.id not in left])
+        for group in groups
+        for job in group.jobs
+    ]
+    steps = [step for _, members in jobs for step in members]
+    node_seconds = sum(
+        len(job.nodes) * sum(step.seconds for step in members) for job, members in jobs
+    )
+    sizes = {step.id: step.bytes * step.measurements for step in steps}
+    kept = sum(sizes[step.id] for step in steps if step.kept)
+    return Totals(
+        jobs=sum(bool(members) for _, members in jobs),
+        steps=len(steps),
+        node_hours=round(node_seconds / 3600, 4),
+        bytes=sum(sizes.values()),
+        scratch_peak_bytes=kept
+        + max((sizes[step.id] for step in steps if not step.kept), default=0),
+        wall_s=round(sum(step.seconds for step in steps), 1),
+    )
+
+
+def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
+    """Return the facts that the plan assumes, by key, each with the reason."""
+    partition = site.partition
+    facts = {} if partition.hardware == "discovered" else dict(partition.hardware.assumed)
+    together = any(
+        len(next(iter(step.instances().values()), step.nodes)) > 1
+        for group in groups
+        for job in group.jobs
+        for step in job.steps
+    )
+    if together and partition.fabric.rate is None:
+        facts["fabric.rate"] = (
+            f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
+        )
+    return facts

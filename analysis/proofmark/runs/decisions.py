@@ -1,0 +1,63 @@
+"""``decisions.json``: what the controller decided during the run about steps of the plan.
+
+A step that a search did not need, and a step whose files were not written, is not run. The reason
+is written when the decision is made, and stays: the figures that it rests on do not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proofmark.common.files import read_json, write_whole
+from proofmark.common.strict_model import StrictModel
+from proofmark.runs.files import RunFiles
+
+
+class Decisions(StrictModel):
+    """The decisions of a run.
+
+    Attributes:
+        searches: why each ended search ended, with its best point, by the id of the search.
+        not_needed: the steps that a search did not need, each with the reason.
+        not_run: the steps whose files were not written, each with the reason. They are INVALID.
+    """
+
+    searches: dict[str, str] = {}
+    not_needed: dict[str, str] = {}
+    not_run: dict[str, str] = {}
+
+    def left_out(self) -> dict[str, str]:
+        """Return the steps that are not run, each with the reason."""
+        return {**self.not_needed, **self.not_run}
+
+
+def read_decisions(files: RunFiles) -> Decisions:
+    """Return the decisions of a run; a run without the file has none.
+
+    Raises:
+        BadInput: the file cannot be read, or it is damaged.
+    """
+    path = files.decisions
+    return read_json(path, Decisions) if path.exists() else Decisions()
+
+
+def add_decisions(
+    files: RunFiles,
+    *,
+    searches: Mapping[str, str] | None = None,
+    not_needed: Mapping[str, str] | None = None,
+    not_run: Mapping[str, str] | None = None,
+) -> Decisions:
+    """Add decisions to those of a run, and return all of them.
+
+    Raises:
+        BadInput: the file cannot be read or written.
+    """
+    known = read_decisions(files)
+    changed = Decisions(
+        searches={**known.searches, **(searches or {})},
+        not_needed={**known.not_needed, **(not_needed or {})},
+        not_run={**known.not_run, **(not_run or {})},
+    )
+    write_whole(files.decisions, changed.model_dump_json(indent=1) + "\n")
+    return changed

@@ -1,0 +1,77 @@
+"""Facts of a partition that a run measured and ``proofmark tune accept`` accepted (ADR 0094).
+
+The variable `TUNED` of the group has them, in a file of its own: `FILE`. They replace the facts of
+``partition`` with the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter
+
+from proofmark.cases.models import Slug
+from proofmark.common.strict_model import StrictModel
+from proofmark.site.hardware import Facts
+
+TUNED = "partition_tuned"
+"""The variable of a group with the accepted facts, by the case that measured them."""
+FILE = "tuned.yml"
+"""The file with this variable, in the folder of the variables of the partition."""
+
+
+class Tuned(StrictModel):
+    """Accepted facts; ``source`` has the run, its date and the figure."""
+
+    source: Annotated[str, Field(min_length=1)]
+    facts: Facts
+
+
+class TunedFile(StrictModel):
+    """The content of `FILE`."""
+
+    partition_tuned: dict[Slug, Tuned]
+
+
+TUNED_OF_CASES = TypeAdapter(dict[Slug, Tuned])
+"""Reads the variable `TUNED`."""
+
+
+def with_tuned(raw: Any, tuned: Any) -> Any:
+    """Return the variable ``partition`` with the facts of `tuned`, and their sources.
+
+    A fact of the hardware that was assumed is no longer one.
+
+    Args:
+        raw: the variable ``partition``.
+        tuned: the variable `TUNED`; None if there is none.
+
+    Raises:
+        ValidationError: `tuned` is wrong.
+    """
+    if tuned is None:
+        return raw
+    accepted = TUNED_OF_CASES.validate_python(tuned)
+    if not isinstance(raw, Mapping):
+        return raw
+    facts = {name: value for each in accepted.values() for name, value in each.facts.items()}
+    sources = {name: each.source for each in accepted.values() for name in each.facts}
+    known = raw.get("facts", {})
+    merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
+    hardware = raw.get("hardware")
+    if isinstance(hardware, Mapping):
+        merged["hardware"] = {**hardware, **_sources(hardware, sources)}
+    return merged
+
+
+def _sources(hardware: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys ``assumed`` and ``sources`` of `hardware` after `sources` are known."""
+    known, assumed = hardware.get("sources", {}), hardware.get("assumed", {})
+    if not isinstance(known, Mapping) or not isinstance(assumed, Mapping):
+        return {}
+    names = {name for fact in sources for name in (fact, f"facts.{fact}")}
+    return {
+        "sources": {**known, **sources},
+        "assumed": {key: why for key, why in assumed.items() if key not in names},
+    }
