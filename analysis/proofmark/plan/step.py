@@ -13,6 +13,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.file_layout import FileLayout
+from proofmark.plan.mpiio_hints import hints_environment, hints_input
 from proofmark.plan.pair_rounds import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
@@ -65,6 +67,7 @@ class Step(StrictModel):
         writes: the files that it must write in scratch; None if that is not known.
         network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
             of its messages is not checked.
+        layout: the layout of its files in scratch; None: that of the scratch directory.
     """
 
     id: Identifier
@@ -99,6 +102,7 @@ class Step(StrictModel):
     directory: str = ""
     writes: WrittenFiles | None = None
     network_bytes: int = 0
+    layout: FileLayout | None = None
 
     @model_validator(mode="after")
     def _known_round(self) -> Self:
@@ -153,7 +157,7 @@ class Step(StrictModel):
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
-        stated = self.bytes or self.directory or self.writes
+        stated = self.bytes or self.directory or self.writes or self.layout
         return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property
@@ -219,8 +223,10 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         ],
         environment={
             key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
-        },
-        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
+        }
+        | hints_environment(point.values),
+        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()}
+        | hints_input(point.values, file),
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
         cpus=point.placement.ranks if point.placement else [],
@@ -240,6 +246,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
             removed=case.writes.removes,
         ),
         network_bytes=_network_bytes(rendered(case.network_bytes, "network_bytes"), sweep, point),
+        layout=point.layout,
     )
 
 
