@@ -39,9 +39,9 @@ file system that cannot set one leaves out the point. The value `UNSET` keeps th
 HINTS = "hints"
 """Sweep axis that every case may use: hints for MPI-IO (``romio_cb_write=enable,cb_nodes=4``)."""
 NAMING_AXES = ("test", "clients")
-"""Sweep axes that every case may use, and that are only parameters of the figures: the name of a use
-in a suite, and the number of nodes that run the step at the same time, each for itself. Figures in
-which they differ are never compared."""
+"""Sweep axes that every case may use, and that are only parameters of the figures: the name of a
+use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures
+in which they differ are never compared."""
 UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
 RENAMED_AXES = {"apart": DISTANCE}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,12 @@ from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.rounds_of_steps import steps_of_rounds
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
+from proofmark.plan.storage_facts import assumed_caches, storage_symbols
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
 from proofmark.site.fabric import UNKNOWN_LINK
-from proofmark.site.file_systems import layout_axes
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
-from proofmark.site.partition import Partition
 
 
 def make_plan(
@@ -91,7 +90,7 @@ def make_plan(
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),
-        "assumed": _assumed(site, groups) | _assumed_caches(site, members.values()),
+        "assumed": _assumed(site, groups) | assumed_caches(site.partition, members.values()),
     }
     draft_plan = Plan(digest="", **body)
     # Other facts of the partition, such as another scratch, make another run.
@@ -115,30 +114,6 @@ def _assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
             f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
         )
     return assumed
-
-
-def _assumed_caches(site: Site, cases: Iterable[Case]) -> dict[str, str]:
-    """Return the assumption on the caches of the storage servers, if a case depends on it."""
-    if site.partition.scratch.server_cache_bytes is not None:
-        return {}
-    if not any("server_cache_bytes" in case.used_names() for case in cases):
-        return {}
-    return {
-        "scratch.server_cache_bytes": (
-            "not declared; files of twice the memory of the clients, or what they write within the "
-            "time of a measurement, are assumed to exceed the caches of the servers"
-        )
-    }
-
-
-def _storage(partition: Partition) -> dict[str, Any]:
-    """Return what expressions may use of the scratch file system; 0 is not known."""
-    scratch = partition.scratch
-    return {
-        "layout_axes": list(layout_axes(scratch.type)),
-        "storage_targets": scratch.targets,
-        "server_cache_bytes": scratch.server_cache_bytes or 0,
-    }
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
@@ -291,7 +266,7 @@ class _Expansion:
             **machine.symbols,
             **partition.facts,
             "file_systems": list(partition.scratches),
-            **_storage(partition),
+            **storage_symbols(partition),
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
             "provision_from": partition.provision_from,
