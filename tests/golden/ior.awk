@@ -31,8 +31,9 @@ function also_number(name, value) { return value == "" ? "" : sprintf("\"%s\": %
 /^Summary of all tests/ { done = 1 }
 /^access +bw/ { last = NF; done = 0 }
 /^(write|read) / && !done {
-    put("IOR", $1, $2, "MiB/s", sprintf("\"api\": \"%s\", \"layout\": \"%s\", ", api, layout) also("type", kind) also("ordering", order) also("ordering_inter_file", files) also_number("segments", segments) also("stonewall", stonewall) sprintf("\"block_bytes\": %.0f, \"transfer_bytes\": %d, \"tasks\": %d, \"iteration\": %d", block, transfer, tasks, $last), !failed)
+    put("IOR", $1, $2, "MiB/s", sprintf("\"api\": \"%s\", \"layout\": \"%s\", ", api, layout) also("type", kind) also("ordering", order) also("ordering_inter_file", files) also_number("segments", segments) also("stonewall", stonewall) sprintf("\"block_bytes\": %.0f, \"transfer_bytes\": %d, \"tasks\": %d, \"iteration\": %d", block, transfer, tasks, $last), !(failed && $1 == "write"))
 }
-/fsync\(\) failed/ { failed = 1 }
+/fsync\(.*\) failed/ { failed = 1 }
+/[Ii]ncorrect data on/ { wrong = 1 }
 /^(write|Finished)/ { ok = 1 }
-END { flush(ok) }
+END { flush(ok && !wrong) }

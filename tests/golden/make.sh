@@ -32,7 +32,12 @@ by_awk stream stream stream-5.10_N64000000_t2 stream-5.10_N2000000_t2 stream-5.1
 by_awk ior ior \
     ior-3.3.0_posix_b4m_t1m_n2_shared ior-3.3.0_posix_b4m_t2m_n2_fpp_verbose \
     ior-4.0.0_posix_b4m_t2m_n2_fpp_verbose ior-4.0.0_posix_b47008_n2 \
-    ior-4.0.0_posix_wr_b16m_t1m_n2_fpp ior-4.0.0_posix_wr_b16m_t1m_n2_shared
+    ior-4.0.0_posix_wr_b16m_t1m_n2_fpp ior-4.0.0_posix_wr_b16m_t1m_n2_shared \
+    ior-4.0.0_posix_b4g_t1m_n2_stonewall ior-3.3.0_posix_b47008_n4_stonewall ior-4.0.0_verify_n2 \
+    ior-4.0.0_corrupt_n2 ior-4.0.0_eio_n2
+by_awk mdtest mdtest \
+    mdtest-4.0.0_100items_own_n4 mdtest-3.3.0_100items_one_n2 mdtest-4.0.0_create_files_n2 \
+    mdtest-3.3.0_stonewall_files_n2
 by_jq ior ior-3.3.0_posix_b4m_t1m_n2_fpp ior-4.0.0_mpiio_b4m_t1m_n2_shared
 by_jq fio fio-3.33_4m_2m_n2_shared fio-3.33_4m_2m_n2_fpp fio-3.33_4m_2m_n2_enospc
 by_awk npb-btio npb \

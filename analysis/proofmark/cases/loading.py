@@ -9,6 +9,9 @@ from typing import Any
 from proofmark.cases.bounds import OWN_NAMES
 from proofmark.cases.models import (
     AXES,
+    HINTS,
+    LAYOUT_AXES,
+    NAMING_AXES,
     RENAMED_AXES,
     RESOLVED_AXES,
     SUITES_FILE,
@@ -69,7 +72,8 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
-    axes = sorted({*AXES, *RESOLVED_AXES, *case.used_names()} - RENAMED_AXES.keys())
+    common = {*AXES, *RESOLVED_AXES, *LAYOUT_AXES, *NAMING_AXES, HINTS}
+    axes = sorted({*common, *case.used_names()} - RENAMED_AXES.keys())
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
     for suite, uses in case.suites.items():

@@ -32,6 +32,18 @@ RESOLVED_AXES = (MEMORY, DISTANCE, FILE_SYSTEM)
 """Sweep axes that every case may use, and parameters of the step. The plan replaces a kind of
 memory by NUMA nodes, a switch level by two nodes at this distance, and the name of a file system by
 its scratch directory."""
+STORAGE_TARGET = "storage_target"
+LAYOUT_AXES = ("stripe_count", "stripe_bytes", STORAGE_TARGET)
+"""Sweep axes that every case may use: the layout of the files in the scratch folder of the step. A
+file system that cannot set one leaves out the point. The value `UNSET` keeps the layout."""
+HINTS = "hints"
+"""Sweep axis that every case may use: hints for MPI-IO (``romio_cb_write=enable,cb_nodes=4``)."""
+NAMING_AXES = ("test", "clients")
+"""Sweep axes that every case may use, and that are only parameters of the figures: the name of a
+use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures
+in which they differ are never compared."""
+UNSET = "default"
+"""The value of a layout axis, or of hints, that changes nothing."""
 RENAMED_AXES = {"apart": DISTANCE}
 """New names of sweep axes by old names."""
 PRINTED = frozenset({"stdout", "stderr"})
@@ -39,6 +51,7 @@ STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
+    | {"layout.txt", "romio-hints"}
     | {"noise", "noise.json", "disturbed"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""

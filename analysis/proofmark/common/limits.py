@@ -20,6 +20,8 @@ MAX_HISTORY_BYTES = 16 << 20
 """Bytes of ``history.jsonl``. A job adds some hundred bytes for each change of its state."""
 MAX_SMALL_BYTES = 64 << 10
 """Bytes of ``rc``, ``when.json``, ``ticket.json``, credentials and other files of one line."""
+MAX_LAYOUT_BYTES = 16 << 20
+"""Bytes of ``layout.txt``: 64 files on 2,000 storage targets, 40 bytes for each stripe: 5 MiB."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
 MAX_DEPTH = 64

@@ -12,6 +12,7 @@ from proofmark.cases.models import Stability
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import short_name
 from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
+from proofmark.jobs.layout_script import layout_functions
 from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.plan.rank_cpus import RankCpus
@@ -156,6 +157,7 @@ def step_script(
         f"FILES={_files(step)} # kept: another step reads them; read: another step wrote them",
         f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
         *([_least(step.writes)] if step.writes else ["WRITES="]),
+        f"LAYOUT={'yes' if step.layout else ''} # yes: its files get another layout than scratch",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
@@ -164,9 +166,11 @@ def step_script(
         *lines,
         "}",
         *_rank_cpus_function(cpus, host_cpus),
+        *(layout_functions(step.layout, folder) if step.layout else ()),
         "",
     ]
-    parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
+    further = (("scratch.sh",) if step.writes else ()) + (("layout.sh",) if step.layout else ())
+    parts = ("noise.sh", *further, "step.sh")
     return "\n".join(head) + shell_parts(*parts)
 
 

@@ -12,6 +12,7 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
+from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.files import write_junit, write_verdict
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.records.columns import Records
@@ -87,5 +88,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         site.distance,
     )
     places = {host: site.location(host) for host in site.hosts}
-    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places)
-    return records, replace(verdict, bad=bad)
+    failed = list(verdict.of("FAIL"))
+    of_nodes = [result for result in failed if not of_target(result)]
+    bad = bad_nodes(of_nodes, verdict.measured(), nodes, places)
+    return records, replace(verdict, bad=bad, targets=slow_targets(failed))

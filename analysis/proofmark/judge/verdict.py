@@ -18,6 +18,7 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
@@ -56,6 +57,7 @@ class Verdict:
         results: the result of each figure.
         fleet: the comparison of like nodes.
         bad: the bad nodes.
+        targets: the slow storage targets.
         limits: whether each limit of the contract was evaluated.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
@@ -69,6 +71,7 @@ class Verdict:
     results: Results
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
+    targets: tuple[SlowTarget, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
@@ -144,6 +147,7 @@ class Verdict:
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
+            "storage_targets": [target.as_json() for target in self.targets],
         }
 
 

@@ -22,6 +22,7 @@ from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import Step, labelled, step_of
+from proofmark.plan.storage_facts import assumed_caches, storage_symbols
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
 from proofmark.plan.totals import assumed, totals
@@ -104,7 +105,7 @@ def make_plan(
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),
-        "assumed": assumed(site, groups),
+        "assumed": assumed(site, groups) | assumed_caches(site.partition, members.values()),
         "searches": searches,
     }
     draft_plan = Plan(digest="", **body)
@@ -285,6 +286,7 @@ class _Expansion:
             **machine.symbols,
             **partition.facts,
             "file_systems": list(partition.scratches),
+            **storage_symbols(partition),
             "fabric_levels": partition.fabric.names,
             "link_bytes_per_s": partition.fabric.link_bytes_per_s,
             "provision_from": partition.provision_from,

@@ -13,6 +13,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.file_layout import FileLayout
+from proofmark.plan.mpiio_hints import hints_environment, hints_input
 from proofmark.plan.pair_rounds import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
@@ -67,6 +69,7 @@ class Step(StrictModel):
             of its messages is not checked.
         reads: the id of the step whose files in scratch it reads, instead of own ones.
         kept: whether another step reads its files in scratch, so that they are kept at its end.
+        layout: the layout of its files in scratch; None: that of the scratch directory.
     """
 
     id: Identifier
@@ -103,6 +106,7 @@ class Step(StrictModel):
     network_bytes: int = 0
     reads: Identifier = ""
     kept: bool = False
+    layout: FileLayout | None = None
 
     @model_validator(mode="after")
     def _known_round(self) -> Self:
@@ -157,7 +161,8 @@ class Step(StrictModel):
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]
-        stated = self.bytes or self.directory or self.writes or self.reads or self.kept
+        stated = self.bytes or self.directory or self.writes or self.layout
+        stated = stated or self.reads or self.kept
         return bool(stated) or any(SCRATCH in text for text in texts)
 
     @property
@@ -223,8 +228,10 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         ],
         environment={
             key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
-        },
-        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()},
+        }
+        | hints_environment(point.values),
+        inputs={key: str(rendered(text, f"inputs.{key}")) for key, text in case.inputs.items()}
+        | hints_input(point.values, file),
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
         cpus=point.placement.ranks if point.placement else [],
@@ -244,6 +251,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
             removed=case.writes.removes,
         ),
         network_bytes=_network_bytes(rendered(case.network_bytes, "network_bytes"), sweep, point),
+        layout=point.layout,
     )
 
 

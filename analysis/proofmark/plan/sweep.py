@@ -8,9 +8,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.models import AXES, DISTANCE, FILE_SYSTEM, MEMORY, Case, SuiteUse
+from proofmark.cases.models import (
+    AXES,
+    DISTANCE,
+    FILE_SYSTEM,
+    LAYOUT_AXES,
+    MEMORY,
+    Case,
+    SuiteUse,
+)
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
+from proofmark.plan.file_layout import FileLayout, file_layout
 from proofmark.plan.layout import Layouts
 from proofmark.plan.placement import Placement, PlacementError
 from proofmark.site.inventory import Site
@@ -18,6 +27,8 @@ from proofmark.site.inventory import Site
 BOUND_BYTES = "bound_bytes"
 """Name in expressions: the bytes of memory of a node that the ranks of the point are bound to."""
 COUNTS = ("nodes", "ranks", "threads")
+_LACKED = (MEMORY, DISTANCE, *LAYOUT_AXES)
+"""Axes of which the machine may lack a value. Such a point is left out."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class Point:
         lets: the names that ``let`` computes, without axes.
         placement: None if the program binds its own processes.
         membind: NUMA domains (os indexes) that its memory must come from; empty: any.
+        layout: the layout of its files; None: that of the scratch.
     """
 
     values: Mapping[str, Any]
@@ -37,6 +49,7 @@ class Point:
     lets: tuple[str, ...]
     placement: Placement | None
     membind: tuple[int, ...]
+    layout: FileLayout | None = None
 
     def count(self, axis: str) -> int:
         """Return the number of nodes, ranks or threads."""
@@ -63,8 +76,9 @@ class Sweep:
     def points(self) -> Iterator[Point]:
         """Yield the points that the machine can hold and that satisfy ``where``.
 
-        A point is left out if the machine lacks its memory or its distance of nodes. If the sweep
-        has several placements, a point is left out if the machine lacks its placement.
+        A point is left out if the machine lacks its memory or its distance of nodes, or the file
+        system cannot set its layout. If the sweep has several placements, a point is left out if
+        the machine lacks its placement.
 
         Raises:
             BadInput: an axis without a value, or an expression that cannot be computed.
@@ -79,7 +93,7 @@ class Sweep:
                 point = self._point(dict(zip(axes, combination, strict=True)), lets)
             except PlacementError as error:
                 mistake = error.mistakes[0]
-                if not (several or mistake.key.startswith((MEMORY, DISTANCE))):
+                if not (several or mistake.key.startswith(_LACKED)):
                     raise
                 reason = f"{mistake.key}: {mistake.found}; there is: {mistake.accepted}"
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
@@ -130,7 +144,8 @@ class Sweep:
         if placement is None:
             placement = self._placed(point)
         derived = tuple(letter for letter in lets if letter not in AXES)
-        return Point(point, axes, derived, placement, membind)
+        layout = file_layout(point, self.site.partition, self.file)
+        return Point(point, axes, derived, placement, membind, layout)
 
     def _binding(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
         """Return the placement and the NUMA domains of `point`, if it has a kind of memory.

@@ -32,6 +32,8 @@ from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.dependent import not_run, read_before
 from proofmark.records.disturbance import tick_reason, without_disturbed
+from proofmark.records.file_layout import FILE as LAYOUT
+from proofmark.records.file_layout import layout_content, layout_error
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
 from proofmark.records.noise import noise_reason
@@ -221,11 +223,14 @@ class _StepReader:
         step, known = self._step, {self._step.output: content}
         if step.writes is not None:
             known[SCRATCH_FILES] = scratch_content(attempt.path)
+        if step.layout is not None:
+            known[LAYOUT] = layout_content(attempt.path)
         return (
             invalid_reason(step, attempt, self._binding_check, hosts, known)
             or (read_before(self._about.run.files.step(step.id)) if step.reads else "")
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
+            or layout_error(step.layout, known.get(LAYOUT, b""))
             or self._wrong_network(hosts, attempt)
         )
 

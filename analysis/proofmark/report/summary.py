@@ -103,6 +103,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
         ),
         *_bad(run_data.verdict.bad),
+        *(("Slow storage target", f"{target}") for target in run_data.verdict.targets[:MOST_NAMED]),
         ("Measured", _when(run_data)),
         ("Origin", _origin(run_data.site.partition.origin)),
         ("Run", run_data.run.id),

@@ -14,6 +14,7 @@ from proofmark.report import (
     plots_section,
     provenance,
     results,
+    storage_targets,
 )
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
@@ -44,6 +45,7 @@ def view(run_data: RunData) -> View:
         claims.section(run_data.claims),
         peak.section(run_data),
         *bad_nodes.sections(run_data),
+        *storage_targets.sections(run_data),
         provenance.section(run_data),
         commands.section(run_data),
         results.all_section(run_data),

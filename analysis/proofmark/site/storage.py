@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -47,6 +47,9 @@ class Scratch(StrictModel):
         off_root: the directory must not be on the root file system.
         layout: the layout of new files, by the names of the file system's own command
             (``stripe_count``, ``stripe_size``).
+        server_cache_bytes: the memory of all storage servers together, which can hold written data.
+        storage_targets: the number of storage targets (their indexes begin with 0), or their
+            indexes; None if they are not known. ``lfs osts`` prints those of Lustre.
     """
 
     path: str = Field(pattern=r"^/")
@@ -55,6 +58,8 @@ class Scratch(StrictModel):
     off_root: bool = False
     mount: Mount | None = None
     layout: dict[str, str | int] = {}
+    server_cache_bytes: Count | None = None
+    storage_targets: Count | list[Annotated[int, Field(ge=0)]] | None = None
 
     @model_validator(mode="after")
     def _mount_is_complete(self) -> Self:
@@ -65,3 +70,11 @@ class Scratch(StrictModel):
         if not f"{self.path}/".startswith(f"{self.mount.point.rstrip('/')}/"):
             raise ValueError(f"path {self.path} is not below the mount point")
         return self
+
+    @property
+    def targets(self) -> list[int]:
+        """The indexes of the storage targets; empty if they are not known."""
+        known = self.storage_targets
+        if isinstance(known, int):
+            return list(range(known))
+        return list(dict.fromkeys(known or ()))

@@ -14,7 +14,8 @@ from tests.processes import namespace
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.scratch.checks import ScratchFacts, judge_scratch, read_scratch
-from proofmark.machine.scratch.mounts import kinds, mount_commands
+from proofmark.machine.scratch.mounts import mount_commands
+from proofmark.site.file_systems import kinds
 from proofmark.site.storage import Scratch
 
 FILES = PACKAGE / "machine/shell"

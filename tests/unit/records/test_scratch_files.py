@@ -125,7 +125,7 @@ class TestWorkingDirectory:
         assert cases["npb-btio"].directory == "{scratch}"
         writing = {name for name, each in cases.items() if each.cost.bytes}
         assert writing == {name for name, each in cases.items() if each.writes}
-        assert writing == {"fio-cache", "ior", "npb-btio"}
+        assert writing == {"fio-cache", "ior", "ior-easy", "ior-hard", "mdtest", "npb-btio"}
 
 
 CHANGES = {

@@ -54,6 +54,18 @@ def has_requested_rows(
     return needed <= rows
 
 
+def selected_metrics(rule: CommandLine, request: Request) -> set[str]:
+    """Return the metrics that the options of `request` select by `rule.phases`."""
+    # mdtest prints each word in quotes.
+    words = {word.strip("'") for word in request.arguments}
+    chosen = [
+        {name for option, names in group.items() if option in words for name in names}
+        or {name for names in group.values() for name in names}
+        for group in rule.phases
+    ]
+    return set.intersection(*chosen)
+
+
 def missing_sizes(rule: Doubling, request: Request, builders: Sequence[ReadingBuilder]) -> str:
     """Return which requested sizes have no row; an empty string if all have one."""
     sizes = sorted(_sizes_of(rule, builders))

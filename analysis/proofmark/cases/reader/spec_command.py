@@ -68,12 +68,16 @@ class CommandLine(StrictModel):
         exact: parameter → the option with its exact size, which the program may print rounded.
         doubling: the sizes that a table must have.
         operations: the rows that prove the end of a run.
+        phases: groups of options, each with the metrics that it selects. A run has the metrics that
+            every group selects; a group without an option in the command line selects all of its
+            metrics. A missing one is INVALID; another one was not measured and is no reading.
     """
 
     match: Pattern
     exact: Mapping[str, str] = {}
     doubling: Doubling | None = None
     operations: Operations | None = None
+    phases: tuple[Mapping[str, tuple[str, ...]], ...] = ()
 
     @model_validator(mode="after")
     def _group(self) -> CommandLine:

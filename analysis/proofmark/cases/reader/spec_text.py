@@ -209,6 +209,8 @@ class TextSpec(StrictModel):
             yield "text.complaints.metrics", complaint.metrics
         if self.command and (operations := self.command.operations):
             yield "text.command.operations", [*operations.options.values(), *operations.otherwise]
+        for group in self.command.phases if self.command else ():
+            yield "text.command.phases", [name for names in group.values() for name in names]
 
     @cached_property
     def expected(self) -> Iterable[str]:

@@ -12,6 +12,7 @@ from proofmark.cases.reader.command import (
     exact_sizes,
     has_requested_rows,
     missing_sizes,
+    selected_metrics,
 )
 from proofmark.cases.reader.rows import Match, Rows
 from proofmark.cases.reader.spec import ReadSpec
@@ -21,9 +22,18 @@ from proofmark.cases.reader.spec_text import Context, Keys, Line, Role, TextSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import shorten
 
-# Messages of launchers, resource managers and kernels about a run that did not end by itself. No
-# benchmark prints them.
+# Messages of file systems, launchers, resource managers and kernels about a run that failed or did
+# not end by itself. No benchmark that succeeds prints them.
 _ABORTED = (
+    # strerror(3) of ENOSPC, EDQUOT, EIO, ENOTCONN, ESHUTDOWN (a client that Lustre evicted), ESTALE
+    # and EROFS. They come first, because they are the cause of the others.
+    "No space left on device",
+    "Disk quota exceeded",
+    "Input/output error",
+    "Transport endpoint is not connected",
+    "Cannot send after transport endpoint shutdown",
+    "Stale file handle",
+    "Read-only file system",
     "MPI_ABORT was invoked",
     "MPI_Abort(",
     "noticed that process rank",
@@ -156,6 +166,7 @@ class _TextRun:
         for rows in self._rows:
             rows.finish()
         self._check_doubts()
+        self._select()
         if run.builders:
             metrics = {builder.metric for builder in run.builders}
             for metric in rules.expected:
@@ -179,6 +190,17 @@ class _TextRun:
         if not operations or operations.proves != name or not self._request:
             return False
         return has_requested_rows(operations, self._request, self._notes.run.builders)
+
+    def _select(self) -> None:
+        """Leave out the metrics that the command line does not select; add the missing ones."""
+        run, command = self._notes.run, self._rules.command
+        if not (command and command.phases and self._request and run.builders):
+            return
+        selected = selected_metrics(command, self._request)
+        run.builders = [each for each in run.builders if each.metric in selected]
+        found = {each.metric for each in run.builders}
+        for metric in (each for each in self._spec.metrics if each in selected - found):
+            self._notes.unread(metric, f"no value of {metric} found")
 
     def _check_sizes(self) -> None:
         run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling

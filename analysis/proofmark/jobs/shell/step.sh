@@ -241,6 +241,7 @@ case ${1-} in
 		# Another node may remove the folder of the step, which is empty, before this makes its own.
 		mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null ||
 			mkdir -p "$SCRATCH" || exit 73
+		[ -z "$LAYOUT" ] || set_layout >&2 || exit 73
 		[ -z "$WRITES" ] || : >scratch.made
 	fi
 	for input in ${DIRECTORY:+$INPUTS}; do cp "$input" "$DIRECTORY/" || exit 73; done
@@ -438,6 +439,7 @@ if [ -d "$CGROUP" ]; then
 fi
 
 [ -z "$WRITES" ] || [ -n "$INTERRUPTED" ] || report_scratch
+[ -z "$LAYOUT" ] || [ -n "$INTERRUPTED" ] || report_layout
 if [ -n "$SCRATCH" ]; then
 	[ -z "$DIRECTORY" ] || [ -z "$MADE" ] || [ ! -f "$DIRECTORY/$MADE" ] || cp "$DIRECTORY/$MADE" .
 	keeps_files || {
@@ -474,7 +476,7 @@ judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
 	set -- stdout stderr rc when.json binding.json noise.json
-	for also in copies.json scratch.json; do [ ! -f "$also" ] || set -- "$@" "$also"; done
+	for also in copies.json scratch.json layout.txt; do [ ! -f "$also" ] || set -- "$@" "$also"; done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then
 		sha256sum "$@" >outputs.sha256

@@ -1,17 +1,18 @@
-"""The fleet comparison: each figure of a node is compared with that of like nodes."""
+"""The fleet comparison: each figure is compared with that of like nodes, or of like targets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from proofmark.cases.models import MEASURED, TOGETHER, Benchmarks
+from proofmark.cases.models import MEASURED, STORAGE_TARGET, TOGETHER, Benchmarks
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.targets import like_targets
 from proofmark.judge.fleet.thresholds import (
     DROPS,
     FAMILY_LEVEL,
@@ -33,7 +34,8 @@ class FleetFigure:
         kind: the hardware of the nodes, and the distance of a pair.
         better: whether a higher or a lower value is better (``higher``, ``lower``).
         fleet_limit: the limit for all nodes.
-        flagged: the nodes that miss the limit.
+        flagged: the nodes that miss the limit, or the indexes of storage targets.
+        members: what is compared: `LIKE_NODES` or `LIKE_TARGETS`.
     """
 
     record: Record
@@ -41,6 +43,7 @@ class FleetFigure:
     better: str
     fleet_limit: FleetLimit
     flagged: tuple[str, ...]
+    members: str = "like nodes"
 
     @cached_property
     def judgement_parts(self) -> tuple[str, str, tuple[float | None, float | None]]:
@@ -49,26 +52,30 @@ class FleetFigure:
         The limits are the least and the greatest accepted ratio to the median.
         """
         limit = self.fleet_limit
-        source = f"{limit.nodes} like nodes"
+        source = f"{limit.nodes} {self.members}"
         if limit.limit is None:
             return source, "", (None, None)
         power = f"finds one {100 * limit.detectable:.2g} % off in 95 of 100 cases"
         source = f"{source}, spread {100 * limit.spread:.2g} %; {power}"
-        name = f"the median of {limit.nodes} like nodes ({limit.centre:.6g} {self.record.unit})"
+        name = f"the median of {limit.nodes} {self.members} ({limit.centre:.6g} {self.record.unit})"
         accepted = limit.limit / limit.centre
         return source, name, (accepted, None) if self.better == "higher" else (None, accepted)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
         record, limit = self.record, self.fleet_limit
+        parameters = dict(record.parameters)
+        if self.members == LIKE_TARGETS:
+            parameters.pop(STORAGE_TARGET)
         return {
+            "members": self.members,
             "case": record.case,
             "benchmark": record.benchmark,
             "metric": record.metric,
             "unit": record.unit,
             "mode": record.mode,
             "placement": record.placement,
-            "parameters": dict(record.parameters),
+            "parameters": parameters,
             "hardware": self.kind,
             "nodes": limit.nodes,
             "median": limit.centre,
@@ -126,6 +133,10 @@ class Fleet:
         return (figure for figure in self.figures if figure.fleet_limit.limit is not None)
 
 
+LIKE_NODES = "like nodes"
+"""Nodes with the same hardware."""
+LIKE_TARGETS = "storage targets"
+"""Storage targets of a file system that the same nodes used."""
 LIKE_PEERS = "like its peers"
 """The reason of a figure that only like nodes judge and that is no outlier. It is UNJUDGED, because
 nodes that are all bad agree with each other."""
@@ -154,7 +165,9 @@ def measure_fleet(
     level: float,
     distance: Distance | None = None,
 ) -> Fleet:
-    """Return the comparison of like nodes: figures that differ only in the node, on like hardware.
+    """Return the comparison of figures that differ only in the node, on like hardware.
+
+    Figures of the same nodes that differ only in the storage target are compared in the same way.
 
     Args:
         figures: of a run; each valid one, of a node or a pair of nodes, is compared.
@@ -164,26 +177,30 @@ def measure_fleet(
         distance: of a pair; only pairs of the same distance are compared. None: any pairs.
     """
     kinds = Kinds(nodes, distance)
-    groups = list(like_nodes(figures, benchmarks, kinds, same_digits=False))
+    groups = [
+        *((LIKE_NODES, each) for each in like_nodes(figures, benchmarks, kinds, same_digits=False)),
+        *((LIKE_TARGETS, each) for each in like_targets(figures)),
+    ]
     level_of_figure = level_of_one(level, len(groups))
     fleet_figures: list[FleetFigure] = []
     alike: list[Numbers] = [_NONE]
     failed: list[Numbers] = [_NONE]
     of = np.full(len(figures), -1, dtype=np.int64)
-    for members in groups:
+    for compared, members in groups:
         first = figures.record(int(members[0]))
         better = benchmarks.case(first.case).metrics[first.metric].better
         values = figures.median[members]
         limit = fleet_limit(values, better, level_of_figure)
+        limit = replace(limit, powerless=limit.powerless.replace(LIKE_NODES, compared))
         bad = np.zeros(len(members), dtype=bool)
         if limit.limit is not None:
             bad = values < limit.limit if better == "higher" else values > limit.limit
             alike.append(members[~bad])
             failed.append(members[bad])
         of[members] = len(fleet_figures)
-        flagged = tuple(figures.records.nodes[node] for node in figures.node[members[bad]])
+        flagged = tuple(_name(figures, int(figure), compared) for figure in members[bad])
         kind, _ = kinds.of(first.node)
-        fleet_figures.append(FleetFigure(first, kind, better, limit, flagged))
+        fleet_figures.append(FleetFigure(first, kind, better, limit, flagged, compared))
     return Fleet(
         level=level,
         figures=tuple(fleet_figures),
@@ -192,6 +209,13 @@ def measure_fleet(
         of=of,
         median=figures.median,
     )
+
+
+def _name(figures: Aggregates, figure: int, compared: str) -> str:
+    """Return the node of a figure, or its storage target."""
+    if compared == LIKE_NODES:
+        return figures.records.nodes[int(figures.node[figure])]
+    return str(figures.record(figure).parameters[STORAGE_TARGET])
 
 
 def like_nodes(

@@ -1,44 +1,18 @@
 """The commands that mount and stripe a scratch file system, by its type.
 
-``file_systems.yml`` has the words. What is checked of a file system is the same for all types
-(`proofmark.machine.scratch.checks`).
+`proofmark.site.file_systems` has the words. What is checked of a file system is the same for all
+types (`proofmark.machine.scratch.checks`).
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from string import Formatter
 
-import yaml
-
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.strict_model import StrictModel
+from proofmark.site.file_systems import kinds
 from proofmark.site.storage import Scratch
-
-
-class FileSystemKind(StrictModel):
-    """The commands of one type of file system; an empty one is not possible for the type.
-
-    Attributes:
-        mount, unmount: mount the file system, and unmount it.
-        set: sets the layout of new files in the scratch directory.
-        get: prints that layout.
-    """
-
-    mount: tuple[str, ...]
-    unmount: tuple[str, ...] = ("umount", "{point}")
-    set: tuple[str, ...] = ()
-    get: tuple[str, ...] = ()
-
-
-@cache
-def kinds() -> Mapping[str, FileSystemKind]:
-    """Return the known types of file systems."""
-    text = (files("proofmark.machine.scratch") / "file_systems.yml").read_text(encoding="utf-8")
-    return {name: FileSystemKind(**each) for name, each in yaml.safe_load(text).items()}
 
 
 def mount_commands(scratch: Scratch) -> dict[str, str]:

@@ -1,0 +1,64 @@
+"""Checks that the files of a step had the requested layout.
+
+``layout.txt`` is what the tool of the file system printed for the files, before the script of the
+step removed them. A default of the file system may override the layout of a folder, and a full or
+inactive target is replaced by another one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from proofmark.common.files import read_bytes
+from proofmark.common.limits import MAX_LAYOUT_BYTES
+from proofmark.common.text import one_line
+from proofmark.plan.file_layout import FileLayout
+from proofmark.site.file_systems import LayoutTool, kinds
+
+FILE = "layout.txt"
+_SUFFIXES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def layout_content(folder: str) -> bytes:
+    """Return ``layout.txt`` of the execution in `folder`; empty if it is missing or no file."""
+    try:
+        return read_bytes(f"{folder}/{FILE}", MAX_LAYOUT_BYTES)
+    except OSError:
+        return b""
+
+
+def layout_error(layout: FileLayout | None, content: bytes) -> str:
+    """Return why files do not have `layout`, or "".
+
+    Args:
+        layout: the requested layout; None: any.
+        content: ``layout.txt`` of the execution.
+    """
+    if layout is None:
+        return ""
+    text = content.decode("utf-8", "replace")
+    if not text.strip():
+        return f"{FILE} is missing or empty: the layout of the files is not known"
+    found = [layout_of(tool, text) for tool in kinds()[layout.kind].steps]
+    best = max(found, key=lambda values: len(values.keys() & layout.values.keys()))
+    for axis, planned in layout.values.items():
+        if axis not in best:
+            return f"{FILE} has no {axis}: {one_line(text[:200])}"
+        if other := sorted(best[axis] - {planned}):
+            return f"files had the {axis} {other[0]}, planned {planned}"
+    return ""
+
+
+def layout_of(tool: LayoutTool, text: str) -> dict[str, set[int]]:
+    """Return the values of each axis in `text`, the print of `tool` for several files."""
+    values = {
+        axis: {_number(value) for value in pattern.findall(text)}
+        for axis, pattern in tool.found.items()
+    }
+    return {axis: known for axis, known in values.items() if known}
+
+
+def _number(word: str) -> int:
+    match = re.fullmatch(r"(\d+)([a-z]?)", word.lower(), re.ASCII)
+    assert match is not None  # the patterns of the tools have this form
+    return int(match[1]) * _SUFFIXES[match[2]]
