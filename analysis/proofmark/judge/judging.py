@@ -10,6 +10,7 @@ from typing import TextIO
 from proofmark.common.files import read_json, replacing
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.files import write_junit, write_verdict
@@ -87,4 +88,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     )
     places = {host: site.location(host) for host in site.hosts}
     bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places)
-    return records, replace(verdict, bad=bad)
+    unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
+    hosts = site.partition_hosts or site.hosts
+    lacking = degraded(run.plan, hosts, verdict.measured(), unmeasured)
+    return records, replace(verdict, bad=bad).labelled(lacking)

@@ -54,6 +54,8 @@ class Plan(StrictModel):
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
         left_out: the points that this machine cannot run, each with the reason.
         assumed: the assumed facts of the hardware, by key.
+        fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
+            with the number of nodes that it has there (ADR 0100).
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         not_needed: the steps that repeat the command of another step, each with the reason. They
@@ -71,6 +73,7 @@ class Plan(StrictModel):
     current_mode: str = CURRENT
     left_out: list[str] = []
     assumed: dict[str, str] = {}
+    fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)
 

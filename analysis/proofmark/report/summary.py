@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
-from proofmark.common.nodesets import hosts_of, short_name
+from proofmark.common.nodesets import folded, hosts_of, short_name
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
@@ -61,7 +61,7 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = []
+    parts = [verdict.degraded.label] if verdict.degraded else []
     if gap:
         parts.append(f"{grouped(gap)} of {count(coverage.expected, 'step')} not measured")
     if coverage.duplicate:
@@ -102,6 +102,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             f"{_nodes(run_data)}{grouped(coverage.measured)} of "
             f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
         ),
+        *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
         ("Measured", _when(run_data)),
         ("Origin", _origin(run_data.site.partition.origin)),
@@ -115,6 +116,14 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
 
 MOST_NAMED = 12
 """The largest number of bad nodes that the head of a report names."""
+
+
+def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return the label of a run that lacks nodes, and these nodes; nothing for another run."""
+    if (lacking := verdict.degraded) is None:
+        return ()
+    missing = f"; without {folded(lacking.missing)}" if lacking.missing else ""
+    return (("Degraded", f"{lacking.label.partition(': ')[2]}{missing}"),)
 
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
