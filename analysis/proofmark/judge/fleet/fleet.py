@@ -190,7 +190,8 @@ def like_nodes(
 ) -> Iterator[Numbers]:
     """Yield the numbers of the figures of each group of two or more like nodes.
 
-    `same_digits` chooses the metrics that have it, or the others, which are speeds.
+    `same_digits` chooses the metrics that have it, or the others, which are speeds. Metrics without
+    ``peers`` are left out.
     """
     kind, names = kinds.numbers(figures.records.nodes)
     valid = np.flatnonzero(figures.valid)
@@ -201,7 +202,7 @@ def like_nodes(
     for members in sorted(groups, key=lambda group: int(group[0])):
         measurand = figures.records.measurands[figures.measurand[members[0]]]
         metric = benchmarks.case(measurand.case).metrics.get(measurand.metric)
-        if metric and metric.same_digits == same_digits:
+        if metric and metric.peers and metric.same_digits == same_digits:
             yield members  # without a metric it is unknown whether higher or lower is better
 
 
