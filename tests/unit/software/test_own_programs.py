@@ -110,7 +110,7 @@ def rows(program: Path) -> dict[int, tuple[float, str]]:
 
 @pytest.mark.fault("disturbed-core")
 @pytest.mark.parametrize("number", [0, 16], ids=["control", "disturbed"])
-def test_the_disturbed_core_and_its_source_are_named(
+def test_a_disturbed_core_and_its_source_are_named(
     os_noise: Path, tmp_path: Path, number: int
 ) -> None:
     """Other programs may use the machine too; sixteen more on one CPU take most of it."""
