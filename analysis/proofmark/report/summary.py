@@ -13,6 +13,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size_4_digits
+from proofmark.runs.plan_accuracy import time_of_steps
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
@@ -105,6 +106,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
         ("Measured", _when(run_data)),
+        *_planned_time(run_data),
         ("Origin", _origin(run_data.site.partition.origin)),
         ("Run", run_data.run.id),
         (
@@ -173,6 +175,16 @@ def _when(run_data: RunData) -> str:
     same_day = run_data.started.date() == run_data.ended.date()
     ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
     return f"{_minute(run_data.started)} to {ended} ({took})"
+
+
+def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    """Return the planned and the measured time of the finished steps; nothing without a step."""
+    times = time_of_steps(run_data.states)
+    if times.ratio is None:
+        return ()
+    hours = f"{times.planned_node_h:.4g} and {times.measured_node_h:.4g} node-hours"
+    took = f"steps planned {duration(times.planned_s)}, measured {duration(times.measured_s)}"
+    return (("Planned time", f"{took} ({times.ratio:.2f} times the plan); {hours}"),)
 
 
 def _minute(moment: datetime) -> str:
