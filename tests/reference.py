@@ -57,6 +57,7 @@ EXPECTED = {
     r".*: reworded": "the same facts in plain English",
     r"/verdict\.json/results/\d+/confidence: new": "ADR 0057: an interval has its confidence",
     r"/verdict\.json/(results/\d+/)?single_runs?: new": "ADR 0074: a single run is labelled",
+    r"/verdict\.json/(results/\d+/)?degraded: new": "ADR 0100: a run without nodes is labelled",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
     r"/verdict\.json/fleet/nodes/\d+/digits: new": "ADR 0077: like nodes compute the same digits",

@@ -13,6 +13,8 @@ import yaml
 from ansible.errors import AnsibleFilterError, AnsibleLookupError
 from plugins.action.cli import _option_words
 from plugins.filter.kit import probes, system_packages
+from plugins.lookup.failed_nodes import failed_nodes
+from plugins.lookup.nodes_to_mark import patterns
 from plugins.lookup.result_folder import LookupModule
 from plugins.modules import cli as documentation
 from tests.folders import ROOT
@@ -78,3 +80,31 @@ def test_a_python_without_the_package_is_refused_with_the_command_that_installs_
     monkeypatch.setitem(sys.modules, "proofmark.api", None)
     with pytest.raises(AnsibleLookupError, match=re.escape(f"; `pip install {ROOT}`, in a ")):
         LookupModule().run([".provision"])
+
+
+@pytest.mark.parametrize(
+    ("failed", "written", "found"),
+    [
+        ({"failed_nodes": {"n2": "refused"}}, {}, {"n2": "refused"}),
+        ({"failed_nodes": {}}, {}, {}),
+        ({}, {"rc": 1}, {}),  # no verdict: a failure of the stage itself
+        ({}, {"json": {}, "failed_nodes": {"n3": "slow"}}, {"n1": "down", "n3": "slow"}),
+        ({}, {"json": {}, "failed_nodes": {"n1": "slow"}}, {"n1": "slow"}),
+    ],
+    ids=["task", "task-without-nodes", "no-verdict", "verdict", "verdict-before-left-out"],
+)
+def test_the_failed_nodes_are_those_of_the_task_or_of_the_verdict(
+    failed: dict[str, Any], written: dict[str, Any], found: dict[str, str]
+) -> None:
+    assert failed_nodes(failed, written, {"n1": "down"}) == found
+
+
+@pytest.mark.parametrize(
+    ("failed", "selected", "hosts"),
+    [([], 3, ["!all"]), (["n2"], 3, ["compute"]), (["n2", "n1"], 4, ["n2", "n1"])],
+    ids=["none-failed", "few-selected", "many-selected"],
+)
+def test_the_hosts_of_the_play_that_marks_nodes(
+    failed: list[str], selected: int, hosts: list[str]
+) -> None:
+    assert patterns(failed, selected, 3) == hosts

@@ -102,6 +102,8 @@ class Metric(StrictModel):
     expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
     ``same_digits`` is true for a result of computation: it is not a speed, and each run of the same
     program prints the same digits. Other digits show wrong computation, if repeats agree.
+    ``peers`` is false for a value such as the longest of many times. Like nodes differ much in it,
+    so that they are not compared.
     """
 
     unit: str
@@ -109,6 +111,7 @@ class Metric(StrictModel):
     bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
     what: Text
     same_digits: bool = False
+    peers: bool = True
 
     @model_validator(mode="before")
     @classmethod

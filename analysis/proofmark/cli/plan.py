@@ -158,6 +158,8 @@ def _print_plan(made: Plan, idle: Sequence[str]) -> None:
     print_table(headers, rows)
     for why in made.left_out:
         print(f"left out: {why}")
+    for case, intended in made.fewer_nodes.items():
+        print(f"degraded: {case}: fewer than the {intended:,} nodes of the whole partition")
     for fact, why in made.assumed.items():
         print(f"assumed: {fact}: {why}")
     for line in idle:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
-from proofmark.cli.output import print_json, print_line
+from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.summary import plan_summary
 from proofmark.common.files import read_json
 from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
+from proofmark.common.text import duration
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
 from proofmark.jobs.rerun import pick
@@ -25,6 +26,7 @@ from proofmark.records.figures import figures_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
+from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
 from proofmark.runs.progress import progress
 from proofmark.runs.run import (
     Run,
@@ -45,6 +47,11 @@ def _status_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
     parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
     parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    parser.add_argument(
+        "--times",
+        action="store_true",
+        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
+    )
 
 
 def status(options: Namespace) -> int:
@@ -53,6 +60,8 @@ def status(options: Namespace) -> int:
     if options.plan:
         print_json(plan_summary(run.plan))
         return 0
+    if options.times:
+        return _print_times(run)
     last = ""
     while True:
         active = is_locked(run)
@@ -79,6 +88,22 @@ def status(options: Namespace) -> int:
             return 0
         time.sleep(1)
         run = with_decisions(run)
+
+
+def _print_times(run: Run) -> int:
+    """Print the planned and the measured time of each case; return 1 if they differ too much."""
+    states = progress(run, active=is_locked(run)).steps
+    total = time_of_steps(states, "all")
+    headers = ("case", "steps", "planned", "measured", "ratio", "planned node-h", "measured node-h")
+    print_table(headers, [_times_row(each) for each in [*time_of_cases(states), total]])
+    return 0 if total.steps == 0 or total.within_factor else 1
+
+
+def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
+    ratio = "–" if times.ratio is None else f"{times.ratio:.2f}"
+    seconds = (duration(times.planned_s), duration(times.measured_s))
+    hours = (f"{times.planned_node_h:.4f}", f"{times.measured_node_h:.4f}")
+    return (times.name, str(times.steps), *seconds, ratio, *hours)
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.messages import say
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run import open_run
+from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS, programs_of
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
@@ -94,11 +95,14 @@ def install(options: Namespace) -> int:
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_own_run(options, run, {"provision_from": options.origin})
+    programs, environments = programs_of(run.plan), kit / "environments"
+    own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
+    prefixes = _prefixes(options, kit)
     request = ProvisionRequest(
         kit=kit,
         arch=site.partition.environment,
-        programs=programs_of(run.plan),
-        prefixes=_prefixes(options, kit),
+        programs={name: each for name, each in programs.items() if name not in own},
+        prefixes=prefixes,
         sources=_sources(options),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
@@ -108,9 +112,11 @@ def install(options: Namespace) -> int:
         module_output=modules,
     )
     provider = PROVIDERS.get(options.origin)(request)
-    missing = provider.missing()
+    missing, own_missing = provider.missing(), not_built(environments, own, prefixes)
     installed = None if options.check and missing else provider.install(say)
     if installed is not None:
+        compiled = own.difference(own_missing) if options.check else own
+        installed = with_own(installed, environments, compiled, prefixes)
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
         if not options.check and not (target.exists() and read_regular(target) == text.encode()):
@@ -118,11 +124,24 @@ def install(options: Namespace) -> int:
                 write_private(target, text)
     print_json(
         {
-            "missing": missing,
+            "missing": [*missing, *own_missing],
             "needs": installed.probe_requests() if installed else [],
             "modules": provider.modules() if installed else {},
         }
     )
+    return 0
+
+
+def _build_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("package", metavar="PACKAGE", help="a package whose source the kit has")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+
+
+def build_program(options: Namespace) -> int:
+    """Compile the program of a package of the kit; print its path."""
+    kit = kit_folder()
+    built = build(kit / "environments", options.package, _prefixes(options, kit))
+    print(*built.programs.values(), sep="\n")
     return 0
 
 
@@ -234,6 +253,7 @@ COMMANDS = {
     "install": Command(
         install, "install runs/latest --from spack", _install_arguments, rights=Rights.OF_ROOT
     ),
+    "build-program": Command(build_program, "build-program os-noise", _build_arguments),
     "lock": Command(lock, "lock knl", _lock_arguments),
     "bundle": Command(bundle, "bundle knl knl.tar", _bundle_arguments),
     "cache": Command(cache, "cache knl /srv/cache --key site", _cache_arguments),

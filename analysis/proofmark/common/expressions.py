@@ -25,6 +25,9 @@ from proofmark.common.errors import bad_input, nearest
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
 UNITS: Mapping[str, int] = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+GRID_RATIO, SMALL_GRID = 4, 16
+"""The largest ratio Q / P of a usable grid of processes, and the number of ranks up to which any
+grid is usable."""
 LONGEST = 100_000
 """Maximum length of a list. An error such as ``upto(memory_bytes)`` must not fill the memory."""
 
@@ -35,6 +38,16 @@ def doubling(first: float, last: float) -> list[int]:
         raise ValueError(f"doubling starts at {first}; it must be a whole number from 1")
     # first · 2^k ≤ last is equivalent to 2^k ≤ ⌊last ÷ first⌋.
     return [int(first) << step for step in range(max(0, int(last // first)).bit_length())]
+
+
+def doubling_to(first: float, last: float) -> list[int]:
+    """Return first, 2·first, 4·first, … up to `last`, and `last` itself.
+
+    A sweep up to all nodes of a partition includes all of them: 2, 4, … 4096, 8192, 8305. The list
+    is empty if `last` is smaller than `first`.
+    """
+    powers = doubling(first, last)
+    return powers if not powers or powers[-1] == int(last) else [*powers, int(last)]
 
 
 def upto(last: int) -> list[int]:
@@ -73,13 +86,33 @@ def divisors(number: int) -> list[int]:
     return [each for each in _counting(int(number)) if number % each == 0]
 
 
+def gridded(nodes: int, ranks_per_node: int) -> int:
+    """Return the largest number of nodes, up to `nodes`, whose ranks form a usable grid P × Q.
+
+    A grid is usable if Q is at most `GRID_RATIO` × P, or if it is small. The broadcast of a panel
+    along a row of Q processes and the exchange of rows along a column of P are then of similar cost
+    (HPL, TUNING).
+    8,301 ranks have only the grid 3 × 2767, so 8,300 are used, as 83 × 100.
+
+    Raises:
+        ValueError: `nodes` is less than 1.
+    """
+    for count in range(int(nodes), 0, -1):
+        rows, columns = grid(count * ranks_per_node)
+        if columns <= GRID_RATIO * rows or rows * columns <= SMALL_GRID:
+            return count
+    raise ValueError(f"a grid on {nodes} nodes; their number must be a whole number from 1")
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "doubling": doubling,
+    "doubling_to": doubling_to,
     "upto": upto,
     "squares": squares,
     "multiple": multiple,
     "grid": grid,
     "divisors": divisors,
+    "gridded": gridded,
     "min": min,
     "max": max,
     "floor": math.floor,

@@ -22,13 +22,17 @@ MESSAGE_S = 2.5e-7
 RANK_MESSAGE_S = 1e-6
 """The time that a rank takes for each of many short messages in a row."""
 START_S, RANK_START_S = 5.0, 0.02
-"""The time to start an MPI program, and the additional time for each rank."""
+"""The time to start an MPI program, and the additional time for each rank of a node."""
+PEER_START_S = 5e-4
+"""The additional time of a start for each rank of all nodes: the exchange of their addresses."""
 EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 """The time to start a script on all nodes of a job, and the additional time for each node."""
 
 ALL = "all"
 """Name of all collectives of a step together."""
 COLLECTIVES = ("bcast", "allreduce", "allgather", "alltoall", "alltoallv")
+BARRIER = "barrier"
+"""Name of the collective without a message. It is no member of `COLLECTIVES`."""
 
 IMB_WARM_UPS = 10
 """IMB warms up with a tenth of the repetitions, but with at least this number (or with all)."""
@@ -41,9 +45,14 @@ IMB_VOLUMES_MB = (40, 16, 8, 4, 2, 1)
 """Values of IMB's overall volume in MiB: a size is repeated at most volume ÷ size times."""
 
 
-def start_s(ranks: int) -> float:
-    """Return the time to start and to end an MPI program of `ranks` ranks."""
-    return START_S + RANK_START_S * ranks
+def start_s(ranks: int, nodes: int = 1) -> float:
+    """Return the time in seconds to start and to end an MPI program of `ranks` ranks on `nodes`.
+
+    Nodes start their ranks at the same time. With one node, all ranks are started in a row, which
+    is also a bound for launchers that start the ranks of all nodes in a row.
+    """
+    exchange = PEER_START_S * ranks if nodes > 1 else 0.0
+    return START_S + RANK_START_S * math.ceil(ranks / nodes) + exchange
 
 
 def everywhere_s(nodes: int) -> float:
@@ -59,7 +68,8 @@ def collective_s(
     The ranks may be spread over `nodes` or fill nodes of `cores` cores: the slower of both counts.
 
     Args:
-        collective: a name of `COLLECTIVES`, or `ALL` for one operation of each; any case.
+        collective: a name of `COLLECTIVES`, `BARRIER`, or `ALL` for one operation of each of
+            `COLLECTIVES`; any case.
         size: the bytes that a rank sends to each other rank, or to all of them.
         ranks: the number of ranks.
         nodes: the number of nodes.
@@ -72,6 +82,8 @@ def collective_s(
     name = collective.lower()
     if name == ALL:
         return sum(collective_s(each, size, ranks, nodes, cores, link) for each in COLLECTIVES)
+    if name == BARRIER:  # a reduction of nothing
+        name, size = "allreduce", 0
     if name not in COLLECTIVES:
         raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
     if min(ranks, nodes, cores) < 1 or link <= 0 or size < 0:

@@ -41,8 +41,9 @@ def ending(
     coverage = verdict.coverage
     steps = f"{coverage.measured} of {coverage.expected} steps measured"
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
+    lacking = f", {verdict.degraded.label}" if verdict.degraded else ""
     return (
-        f"{MEANING[code]}: {counts}; {steps}",
+        f"{MEANING[code]}{lacking}: {counts}; {steps}",
         f"worst: {worst}",
         f"report: {report}; next: {next_command(verdict, code, folder)}",
     )
@@ -60,6 +61,9 @@ def next_command(verdict: Verdict, code: int, run: str) -> str:
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
+        if verdict.degraded and (limit := verdict.degraded.limit):
+            fewer = f"with -l '{limit}' -e fresh=true it measures the other nodes, as degraded"
+            return f"{again}: it measures the missing steps; {fewer}"
         return f"{again}: it measures the missing steps"
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)

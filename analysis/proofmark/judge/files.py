@@ -121,6 +121,8 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     }
     file.write('<?xml version="1.0" encoding="utf-8"?>\n')
     file.write(f"<testsuite{_attributes(attributes.items())}>\n")
+    if verdict.degraded:
+        file.write(f"{_property(verdict.degraded.label)}\n")
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
 
@@ -155,9 +157,17 @@ def _testcase(result: Result) -> str:
     head = f"<testcase{_attributes(attributes.items())}"
     element = _ELEMENTS.get(result.verdict)
     content = f"<system-out>{SINGLE_RUN}</system-out>" if result.single_run else ""
+    labelled = _property(result.degraded) if result.degraded else ""
     if element is not None:
         content = f"<{element}{_attributes([('message', result.reason)])}/>{content}"
+    content = f"{labelled}{content}"
     return f"{head}>{content}</testcase>\n" if content else f"{head}/>\n"
+
+
+def _property(label: str) -> str:
+    """Return the properties of a test case or suite with the label of a degraded run."""
+    named = _attributes([("name", "degraded"), ("value", label)])
+    return f"<properties><property{named}/></properties>"
 
 
 def _attributes(attributes: Iterable[tuple[str, Any]]) -> str:

@@ -10,6 +10,7 @@ from typing import TextIO
 from proofmark.common.files import read_json, replacing
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.claims.of_runs import answers_of
+from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
@@ -91,4 +92,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     failed = list(verdict.of("FAIL"))
     of_nodes = [result for result in failed if not of_target(result)]
     bad = bad_nodes(of_nodes, verdict.measured(), nodes, places)
-    return records, replace(verdict, bad=bad, targets=slow_targets(failed))
+    unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
+    hosts = site.partition_hosts or site.hosts
+    lacking = degraded(run.plan, hosts, verdict.measured(), unmeasured)
+    return records, replace(verdict, bad=bad, targets=slow_targets(failed)).labelled(lacking)

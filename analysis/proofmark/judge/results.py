@@ -34,6 +34,7 @@ class Result:
         retest: whether it fails by less than its noise. Such a figure is measured again before it
             counts against a node.
         steps: the steps that measured it, as `proofmark rerun` takes them.
+        degraded: the label of a figure of fewer nodes than intended; empty for all others.
     """
 
     record: Record
@@ -44,6 +45,7 @@ class Result:
     interval: Interval | None = None
     retest: bool = False
     steps: tuple[str, ...] = ()
+    degraded: str = ""
 
     @property
     def single_run(self) -> bool:
@@ -61,6 +63,7 @@ class Results(Sequence[Result]):
         answers: the judgements of references, by figure.
         fleet: the comparison of like nodes.
         by_reference: the judged figures of each reference, by its place in `ordered_references`.
+        degraded: the label of each step with fewer nodes than intended.
     """
 
     aggregates: Aggregates
@@ -68,6 +71,7 @@ class Results(Sequence[Result]):
     answers: Mapping[int, tuple[Judgement, ...]]
     fleet: Fleet
     by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
+    degraded: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.aggregates)
@@ -82,12 +86,13 @@ class Results(Sequence[Result]):
         figure = range(len(self))[index]
         record, values = self.aggregates.record(figure), self.aggregates.values(figure)
         steps = tuple(dict.fromkeys(each.step for each in self.aggregates.executions(figure)))
+        fewer = self.degraded.get(record.step, "")
         if not record.valid:
-            return Result(record, values, "INVALID", record.reason, (), None, False, steps)
+            return Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
         fleet = self.fleet.judge(figure)
         answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
         result = _with_verdict(
-            Result(record, values, "", "", answers, interval(values), steps=steps)
+            Result(record, values, "", "", answers, interval(values), False, steps, fewer)
         )
         disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
@@ -139,6 +144,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "parameters": dict(result.record.parameters),
         "values": list(result.values),
         "single_run": result.single_run,
+        "degraded": result.degraded,
         "interval": result.interval and [result.interval.low, result.interval.high],
         "confidence": result.interval and result.interval.confidence,
         "verdict": result.verdict,

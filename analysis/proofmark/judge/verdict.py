@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
+from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.digits import judge_digits
@@ -63,6 +64,7 @@ class Verdict:
             reason.
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
+        degraded: the nodes that the run lacks; None if it lacks none.
     """
 
     run: str
@@ -75,6 +77,14 @@ class Verdict:
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
+    degraded: Degraded | None = None
+
+    def labelled(self, degraded: Degraded | None) -> Verdict:
+        """Return the verdict with the label of a run that lacks nodes."""
+        if degraded is None:
+            return self
+        results = replace(self.results, degraded=degraded.steps)
+        return replace(self, degraded=degraded, results=results)
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -90,10 +100,10 @@ class Verdict:
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
 
-        With `strict`, it is 4 instead of 0 if not everything was judged.
+        With `strict`, it is 4 instead of 0 if not everything was judged, or not on all nodes.
         """
         code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed)
-        more = self.counts["UNJUDGED"] or self.coverage.not_run
+        more = self.counts["UNJUDGED"] or self.coverage.not_run or self.degraded
         return 4 if strict and more and not code else code
 
     def of(self, *words: str) -> Iterator[Result]:
@@ -142,6 +152,7 @@ class Verdict:
             "counts": dict(self.counts),
             "single_runs": self.results.single_runs,
             "coverage": vars(self.coverage),
+            "degraded": self.degraded and self.degraded.as_json(),
             "unmet": list(self.unmet),
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
-from proofmark.cases.models import Benchmarks, Case, SuiteUse
+from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
+from proofmark.plan.full_scale import fewer_nodes, intended_nodes
 from proofmark.plan.layout import Layouts
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.rounds_of_steps import steps_of_rounds
@@ -94,6 +95,7 @@ def make_plan(
     if not groups:
         found = f"nothing that {site.partition_name} can run"
         raise bad_input(benchmarks.folder, suite, found, "; ".join(expansion.left_out) or "steps")
+    all_steps = [step for group in groups for job in group.jobs for step in job.steps]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     body = {
         "site": site.name,
@@ -107,6 +109,7 @@ def make_plan(
         "left_out": list(expansion.left_out),
         "assumed": assumed(site, groups) | assumed_caches(site.partition, members.values()),
         "searches": searches,
+        "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
     }
     draft_plan = Plan(digest="", **body)
     # Other facts of the partition, such as another scratch, make another run.
@@ -195,6 +198,7 @@ class _Expansion:
 
     def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
         self.left_out: dict[str, None] = {}
+        self.intended_nodes: dict[tuple[str, Scope], int] = {}
         self._folder, self._suite, self._site = benchmarks.folder, suite, site
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
@@ -234,6 +238,8 @@ class _Expansion:
         if not sweep.applies():
             self._leave_out(f"{name}: {use.when} does not hold here")
             return []
+        key = (name, use.scope)
+        self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
         points = list(sweep.points())
         for reason, times in sweep.left_out.items():
             self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")

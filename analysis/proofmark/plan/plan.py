@@ -59,6 +59,8 @@ class Plan(StrictModel):
         left_out: the points that this machine cannot run, each with the reason.
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
+        fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
+            with the number of nodes that it has there (ADR 0100).
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They
@@ -78,7 +80,8 @@ class Plan(StrictModel):
     current_mode: str = CURRENT
     left_out: list[str] = []
     assumed: dict[str, str] = {}
-    searches: list[Search] = []
+    searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
+    fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, str] = Field(default={}, exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)

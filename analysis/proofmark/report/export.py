@@ -31,11 +31,19 @@ def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path
 
 
 def _labelled(records: Records, verdict: Verdict) -> pl.DataFrame:
-    """Return the records with the column ``single_run``: the only measurement of a valid figure."""
+    """Return the records with two more columns.
+
+    ``single_run`` is true for the only measurement of a valid figure. ``degraded`` is the label of
+    a figure of fewer nodes than intended; empty for all others.
+    """
     figures = verdict.results.aggregates
     single = np.zeros(len(records), dtype=bool)
     single[figures.order[figures.first[figures.single_run]]] = True
-    return table(records).with_columns(pl.Series("single_run", single))
+    labels = verdict.results.degraded
+    return table(records).with_columns(
+        pl.Series("single_run", single),
+        pl.col("step").replace_strict(labels, default="", return_dtype=pl.String).alias("degraded"),
+    )
 
 
 def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -104,12 +112,17 @@ def _perf(run: Run, result: Result) -> tuple[str, ...]:
         record.partition,
         record.environment_hash[:12],
         f"{record.case} {record.benchmark}",
-        figure_name(result) + (f" ({SINGLE_RUN})" if result.single_run else ""),
+        " ".join([figure_name(result), *(f"({label})" for label in _labels(result))]),
         record.metric,
         *map(_text, (record.value, judged.value if judged else None, low, high)),
         record.unit,
         {"PASS": "pass", "FAIL": "fail", "INVALID": "error"}.get(result.verdict, "unjudged"),
     )
+
+
+def _labels(result: Result) -> list[str]:
+    """Return the labels of a figure in words."""
+    return [*filter(None, [result.degraded, SINGLE_RUN if result.single_run else ""])]
 
 
 def _text(value: float | None) -> str:

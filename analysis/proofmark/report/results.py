@@ -28,10 +28,11 @@ def name(result: Result) -> str:
 
 
 def settings(result: Result) -> str:
-    """Return the settings of a figure: mode, placement and parameters."""
+    """Return the settings of a figure: mode, placement, parameters, and the label of its nodes."""
     record = result.record
     mode = "" if record.mode == "current" else f"mode {record.mode}"
-    return ", ".join(filter(None, (mode, record.placement, pairs(record.parameters))))
+    words = (mode, record.placement, pairs(record.parameters), result.degraded)
+    return ", ".join(filter(None, words))
 
 
 def figure_cell(result: Result, benchmarks: Benchmarks) -> Cell:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proofmark import __version__
-from proofmark.common.nodesets import hosts_of, short_name
+from proofmark.common.nodesets import folded, hosts_of, short_name
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size_4_digits
+from proofmark.runs.plan_accuracy import time_of_steps
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
@@ -61,7 +62,7 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = []
+    parts = [verdict.degraded.label] if verdict.degraded else []
     if gap:
         parts.append(f"{grouped(gap)} of {count(coverage.expected, 'step')} not measured")
     if coverage.duplicate:
@@ -102,9 +103,11 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             f"{_nodes(run_data)}{grouped(coverage.measured)} of "
             f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
         ),
+        *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
         *(("Slow storage target", f"{target}") for target in run_data.verdict.targets[:MOST_NAMED]),
         ("Measured", _when(run_data)),
+        *_planned_time(run_data),
         ("Origin", _origin(run_data.site.partition.origin)),
         ("Run", run_data.run.id),
         (
@@ -116,6 +119,14 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
 
 MOST_NAMED = 12
 """The largest number of bad nodes that the head of a report names."""
+
+
+def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return the label of a run that lacks nodes, and these nodes; nothing for another run."""
+    if (lacking := verdict.degraded) is None:
+        return ()
+    missing = f"; without {folded(lacking.missing)}" if lacking.missing else ""
+    return (("Degraded", f"{lacking.label.partition(': ')[2]}{missing}"),)
 
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
@@ -165,6 +176,16 @@ def _when(run_data: RunData) -> str:
     same_day = run_data.started.date() == run_data.ended.date()
     ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
     return f"{_minute(run_data.started)} to {ended} ({took})"
+
+
+def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    """Return the planned and the measured time of the finished steps; nothing without a step."""
+    times = time_of_steps(run_data.states)
+    if times.ratio is None:
+        return ()
+    hours = f"{times.planned_node_h:.4g} and {times.measured_node_h:.4g} node-hours"
+    took = f"steps planned {duration(times.planned_s)}, measured {duration(times.measured_s)}"
+    return (("Planned time", f"{took} ({times.ratio:.2f} times the plan); {hours}"),)
 
 
 def _minute(moment: datetime) -> str:

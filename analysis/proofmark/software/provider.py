@@ -96,13 +96,16 @@ def packages_at(kit: Path, site: Site) -> Collection[str] | None:
     Raises:
         BadInput: there is no such provider, or see `Provider.packages`.
     """
+    from proofmark.software.own_programs import own_packages
+
     name, environment = site.partition.provision_from, site.partition.environment
     if name == SYSTEM:
         # Its models take time to import; most commands need only the names of the providers.
         from proofmark.software.provision import packages_of_system
 
         return packages_of_system(kit / "environments", environment)
-    return PROVIDERS.get(name).packages(kit, site)
+    packages = PROVIDERS.get(name).packages(kit, site)
+    return None if packages is None else {*packages, *own_packages(kit / "environments")}
 
 
 def programs_of(plan: Plan) -> dict[str, set[str]]:

@@ -24,6 +24,7 @@ from proofmark.runs.run import Run, site_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.environments import file_of_environment
 from proofmark.software.installed import Installed
+from proofmark.software.own_programs import own_prefix
 from proofmark.software.program import Program, parse_programs
 from proofmark.software.software import Package, Software, package_of
 
@@ -45,6 +46,7 @@ class Source(StrictModel):
 
     apt: tuple[DebianName, ...] = ()
     pip: Pip | None = None
+    own: bool = False
     programs: dict[str, str] = Field(min_length=1)
     environment: dict[str, str] = {}
 
@@ -52,11 +54,13 @@ class Source(StrictModel):
     def _consistent(self) -> Self:
         if not self.apt and self.pip is None:
             raise ValueError("a package needs apt, pip or both")
+        if self.own and self.pip is not None:
+            raise ValueError("own: only accepted without pip, because each has a prefix")
         for text in (*self.programs.values(), *self.environment.values()):
             if braces := set(re.findall(r"\{.*?\}", text)) - {PREFIX}:
                 raise ValueError(f"{', '.join(sorted(braces))}: only {PREFIX} is replaced")
-            if PREFIX in text and self.pip is None:
-                raise ValueError(f"{text}: {PREFIX} needs pip")
+            if PREFIX in text and self.pip is None and not self.own:
+                raise ValueError(f"{text}: {PREFIX} needs pip or own")
         for path in self.programs.values():
             if not path.startswith(("/", f"{PREFIX}/")):
                 raise ValueError(f"{path}: not an absolute path")
@@ -80,13 +84,15 @@ class System(StrictModel):
 class SystemPackage(StrictModel):
     """One package of a plan for the role `provision`.
 
-    `lock` and `prefix` are empty if pip installs nothing.
+    `lock` is empty if pip installs nothing. `prefix` is empty if neither pip installs nor the kit
+    compiles something. `own` is whether the kit compiles it.
     """
 
     package: str
     apt: tuple[str, ...]
     lock: str
     prefix: str
+    own: bool
     programs: tuple[str, ...]
     environment: dict[str, str]
 
@@ -94,7 +100,7 @@ class SystemPackage(StrictModel):
 def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[SystemPackage]:
     """Return the entries of `packages` in the ``system.yml`` `file`.
 
-    The folders of pip are ``<prefixes>/<distribution>``.
+    The folders of pip are ``<prefixes>/<distribution>``; for programs of the kit see `own_prefix`.
 
     Raises:
         BadInput: the file is wrong, or has no entry of a package.
@@ -102,11 +108,14 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Sy
     entries = []
     for name, source in _sources(file, packages).items():
         prefix = f"{prefixes / source.pip.distribution}" if source.pip else ""
+        if source.own:
+            prefix = f"{own_prefix(file.parents[1], name, prefixes)}"
         entry = SystemPackage(
             package=name,
             apt=source.apt,
             lock=source.pip.lock if source.pip else "",
             prefix=prefix,
+            own=source.own,
             programs=tuple(source.paths(prefix).values()),
             environment=source.variables(prefix),
         )
@@ -144,12 +153,14 @@ def make_software(
     """
     packages: dict[str, Package] = {}
     for name, source in sources.items():
-        if source.pip and name not in prefixes:
-            raise bad_input("prefix", name, "nothing", "the folder into which pip installed it")
+        if (source.pip or source.own) and name not in prefixes:
+            raise bad_input("prefix", name, "nothing", "the folder into which it was installed")
         prefix = prefixes.get(name, "")
         probed = {Path(program.name).name: program for program in programs.get(name, ())}
         used = _probed(name, source.paths(prefix), probed)
         owner = next(iter(used.values())).package or ""
+        if source.own:
+            owner = f"{name} {prefix.rpartition('-')[2]}"
         distribution = [f"{source.pip.distribution}=={pins[name]}"] if source.pip else []
         packages[name] = package_of(
             used,

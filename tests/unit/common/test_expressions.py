@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import (
+    GRID_RATIO,
     LONGEST,
+    SMALL_GRID,
     doubling,
+    doubling_to,
     evaluate,
     grid,
+    gridded,
     multiple,
     names_in,
     render,
@@ -51,6 +55,35 @@ def test_doubling_stops_at_the_last_power_that_fits(first: int, last: int) -> No
 def test_doubling_includes_its_end(first: int, steps: int) -> None:
     assert doubling(first, first << steps)[-1] == first << steps
     assert len(doubling(first, (first << steps) - 1)) == steps
+
+
+@given(counts, counts)
+def test_doubling_to_adds_the_last_number(first: int, last: int) -> None:
+    """2, 4, … 4096, 8192, 8305: a sweep up to all nodes includes all nodes."""
+    found = doubling_to(first, last)
+    assert found[: len(doubling(first, last))] == doubling(first, last)
+    assert found == sorted(set(found))
+    assert found[-1:] == ([last] if last >= first else [])
+
+
+@given(st.integers(1, 10_000), st.integers(1, 72))
+def test_a_gridded_number_of_nodes_is_the_largest_with_a_usable_grid(
+    nodes: int, ranks_per_node: int
+) -> None:
+    def usable(count: int) -> bool:
+        rows, columns = grid(count * ranks_per_node)
+        return columns <= GRID_RATIO * rows or rows * columns <= SMALL_GRID
+
+    found = gridded(nodes, ranks_per_node)
+    assert usable(found)
+    assert not any(usable(count) for count in range(found + 1, nodes + 1))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "per_node", "found"), [(8305, 1, 8305), (8301, 1, 8300), (132, 2, 132), (11, 1, 11)]
+)
+def test_few_nodes_are_left_out_of_a_grid(nodes: int, per_node: int, found: int) -> None:
+    assert gridded(nodes, per_node) == found
 
 
 @given(st.integers(-5, 2000))

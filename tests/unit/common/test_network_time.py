@@ -20,6 +20,7 @@ from proofmark.common.network_time import (
     imb_sample_s,
     message_times,
     round_trips,
+    start_s,
 )
 
 LINK = 12.5e9
@@ -50,6 +51,18 @@ def test_the_slower_distribution_of_the_ranks_counts() -> None:
 def test_all_collectives_together_take_the_sum() -> None:
     each = [collective_s(name, 4096, 128, 4, 32, LINK) for name in COLLECTIVES]
     assert collective_s(ALL, 4096, 128, 4, 32, LINK) == sum(each)
+
+
+def test_a_barrier_is_a_reduction_of_nothing() -> None:
+    barrier = collective_s("barrier", 2**20, 4352, 64, 68, LINK)
+    assert barrier == collective_s("allreduce", 0, 4352, 64, 68, LINK)
+
+
+def test_nodes_start_their_ranks_at_the_same_time() -> None:
+    """564,740 ranks on 8,305 KNL nodes start in minutes; one after the other they need hours."""
+    assert start_s(68 * 8305) > 3600 * 3
+    assert start_s(68) < start_s(68 * 8305, 8305) < 600
+    assert start_s(68, 1) == start_s(68)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_csv_and_parquet_have_the_same_records(run: Run, tmp_path: Path) -> None
         assert exported(run, name, tmp_path / "out") == 0
     text = pl.read_csv(tmp_path / "out" / "records.csv")
     table = pl.read_parquet(tmp_path / "out" / "records.parquet")
-    assert list(table.columns) == [*SCHEMA, "single_run"] == list(text.columns)
+    assert list(table.columns) == [*SCHEMA, "single_run", "degraded"] == list(text.columns)
     assert text["value"].to_list() == table["value"].to_list()
     assert len(table) == len(read_and_judge(run)[0]) == 20
 

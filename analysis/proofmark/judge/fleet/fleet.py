@@ -223,8 +223,8 @@ def like_nodes(
 ) -> Iterator[Numbers]:
     """Yield the numbers of the figures of each group of two or more like nodes.
 
-    `same_digits` chooses the metrics that have it, or the others, which are speeds. Pairs that
-    measured together are not alike: some of them share links.
+    `same_digits` chooses the metrics that have it, or the others, which are speeds. Metrics without
+    ``peers`` are left out. Pairs that measured together are not alike: some of them share links.
     """
     kind, names = kinds.numbers(figures.records.nodes)
     valid = np.flatnonzero(figures.valid)
@@ -238,7 +238,7 @@ def like_nodes(
         parameters = figures.record(int(members[0])).parameters
         if parameters.get(MEASURED) == TOGETHER:
             continue
-        if metric and metric.same_digits == same_digits:
+        if metric and metric.peers and metric.same_digits == same_digits:
             yield members  # without a metric it is unknown whether higher or lower is better
 
 

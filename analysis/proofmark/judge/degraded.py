@@ -1,0 +1,114 @@
+"""A run that lacks nodes of the partition, and its figures at full scale (ADR 0100)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.plan.plan import Plan
+
+MOST_NAMED = 10
+"""The largest number of nodes that a limit of Ansible excludes by name."""
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """A run with figures of fewer nodes than intended.
+
+    Attributes:
+        nodes: the number of nodes of the run or of its largest step.
+        of: the number of nodes that were intended.
+        missing: the intended nodes without a result.
+        steps: the label of each step that was to measure all nodes of the partition together.
+        limit: the value of ``-l`` for a run without the missing nodes, which a planned step needs;
+            empty if no step needs them.
+    """
+
+    nodes: int
+    of: int
+    missing: tuple[str, ...] = ()
+    steps: Mapping[str, str] = field(default_factory=dict)
+    limit: str = ""
+
+    @property
+    def label(self) -> str:
+        """The label of the run: ``degraded: 8,301 of 8,305 nodes``."""
+        return label(self.nodes, self.of)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "label": self.label,
+            "nodes": self.nodes,
+            "of": self.of,
+            "missing": folded(self.missing),
+            "limit": self.limit,
+        }
+
+
+def label(nodes: int, of: int) -> str:
+    """Return the label of a figure or a run of `nodes` nodes."""
+    return f"degraded: {nodes:,} of {of:,} nodes"
+
+
+def degraded(
+    plan: Plan, partition: Collection[str], measured: Iterable[str], missing_steps: Collection[str]
+) -> Degraded | None:
+    """Return what a run lacks; None if it lacks nothing, or if nothing was measured.
+
+    All nodes of the partition are intended if the suite uses them on a run without a limit. Else
+    the planned nodes are.
+
+    Args:
+        plan: the plan of the run.
+        partition: the hosts of the partition.
+        measured: the nodes with a result, as records name them.
+        missing_steps: the steps without a record.
+    """
+    planned = {node: None for step in plan.steps_to_run() for node in step.nodes}
+    intended = list(partition) if plan.fewer_nodes else list(planned)
+    names = {short_name(host) for name in measured for host in hosts_of(name)}
+    missing = tuple(node for node in intended if short_name(node) not in names)
+    if len(missing) == len(intended):
+        return None
+    largest = _largest_steps(plan)
+    sizes = [len(intended) - len(missing), *(size for size, _ in largest.values())]
+    if min(sizes) == len(intended):
+        return None
+    lost = set(missing) & set(planned)
+    blocked = any(
+        step.id in missing_steps and step.scope == "job" and len(step.nodes) > 1
+        for step in plan.steps_to_run()
+        if lost.intersection(step.nodes)
+    )
+    without = ":".join([plan.partition, *(f"!{node}" for node in missing)])
+    return Degraded(
+        nodes=min(sizes),
+        of=len(intended),
+        missing=missing,
+        steps={
+            step: label(size, plan.fewer_nodes[case])
+            for case, (size, steps) in largest.items()
+            for step in steps
+        },
+        limit=without if blocked and len(missing) <= MOST_NAMED else "",
+    )
+
+
+def _largest_steps(plan: Plan) -> dict[str, tuple[int, list[str]]]:
+    """Return the largest steps of each case with fewer nodes, and their number of nodes.
+
+    Only steps whose nodes measure together count, on more than one node.
+    """
+    largest: dict[str, tuple[int, list[str]]] = {}
+    for step in plan.steps():
+        if step.case not in plan.fewer_nodes or step.scope != "job" or len(step.nodes) < 2:
+            continue
+        size, steps = largest.get(step.case, (0, []))
+        if len(step.nodes) > size:
+            largest[step.case] = (len(step.nodes), [step.id])
+        elif len(step.nodes) == size:
+            steps.append(step.id)
+    return largest

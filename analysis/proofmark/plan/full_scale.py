@@ -1,0 +1,61 @@
+"""The number of nodes that a case uses if all nodes of the partition can be used.
+
+``-l`` or ``nodes_per_job`` may select fewer nodes. The figures of the largest steps are then not
+those of the whole partition (ADR 0100).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from proofmark.cases.models import Scope
+from proofmark.common.expressions import names_in, render
+from proofmark.plan.step import Step
+from proofmark.plan.sweep import Sweep
+
+WHOLE = 0.9
+"""A sweep is of the whole partition if its largest number of nodes is at least this share of it.
+HPL leaves out a few nodes whose ranks form no usable grid."""
+
+
+def intended_nodes(sweep: Sweep) -> int:
+    """Return the nodes of the largest step of a use on its whole partition.
+
+    The result is 0 if the use is not one of the whole partition: its number of nodes does not
+    follow from that of the partition, or is a small part of it.
+
+    Raises:
+        BadInput: the number of nodes cannot be computed.
+    """
+    hosts = len(sweep.site.partition_hosts or sweep.site.hosts)
+    if sweep.use.scope != "job":
+        return hosts
+    nodes = {**sweep.case.sweep, **sweep.use.sweep}.get("nodes")
+    if "nodes" not in names_in(nodes):
+        return 0
+    value = render(nodes, {**sweep.symbols, "nodes": hosts}, file=sweep.file, key="sweep.nodes")
+    most = max(map(int, value)) if isinstance(value, list) else int(value)
+    return most if most >= WHOLE * hosts else 0
+
+
+def fewer_nodes(intended: Mapping[tuple[str, Scope], int], steps: Sequence[Step]) -> dict[str, int]:
+    """Return the intended nodes of each case whose steps have fewer.
+
+    Args:
+        intended: the result of `intended_nodes` by case and scope of the use.
+        steps: all steps of the plan. Nodes that measure alone or in pairs may be in several steps,
+            one for each job. If only one instance is planned, it has the scope ``job``.
+    """
+    together: dict[str, int] = {}
+    apart: dict[tuple[str, Scope], set[str]] = {}
+    for step in steps:
+        if step.scope == "job":
+            together[step.case] = max(together.get(step.case, 0), len(step.nodes))
+        else:
+            apart.setdefault((step.case, step.scope), set()).update(step.nodes)
+    fewer: dict[str, int] = {}
+    for (case, scope), most in intended.items():
+        planned = len(apart.get((case, scope), ())) or together.get(case, most)
+        if planned < most:
+            fewer[case] = max(most, fewer.get(case, 0))
+    return fewer

@@ -1,0 +1,161 @@
+"""A run that lacks nodes of its partition is labelled, and so are its figures at full scale."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from tests.fixtures.finished import write_execution, write_software
+from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
+
+from proofmark.cli.main import main
+from proofmark.judge.ending import ending
+from proofmark.judge.judging import judge_run
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Plan
+from proofmark.runs.run import Run
+from proofmark.runs.start import start_or_continue
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
+
+HOSTS = tuple(f"n{number}" for number in range(1, 6))
+USES = [
+    {"scope": "each-node", "sweep": {"size": 1}},
+    {"sweep": {"nodes": "{doubling_to(2, nodes)}", "size": 2}, "when": "{nodes >= 2}"},
+]
+LABEL = "degraded: 4 of 5 nodes"
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Kit:
+    kit = make_kit(tmp_path)
+    kit.suites(system={"title": "Whole"}, quick={"title": "Some"})
+    few = {"sweep": {"nodes": "{min(2, nodes)}", "size": 1}}
+    kit.case(suites={"system": USES, "quick": few})
+    return kit
+
+
+def site_of(kit: Kit, hosts: Sequence[str], per_job: int | None = None) -> Site:
+    site = kit.site(hosts=hosts)
+    partition = site.partition.model_copy(update={"nodes_per_job": per_job})
+    return site.model_copy(update={"partition_hosts": list(HOSTS), "partition": partition})
+
+
+def planned(kit: Kit, site: Site, suite: str = "system") -> Plan:
+    symbols = {**SYMBOLS, "nodes": len(site.hosts)}
+    return make_plan(kit.benchmarks(), suite, site, Machine(symbols, topology(2)))
+
+
+@pytest.mark.parametrize(
+    ("suite", "nodes", "per_job", "fewer"),
+    [
+        ("system", 5, None, {}),
+        ("system", 4, None, {"fake": 5}),
+        ("system", 1, None, {"fake": 5}),
+        ("system", 5, 2, {"fake": 5}),  # together; each node is measured alone, in three jobs
+        ("quick", 5, None, {}),
+        ("quick", 1, None, {}),
+    ],
+)
+def test_a_plan_states_the_cases_with_fewer_nodes_than_the_partition(
+    kit: Kit, suite: str, nodes: int, per_job: int | None, fewer: dict[str, int]
+) -> None:
+    plan = planned(kit, site_of(kit, HOSTS[:nodes], per_job), suite)
+    assert plan.fewer_nodes == fewer
+    assert ("fewer_nodes" in plan.model_dump(mode="json")) == bool(fewer)
+
+
+def measured(kit: Kit, hosts: Sequence[str], *, down: str = "") -> Run:
+    """Return a run of the suite `system` on `hosts`; the node `down` measured nothing."""
+    site = site_of(kit, hosts)
+    folder, plan = kit.folder / "runs", planned(kit, site)
+    run, _ = start_or_continue(folder, plan, kit.benchmarks(), site, "", run_id="whole")
+    write_software(run, kit.software())
+    for step in plan.steps():
+        nodes = step.instances() or {"": step.nodes}
+        for name, members in nodes.items():
+            if down not in members:
+                size = step.parameters["size"]
+                output = {"stdout": f"size {size}\nrate {100}\nEND\n"}
+                write_execution(run.folder / "steps" / step.id / name, members[0], output)
+    return run
+
+
+def labelled(run: Run, name: str, folder: Path) -> set[int]:
+    """Return the numbers of nodes of the figures that the file `name` labels as degraded."""
+    if name == "verdict.json":
+        verdict = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+        results = [each for each in verdict["results"] if each["degraded"]]
+        assert {each["degraded"] for each in results} <= {LABEL}
+        return {each["parameters"]["nodes"] for each in results}
+    assert main(["export", str(run.folder), "--format", name, "-o", str(folder)]) == 0
+    if name == "parquet":
+        table = pl.read_parquet(folder / "records.parquet").filter(pl.col("degraded") == LABEL)
+        return {json.loads(each)["nodes"] for each in table["parameters"]}
+    if name == "junit":
+        cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
+        names = [
+            str(case.get("name"))
+            for case in cases
+            if [each.get("value") for each in case.iter("property")] == [LABEL]
+        ]
+    else:
+        (log,) = folder.rglob("*.log")
+        with log.open(encoding="utf-8") as file:
+            rows = [row["info"] for row in csv.DictReader(file, delimiter="|")]
+        names = [row for row in rows if f"({LABEL})" in row]
+    words = [word for each in names for word in each.split()]
+    return {int(word.partition("=")[2]) for word in words if word.startswith("nodes=")}
+
+
+FORMATS = ("verdict.json", "parquet", "junit", "perflog")
+
+
+@pytest.mark.fault("run-without-failed-nodes")
+def test_a_run_without_a_failed_node_is_labelled(kit: Kit, tmp_path: Path) -> None:
+    run = measured(kit, HOSTS[:4])
+    assert main(["report", str(run.folder)]) in (0, 2, 4)
+    for name in FORMATS:
+        assert labelled(run, name, tmp_path / name) == {4}, name
+    verdict = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+    stated = {"label": LABEL, "nodes": 4, "of": 5, "missing": "n5", "limit": ""}
+    assert verdict["degraded"] == stated
+    suite = ElementTree.parse(run.files.junit).getroot()
+    assert [each.get("value") for each in suite.findall("properties/property")] == [LABEL]
+    report = run.files.report.read_text(encoding="utf-8")
+    assert "<dt>Degraded</dt><dd>4 of 5 nodes; without n5</dd>" in report
+
+
+def test_a_run_on_all_nodes_is_not_labelled(kit: Kit, tmp_path: Path) -> None:
+    run = measured(kit, HOSTS)
+    assert main(["report", str(run.folder)]) in (0, 2, 4)
+    for name in FORMATS:
+        assert labelled(run, name, tmp_path / name) == set(), name
+    assert json.loads(run.files.verdict.read_text(encoding="utf-8"))["degraded"] is None
+    assert ">Degraded<" not in run.files.report.read_text(encoding="utf-8")
+
+
+@pytest.mark.fault("run-without-failed-nodes")
+@pytest.mark.parametrize("down", ["n3", ""], ids=["a node is down", "no node is down"])
+def test_the_next_command_measures_at_full_scale_without_a_node_that_is_down(
+    kit: Kit, down: str
+) -> None:
+    verdict = judge_run(measured(kit, HOSTS, down=down or "none"))
+    first, _, last = ending(verdict, "report.html", "runs/whole")
+    assert (", degraded: 4 of 5 nodes:" in first) == bool(down)
+    assert ("with -l 'local:!n3' -e fresh=true" in last) == bool(down)
+
+
+@pytest.mark.parametrize("lacking", [True, False])
+def test_a_strict_acceptance_needs_all_nodes(kit: Kit, lacking: bool) -> None:
+    verdict = judge_run(measured(kit, HOSTS[:4] if lacking else HOSTS))
+    counts = {"PASS": 1, "FAIL": 0, "INVALID": 0, "UNJUDGED": 0}
+    passed = replace(verdict, counts=counts, required=())
+    assert passed.exit_code() == 0
+    assert passed.exit_code(strict=True) == (4 if lacking else 0)
