@@ -15,6 +15,7 @@ from proofmark.cases.models import (
     UNIT_OF,
     Benchmarks,
     Case,
+    Load,
     Reference,
     Slug,
     Suite,
@@ -76,6 +77,8 @@ def _cross_checks(
         for axis in (axis for use in uses for axis in use.sweep):
             key = f"suites.{suite}.sweep.{axis}"
             yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+        for use in uses:
+            yield from _load_mistakes(path, f"suites.{suite}.load", use.load, cases)
     if isinstance(case.read, SameAs):
         readers = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
         problem = "a case without rules in its key read:"
@@ -99,6 +102,20 @@ def _cross_checks(
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def _load_mistakes(
+    path: Path, key: str, load: Load | None, cases: Mapping[str, Case]
+) -> Iterator[InputError]:
+    """Yield the unknown names in the load of a use."""
+    if load is None:
+        return
+    yield from _unknown(path, f"{key}.case", load.case, cases, "unknown case")
+    if load.case in cases:
+        names = {*AXES, *RESOLVED_AXES, *cases[load.case].used_names()}
+        for axis in load.sweep:
+            problem = f"an axis that {load.case} does not use:"
+            yield from _unknown(path, f"{key}.sweep.{axis}", axis, names, problem)
 
 
 def _required_mistakes(

@@ -34,12 +34,15 @@ memory by NUMA nodes, a switch level by two nodes at this distance, and the name
 its scratch directory."""
 RENAMED_AXES = {"apart": DISTANCE}
 """New names of sweep axes by old names."""
+LOAD = "load"
+"""The parameter of a figure that was measured beside a load: the case of the load."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
-    | {"noise", "noise.json", "disturbed"}
+    | {"noise", "noise.json", "disturbed", "telemetry.jsonl"}
+    | {"load", "load.json", "load.messages", "load.failed"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""
 
@@ -242,6 +245,28 @@ Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
 
 
+class Load(StrictModel):
+    """A program that runs beside a step during the whole measured program (ADR 0098).
+
+    Attributes:
+        case: the case that defines the program.
+        place: ``same-nodes``: on the cores of the step's nodes that the step leaves free;
+            ``other-nodes``: on the nodes of the partition that the step leaves free.
+        sweep: axes that replace those of the case. The load has exactly one point. ``nodes`` is
+            the number of its nodes, and ``cores`` the number of cores that it may use on each.
+        let: values that replace those of the case. The program must run until the kit ends it.
+        warm_up_s: seconds from the start of its last rank to the start of the measured program.
+        baseline: whether each step is first measured on the same nodes without the load.
+    """
+
+    case: Slug
+    place: Literal["same-nodes", "other-nodes"]
+    sweep: Sweep = {}
+    let: dict[Name, Scalar] = {}
+    warm_up_s: float = Field(default=5, ge=0, le=600)
+    baseline: bool = False
+
+
 class SuiteUse(StrictModel):
     """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
@@ -249,7 +274,8 @@ class SuiteUse(StrictModel):
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
-    of repeats of the suite in which it runs, if it is smaller.
+    of repeats of the suite in which it runs, if it is smaller. ``load`` is a program that runs
+    beside each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
     list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
@@ -268,6 +294,13 @@ class SuiteUse(StrictModel):
     rounds: int = Field(default=16, ge=1)
     repeats: int = Field(default=1, ge=1)
     at_most: int | None = Field(default=None, ge=1)
+    load: Load | None = None
+
+    @model_validator(mode="after")
+    def _one_scope(self) -> Self:
+        if self.load and self.load.place == "other-nodes" and self.scope != "job":
+            raise ValueError("load.place: other-nodes is only accepted if scope is job")
+        return self
 
     @model_validator(mode="after")
     def _of_pairs(self) -> Self:
@@ -390,7 +423,7 @@ class Case(RenamedKeys):
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
-        names = {"benchmark", "placement", "ranks", "threads", *self.labels}
+        names = {"benchmark", "placement", "ranks", "threads", LOAD, *self.labels}
         names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()

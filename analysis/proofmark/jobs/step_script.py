@@ -86,10 +86,17 @@ def each_script(step: Step) -> str:
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"LOAD_FILES={shlex.quote(' '.join(_load_files(step)))}",
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
     return "\n".join(head) + shell_parts("repeats.sh", "each.sh")
+
+
+def _load_files(step: Step) -> list[str]:
+    """Return the files of the load of a per-node step, which become those of each node."""
+    inputs = step.load.step.inputs if step.load else {}
+    return [f"load/{name}" for name in (*inputs, "node.sh")] if step.load else []
 
 
 def step_script(
@@ -159,13 +166,15 @@ def step_script(
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
         f"STABILITY='{_thresholds(stability)}'",
+        *_load_variables(step),
         "launch() {",
         *lines,
         "}",
         *_rank_cpus_function(cpus, host_cpus),
         "",
     ]
-    parts = ("noise.sh", *(("scratch.sh",) if step.writes else ()), "step.sh")
+    optional = (*(("scratch.sh",) if step.writes else ()), *(("load.sh",) if step.load else ()))
+    parts = ("noise.sh", *optional, "step.sh")
     return "\n".join(head) + shell_parts(*parts)
 
 
@@ -179,6 +188,14 @@ def _threads(step: Step) -> str:
 def _least(writes: WrittenFiles) -> str:
     when = "running" if writes.removed else "ended"
     return f"WRITES='{when} {writes.bytes} {writes.files}' # least bytes and files in scratch"
+
+
+def _load_variables(step: Step) -> list[str]:
+    if step.load is None:
+        return ["LOAD_RANKS= # the ranks of the program beside it; empty: there is none"]
+    ranks = step.load.step.ranks
+    warm_up = round(100 * step.load.warm_up_s)
+    return [f"LOAD_RANKS={ranks} LOAD_WARM_UP={warm_up} # the program beside it; centiseconds"]
 
 
 def _thresholds(stability: Stability | None) -> str:

@@ -14,6 +14,7 @@ from proofmark.cases.models import Benchmarks, Case, SuiteUse
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in
 from proofmark.plan.layout import Layouts
+from proofmark.plan.load import beside
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.rounds_of_steps import steps_of_rounds
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
@@ -196,6 +197,7 @@ class _Expansion:
     def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
         self.left_out: dict[str, None] = {}
         self._folder, self._suite, self._site = benchmarks.folder, suite, site
+        self._cases = benchmarks.cases
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
 
@@ -225,6 +227,11 @@ class _Expansion:
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        if use.load:
+            load, of_load = use.load, self._cases[use.load.case]
+            drafts = [step for each in drafts for step in beside(each, load, of_load, sweep)]
+            if not drafts:
+                self._leave_out(f"{name}: no node is free for the load {load.case}")
         if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
             raise BadInput(*endless)
         return [step for draft in drafts for step in self._spread_out(draft, use)]
@@ -250,10 +257,10 @@ class _Expansion:
                 self._leave_out(reason)
             return made.steps
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
-        return [
-            step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
-            for pairing in pairings
-        ]
+        update: dict[str, Any] = {"scope": scope, "nodes": hosts}
+        if step.load:
+            update["load"] = step.load.of_instances(scope)
+        return [step.model_copy(update={**update, "pairing": pairing}) for pairing in pairings]
 
     def _leave_out(self, reason: str) -> None:
         self.left_out[reason] = None

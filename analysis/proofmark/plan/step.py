@@ -41,6 +41,24 @@ class WrittenFiles(StrictModel):
     removed: bool
 
 
+class StepLoad(StrictModel):
+    """The program that runs beside a step.
+
+    Attributes:
+        place: on the nodes of the step, or on other nodes.
+        warm_up_s: seconds from the start of its last rank to the start of the measured program.
+        step: the program with its nodes and CPUs; its output is kept, and not judged.
+    """
+
+    place: Literal["same-nodes", "other-nodes"]
+    warm_up_s: float
+    step: Step
+
+    def of_instances(self, scope: Scope) -> StepLoad:
+        """Return the load of a step that is measured with `scope`."""
+        return self.model_copy(update={"step": self.step.model_copy(update={"scope": scope})})
+
+
 class Step(StrictModel):
     """One command of the plan.
 
@@ -65,6 +83,8 @@ class Step(StrictModel):
         writes: the files that it must write in scratch; None if that is not known.
         network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
             of its messages is not checked.
+        load: the program that runs beside it. If that runs on other nodes, these are the last ones
+            of `nodes`, and have no rank of the step.
     """
 
     id: Identifier
@@ -99,6 +119,7 @@ class Step(StrictModel):
     directory: str = ""
     writes: WrittenFiles | None = None
     network_bytes: int = 0
+    load: StepLoad | None = None
 
     @model_validator(mode="after")
     def _known_round(self) -> Self:

@@ -32,6 +32,7 @@ from proofmark.records.concurrency import concurrency_error, spread
 from proofmark.records.conditions import Conditions
 from proofmark.records.disturbance import tick_reason, without_disturbed
 from proofmark.records.hosts import HostNames
+from proofmark.records.load import load_error
 from proofmark.records.network import NetworkCheck
 from proofmark.records.noise import noise_reason
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
@@ -208,7 +209,8 @@ class _StepReader:
         if step.writes is not None:
             known[SCRATCH_FILES] = scratch_content(attempt.path)
         return (
-            invalid_reason(step, attempt, self._binding_check, hosts, known)
+            self._wrong_load(hosts, attempt)
+            or invalid_reason(step, attempt, self._binding_check, hosts, known)
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
             or self._wrong_network(hosts, attempt)
@@ -220,6 +222,12 @@ class _StepReader:
             return ""
         mounts = about.conditions.mounts(step, attempt)
         return scratch_error(step, known[SCRATCH_FILES], about.partition, mounts)
+
+    def _wrong_load(self, hosts: Sequence[str], attempt: Attempt) -> str:
+        about, load = self._about, self._step.load
+        if load is None:
+            return ""
+        return load_error(load, attempt, hosts, about.partition.host_cpus, about.names)
 
     def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> str:
         check, step = self._about.network_check, self._step
