@@ -21,6 +21,7 @@ from proofmark.cases.models import (
     Suite,
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.strict_model import StrictModel
@@ -130,7 +131,8 @@ def _required_mistakes(
             continue
         case = _resolve_reader(cases[required.case], cases)
         for metric in required.metrics:
-            yield from _unknown(path, f"{key}.metrics", metric, case.metrics, "unknown metric")
+            known = metrics_of(case)
+            yield from _unknown(path, f"{key}.metrics", metric, known, "unknown metric")
         for parameter in required.where:
             names = case.parameter_names()
             yield from _unknown(path, f"{key}.where", parameter, names, "unknown parameter")
@@ -166,7 +168,7 @@ def reference_mistakes(
         yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
         if name in cases:
             yield from _unknown(
-                file, f"{side}.metric", metric, cases[name].metrics, "unknown metric"
+                file, f"{side}.metric", metric, metrics_of(cases[name]), "unknown metric"
             )
             known = _resolve_reader(cases[name], cases).parameter_names()
             for parameter in where:
@@ -179,7 +181,7 @@ def _unit_mistakes(
     """Yield a mistake if the unit of a reference does not convert to that of its metric."""
 
     def unit_of(name: str, metric: str) -> str | None:
-        definition = cases[name].metrics.get(metric) if name in cases else None
+        definition = metrics_of(cases[name]).get(metric) if name in cases else None
         return definition.unit if definition else None
 
     wanted, against = unit_of(case, reference.metric), reference.against

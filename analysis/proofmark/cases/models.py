@@ -34,8 +34,9 @@ memory by NUMA nodes, a switch level by two nodes at this distance, and the name
 its scratch directory."""
 RENAMED_AXES = {"apart": DISTANCE}
 """New names of sweep axes by old names."""
-LOAD = "load"
-"""The parameter of a figure that was measured beside a load: the case of the load."""
+LOAD, SENSOR = "load", "sensor"
+"""The parameter of a figure that was measured beside a load: the case of the load. The parameter of
+a figure of a sensor: what measured it."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
@@ -423,7 +424,7 @@ class Case(RenamedKeys):
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
-        names = {"benchmark", "placement", "ranks", "threads", LOAD, *self.labels}
+        names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
         names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()

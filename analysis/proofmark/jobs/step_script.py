@@ -32,6 +32,11 @@ GRACE_S = 60
 """The seconds that a job waits for a per-node step after the time limit of one node."""
 
 
+TELEMETRY_S = 10
+"""The seconds of a line of ``telemetry.jsonl`` for at most `TELEMETRY_NODES` nodes."""
+TELEMETRY_NODES = 128
+
+
 NODE = "@NODE@"
 """Placeholder in the script of a per-node step: the name of the node."""
 
@@ -166,6 +171,7 @@ def step_script(
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
         f"STABILITY='{_thresholds(stability)}'",
+        f"TELEMETRY={telemetry_interval(len(step.nodes))} # seconds of a line of telemetry.jsonl",
         *_load_variables(step),
         "launch() {",
         *lines,
@@ -174,7 +180,7 @@ def step_script(
         "",
     ]
     optional = (*(("scratch.sh",) if step.writes else ()), *(("load.sh",) if step.load else ()))
-    parts = ("noise.sh", *optional, "step.sh")
+    parts = ("noise.sh", "telemetry.sh", *optional, "step.sh")
     return "\n".join(head) + shell_parts(*parts)
 
 
@@ -188,6 +194,11 @@ def _threads(step: Step) -> str:
 def _least(writes: WrittenFiles) -> str:
     when = "running" if writes.removed else "ended"
     return f"WRITES='{when} {writes.bytes} {writes.files}' # least bytes and files in scratch"
+
+
+def telemetry_interval(nodes: int) -> int:
+    """Return the seconds of a line of ``telemetry.jsonl``: longer for more than 128 nodes."""
+    return TELEMETRY_S * -(-nodes // TELEMETRY_NODES)
 
 
 def _load_variables(step: Step) -> list[str]:

@@ -6,8 +6,9 @@ end_old_loads() { # ends the load of an execution of this step that was killed
 	for old in "$HERE"/load/unfinished-*/started; do
 		[ -e "$old" ] || continue
 		read -r host process _ _ began _ <"$old"
-		[ "$host" = "$HOST" ] && alive "$process" && [ "$born" = "$began" ] || continue
-		end_process "$process"
+		if [ "$host" = "$HOST" ] && alive "$process" && [ "$born" = "$began" ]; then
+			end_process "$process"
+		fi
 	done
 }
 

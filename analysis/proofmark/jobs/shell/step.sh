@@ -462,7 +462,7 @@ judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
 	set -- stdout stderr rc when.json binding.json noise.json
-	for also in copies.json scratch.json load.json; do [ ! -f "$also" ] || set -- "$@" "$also"; done
+	for also in copies.json scratch.json load.json telemetry.jsonl; do [ ! -f "$also" ] || set -- "$@" "$also"; done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then
 		sha256sum "$@" >outputs.sha256
