@@ -18,6 +18,7 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
@@ -61,6 +62,7 @@ class Verdict:
             reason.
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
+        over_time: the comparison of the end of the run with its beginning.
     """
 
     run: str
@@ -72,6 +74,7 @@ class Verdict:
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
+    over_time: OverTime = field(default_factory=OverTime)
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -144,6 +147,7 @@ class Verdict:
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
+            "over_time": self.over_time.as_json(self.results.aggregates),
         }
 
 
@@ -225,6 +229,9 @@ def judge(
     fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
         answers[figure] = (*answers.get(figure, ()), judgement)
+    changes = over_time(figures, benchmarks, family_level)
+    for figure, judgement in changes.judgements().items():
+        answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
@@ -247,6 +254,7 @@ def judge(
         limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,
+        over_time=changes,
     )
 
 

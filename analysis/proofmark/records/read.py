@@ -184,7 +184,10 @@ class _StepReader:
         sensed, damaged_sensors = self._sensed(attempt)
         invalid = invalid or damaged or damaged_sensors
         builder.executions.append(
-            Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed)
+            Execution(
+                *(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed),
+                start=attempt.start_s,
+            )
         )
         measured_on = hosts or step.nodes
         machine = len(measured_on), self._about.ceilings(measured_on)

@@ -2,80 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.folders import ROOT
-from tests.processes import running
-
-SHELL = ROOT / "analysis/proofmark/jobs/shell/telemetry.sh"
-TREES = ROOT / "tests/data/sysfs"
-DRIVER = """
-BEGIN {
-    host = "n1"; start0 = 0; cpus[0]; cpus[1]; now = 0
-    begin_sensing()
-    print "begun"; fflush()
-    read = "read -r line && echo $line" # mawk itself reads its input in blocks
-    while ((read | getline line) > 0) {
-        close(read)
-        now = line + 0
-        watch_sensors()
-        print "looked"
-        fflush()
-    }
-    end_sensing()
-}"""
-"""The sampler calls these functions in the same order; a line of the input is the time of a look."""
-Lines = list[dict[str, Any]]
+from tests.fixtures.sensors import Lines
+from tests.fixtures.sensors import sense as sense_tree
 
 
 @pytest.fixture(params=["mawk", "busybox awk"])
 def sense(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Lines]:
     """Return a function that reads the sensors of a tree at some times, and changes it between."""
-
-    def sense(tree: str, *looks: tuple[float, dict[str, str]], interval: int = 10) -> Lines:
-        shutil.copytree(TREES / tree, tmp_path / "tree")
-        sys, output = tmp_path / "tree/sys", tmp_path / "lines"
-        script = (
-            f". {SHELL}; SENSORS=$(find_sensors {sys}); export SENSORS; "
-            f"exec {request.param} -v sys={sys} -v interval={interval} -v telemetry={output} "
-            '"$TELEMETRY_SUMS$DRIVER"'
-        )
-        environment = {
-            **os.environ,
-            "DRIVER": DRIVER,
-            "EPOCH": "1700000000",
-            "ROSTER": str(tmp_path),
-        }
-        with running(
-            subprocess.Popen(
-                ["sh", "-c", script],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        ) as process:
-            assert process.stdin and process.stdout
-            assert process.stdout.readline() == "begun\n"
-            for time, changes in looks:
-                for path, value in changes.items():
-                    (sys / path).write_text(f"{value}\n")
-                process.stdin.write(f"{time}\n")
-                process.stdin.flush()
-                assert process.stdout.readline() == "looked\n"
-            process.stdin.close()
-            assert process.wait(60) == 0
-        text = output.read_text() if output.exists() else ""
-        return [json.loads(line) for line in text.splitlines()]
-
-    return sense
+    return partial(sense_tree, tmp_path, awk=request.param)
 
 
 RAPL = "class/powercap/intel-rapl:"
