@@ -26,6 +26,11 @@ from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
 
+DEFAULT_FACTS = {"memory_test": 0, "burnin_minutes": 10}
+"""Values of facts that a partition need not have, for the expressions of the cases: whether the site
+provides stressapptest, and the minutes of each program of a burn-in whose time can be chosen."""
+
+
 def make_plan(
     benchmarks: Benchmarks,
     suite: str,
@@ -269,6 +274,7 @@ class _Expansion:
         machine = self._machine(mode)
         partition = self._site.partition
         symbols = {
+            **DEFAULT_FACTS,
             **machine.symbols,
             **partition.facts,
             "file_systems": list(partition.scratches),
