@@ -38,6 +38,7 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
+from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
 from proofmark.site.partition import Limit
@@ -63,6 +64,7 @@ class Verdict:
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
         over_time: the comparison of the end of the run with its beginning.
+        slowdowns: how much slower figures are beside a load.
     """
 
     run: str
@@ -75,6 +77,7 @@ class Verdict:
     required: tuple[str, ...] = ()
     rehearsed: int = 0
     over_time: OverTime = field(default_factory=OverTime)
+    slowdowns: tuple[Slowdown, ...] = ()
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -148,6 +151,7 @@ class Verdict:
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "over_time": self.over_time.as_json(self.results.aggregates),
+            "slowdowns": [each.as_json() for each in self.slowdowns],
         }
 
 
@@ -255,6 +259,7 @@ def judge(
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,
         over_time=changes,
+        slowdowns=slowdowns(figures, benchmarks, plan),
     )
 
 

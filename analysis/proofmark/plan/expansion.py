@@ -25,10 +25,9 @@ from proofmark.site.fabric import UNKNOWN_LINK
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
 
-
 DEFAULT_FACTS = {"memory_test": 0, "burnin_minutes": 10}
-"""Values of facts that a partition need not have, for the expressions of the cases: whether the site
-provides stressapptest, and the minutes of each program of a burn-in whose time can be chosen."""
+"""Values of facts that a partition need not have, for the expressions of the cases: 1 if the site
+provides stressapptest; the minutes of each program of a burn-in whose time can be chosen."""
 
 
 def make_plan(

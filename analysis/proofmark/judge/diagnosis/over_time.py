@@ -100,11 +100,13 @@ class OverTime:
         window_s: the length of either part in seconds.
         seconds: the time from the first to the last measurement.
         changes: of all figures with enough repeats, by the number of the figure.
+        series: the times and values of these figures, in the order of time. Shapes (repeats,).
     """
 
     window_s: float = 0.0
     seconds: float = 0.0
     changes: Mapping[int, Change] = field(default_factory=dict)
+    series: Mapping[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @property
     def worse(self) -> tuple[Change, ...]:
@@ -165,7 +167,8 @@ def over_time(
         worse = change > least
         evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
         changes[number] = Change(number, node, *parts, ratio, of_repeat, least, worse, evidence)
-    return OverTime(window, end - begin, changes)
+    compared = {number: series[number] for number in changes}
+    return OverTime(window, end - begin, changes, compared)
 
 
 def _series(figures: Aggregates) -> Series:
