@@ -25,6 +25,8 @@ from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Measurand, Records
+from proofmark.report.run_data import gather
+from proofmark.report.view import view
 from proofmark.runs.run import Run
 
 REPEATS = 12
@@ -74,11 +76,14 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
 
 
 def judged(folder: Path, looks: Mapping[str, Lines], *, slow: float, hot: bool) -> Verdict:
-    sound = [looks["sound"]] * REPEATS
-    sensors = {node: sound for node in NODES}
-    if hot:
-        sensors["n3"] = [*sound[:-4], *[looks["hot"]] * 4]
+    sensors = throttled(looks) if hot else {node: [looks["sound"]] * REPEATS for node in NODES}
     return judge_run(spread_over_hours(fleet_run(folder, rates(slow=slow)), sensors))
+
+
+def throttled(looks: Mapping[str, Lines]) -> dict[str, list[Lines]]:
+    """Return the lines of the sensors of each execution: n3 throttles in the last four."""
+    sound = [looks["sound"]] * REPEATS
+    return {**dict.fromkeys(NODES, sound), "n3": [*sound[:-4], *[looks["hot"]] * 4]}
 
 
 @pytest.mark.fault("throttled-node")
@@ -95,6 +100,17 @@ def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
     assert "throttled 0 → 37 events" in likely
     assert "node_temperature 63 → 97 °C" in likely
     assert verdict.as_json()["over_time"]["worse"][0]["node"] == "n3"
+
+
+def test_the_report_draws_the_sensors_over_time(tmp_path: Path, looks: dict[str, Lines]) -> None:
+    run = spread_over_hours(fleet_run(tmp_path, rates(slow=0.8)), throttled(looks))
+    page = view(gather(run, judge_run(run)))
+    (section,) = [each for each in page.sections if each.id == "over-time"]
+    picture = section.blocks[-1].pictures[0]
+    assert "core_clock in MHz" in picture.text
+    assert "n3" in picture.svg
+    rows = page.plot_files["over-time.csv"].decode().splitlines()
+    assert any(row.startswith(f"core_clock in MHz,n3,{(REPEATS - 1) / 2},1200") for row in rows)
 
 
 def test_steady_nodes_are_not_named(tmp_path: Path, looks: dict[str, Lines]) -> None:
