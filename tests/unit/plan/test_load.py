@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def test_the_nodes_of_a_step_are_spread_evenly(hosts: int, data: st.DataObject) 
     count = data.draw(st.integers(1, hosts))
     names = [f"n{number}" for number in range(hosts)]
     places = [names.index(name) for name in spread(names, count)]
-    gaps = [after - before for before, after in zip(places, places[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(places)]
     assert len(set(places)) == count
     assert places == sorted(places)
     assert not gaps or max(gaps) - min(gaps) <= 1
