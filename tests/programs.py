@@ -43,7 +43,8 @@ SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 
 GENERATED = frozenset(
     {"launch", "on_all", "rank_cpus", "json_text", "report_scratch", "watch_scratch"}
     | {"alive", "end_sampler", "is_disturbed", "judge_noise", "process_facts"}
-    | {"sample_node", "start_sampler"}
+    | {"sample_node", "start_sampler", "ask_ipmi", "find_sensors", "centiseconds"}
+    | {"end_process", "report_load", "start_load"}
 )
 """Functions that another part of a generated script defines."""
 

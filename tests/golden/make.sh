@@ -40,6 +40,8 @@ by_awk mdtest mdtest \
     mdtest-4.0.0_100items_own_n4 mdtest-3.3.0_100items_one_n2 mdtest-4.0.0_create_files_n2 \
     mdtest-3.3.0_stonewall_files_n2
 by_jq ior ior-3.3.0_posix_b4m_t1m_n2_fpp ior-4.0.0_mpiio_b4m_t1m_n2_shared
+by_awk stressapptest stressapptest \
+    stressapptest-1.0.6_M256_s10_n2 stressapptest-1.0.6_M64_s6_n1_errors
 by_jq fio fio-3.33_4m_2m_n2_shared fio-3.33_4m_2m_n2_fpp fio-3.33_4m_2m_n2_enospc
 by_awk npb-btio npb \
     npb-3.4.3_bt.A_full_n4 npb-3.4.3_bt.W_full_n4 npb-3.4_bt.S_epio_n4 \

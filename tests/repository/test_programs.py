@@ -32,9 +32,10 @@ from proofmark.site.inventory import Site
 Calls = dict[str, set[str]]
 """The places that need a program, by its name."""
 
+STEP_PARTS = ("each", "job", "load", "network", "noise", "scratch", "step", "telemetry")
 IN_STEPS = {
     "site/node/probe.sh",
-    *(f"jobs/shell/{name}.sh" for name in ("each", "job", "network", "noise", "scratch", "step")),
+    *(f"jobs/shell/{name}.sh" for name in STEP_PARTS),
 }
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),

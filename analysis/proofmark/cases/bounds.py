@@ -24,6 +24,10 @@ LARGEST: Mapping[str, float] = {
     "message/s": 1e14,
     "byte": 1e18,
     "part": 1e9,
+    "Hz": 1e11,
+    "W": 1e6,
+    "°C": 200,
+    "events": 1e12,
 }
 """The largest possible value of one node by base unit. The fastest nodes reach less than a tenth of
 each; a share of 1e9 allows any speed-up and any spread."""

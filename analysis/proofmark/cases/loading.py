@@ -18,11 +18,13 @@ from proofmark.cases.models import (
     UNIT_OF,
     Benchmarks,
     Case,
+    Load,
     Reference,
     Slug,
     Suite,
 )
 from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.use_checks import use_mistakes
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
@@ -81,6 +83,8 @@ def _cross_checks(
         for axis in (axis for use in uses for axis in use.sweep):
             key = f"suites.{suite}.sweep.{axis}"
             yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
+        for use in uses:
+            yield from _load_mistakes(path, f"suites.{suite}.load", use.load, cases)
     yield from use_mistakes(str(path), case)
     if isinstance(case.read, SameAs):
         readers = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
@@ -107,6 +111,20 @@ def _cross_checks(
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
 
 
+def _load_mistakes(
+    path: Path, key: str, load: Load | None, cases: Mapping[str, Case]
+) -> Iterator[InputError]:
+    """Yield the unknown names in the load of a use."""
+    if load is None:
+        return
+    yield from _unknown(path, f"{key}.case", load.case, cases, "unknown case")
+    if load.case in cases:
+        names = {*AXES, *RESOLVED_AXES, *cases[load.case].used_names()}
+        for axis in load.sweep:
+            problem = f"an axis that {load.case} does not use:"
+            yield from _unknown(path, f"{key}.sweep.{axis}", axis, names, problem)
+
+
 def _required_mistakes(
     path: Path, name: str, suite: Suite, cases: Mapping[str, Case]
 ) -> Iterator[InputError]:
@@ -119,7 +137,8 @@ def _required_mistakes(
             continue
         case = _resolve_reader(cases[required.case], cases)
         for metric in required.metrics:
-            yield from _unknown(path, f"{key}.metrics", metric, case.metrics, "unknown metric")
+            known = metrics_of(case)
+            yield from _unknown(path, f"{key}.metrics", metric, known, "unknown metric")
         for parameter in required.where:
             names = case.parameter_names()
             yield from _unknown(path, f"{key}.where", parameter, names, "unknown parameter")
@@ -155,7 +174,7 @@ def reference_mistakes(
         yield from _unknown(file, f"{side}.case", name, cases, "unknown case")
         if name in cases:
             yield from _unknown(
-                file, f"{side}.metric", metric, cases[name].metrics, "unknown metric"
+                file, f"{side}.metric", metric, metrics_of(cases[name]), "unknown metric"
             )
             known = _resolve_reader(cases[name], cases).parameter_names()
             for parameter in where:
@@ -168,7 +187,7 @@ def _unit_mistakes(
     """Yield a mistake if the unit of a reference does not convert to that of its metric."""
 
     def unit_of(name: str, metric: str) -> str | None:
-        definition = cases[name].metrics.get(metric) if name in cases else None
+        definition = metrics_of(cases[name]).get(metric) if name in cases else None
         return definition.unit if definition else None
 
     wanted, against = unit_of(case, reference.metric), reference.against

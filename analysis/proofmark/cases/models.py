@@ -46,13 +46,17 @@ UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
 RENAMED_AXES = {"apart": DISTANCE}
 """New names of sweep axes by old names."""
+LOAD, SENSOR = "load", "sensor"
+"""The parameter of a figure that was measured beside a load: the case of the load. The parameter of
+a figure of a sensor: what measured it."""
 PRINTED = frozenset({"stdout", "stderr"})
 STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"rankfile", "hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
     | {"layout.txt", "romio-hints"}
-    | {"noise", "noise.json", "disturbed"}
+    | {"noise", "noise.json", "disturbed", "telemetry.jsonl"}
+    | {"load", "load.json", "load.messages", "load.failed"}
 )
 """Files that the kit itself writes into the folder of a step, besides the output of the program."""
 
@@ -288,6 +292,28 @@ class SearchRule(StrictModel):
         return self
 
 
+class Load(StrictModel):
+    """A program that runs beside a step during the whole measured program (ADR 0098).
+
+    Attributes:
+        case: the case that defines the program.
+        place: ``same-nodes``: on the cores of the step's nodes that the step leaves free;
+            ``other-nodes``: on the nodes of the partition that the step leaves free.
+        sweep: axes that replace those of the case. The load has exactly one point. ``nodes`` is
+            the number of its nodes, and ``cores`` the number of cores that it may use on each.
+        let: values that replace those of the case. The program must run until the kit ends it.
+        warm_up_s: seconds from the start of its last rank to the start of the measured program.
+        baseline: whether each step is first measured on the same nodes without the load.
+    """
+
+    case: Slug
+    place: Literal["same-nodes", "other-nodes"]
+    sweep: Sweep = {}
+    let: dict[Name, Scalar] = {}
+    warm_up_s: float = Field(default=5, ge=0, le=600)
+    baseline: bool = False
+
+
 class SuiteUse(StrictModel):
     """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
@@ -295,7 +321,8 @@ class SuiteUse(StrictModel):
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
     the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
-    of repeats of the suite in which it runs, if it is smaller.
+    of repeats of the suite in which it runs, if it is smaller. ``load`` is a program that runs
+    beside each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
     list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (ADR 0092). All pairs of a round
@@ -321,14 +348,17 @@ class SuiteUse(StrictModel):
     search: SearchRule | None = None
     name: Slug | None = None
     reads: Slug | None = None
+    load: Load | None = None
 
     @model_validator(mode="after")
-    def _of_one_job(self) -> Self:
+    def _one_scope(self) -> Self:
         for key in ("search", "name", "reads"):
             if getattr(self, key) is not None and self.scope != "job":
                 raise ValueError(f"{key}: only accepted if scope is job")
         if self.name is not None and self.reads is not None:
             raise ValueError("name and reads: a use has only one of them")
+        if self.load and self.load.place == "other-nodes" and self.scope != "job":
+            raise ValueError("load.place: other-nodes is only accepted if scope is job")
         return self
 
     @model_validator(mode="after")
@@ -454,7 +484,7 @@ class Case(RenamedKeys):
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
         axes = {*self.sweep, *(axis for use in self.uses() for axis in use.sweep)}
-        names = {"benchmark", "placement", "ranks", "threads", *self.labels}
+        names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
         names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()

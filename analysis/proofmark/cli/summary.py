@@ -25,7 +25,7 @@ def plan_summary(plan: Plan) -> dict[str, Any]:
         "suite": plan.suite,
         "nodes": len(plan.nodes()),
         "modes": [group.mode for group in plan.groups],
-        "packages": sorted({step.package for step in plan.steps()}),
+        "packages": sorted({step.package for step in plan.programs()}),
         "step_packages": sorted({program.debian for program in programs} - {""}),
         "cost": cost_line(plan),
     }

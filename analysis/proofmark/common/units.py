@@ -20,6 +20,8 @@ _COUNTED = {
     "operation/s": ("op/s", "ops/s"),
     "message/s": ("Messages/s", "Msg/sec", "messages/s"),
     "byte": ("B", "bytes"),
+    "Hz": ("Hz",),
+    "W": ("W",),
 }
 _SINGLE = {
     "s": ("s", 1.0),

@@ -50,8 +50,12 @@ def cpus_used(step: Step) -> int:
     """Return the largest number of CPUs that `step` uses on a node.
 
     A program that binds its own processes uses a CPU for each thread of each rank, and its ranks
-    are distributed evenly.
+    are distributed evenly. A load uses other CPUs of the same nodes, or other nodes.
     """
+    if step.load:
+        own = cpus_used(step.model_copy(update={"load": None}))
+        of_load = cpus_used(step.load.step)
+        return own + of_load if step.load.place == "same-nodes" else max(own, of_load)
     if not step.cpus:
         nodes = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
         return ceil(step.ranks / nodes) * step.threads
@@ -87,6 +91,9 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
         each = max(Counter(rank.node for rank in step.cpus).values(), default=step.ranks)
         return [list(range(node * each, (node + 1) * each)) for node in range(nodes)]
     places = [rank.node for rank in step.cpus] or [rank % nodes for rank in range(step.ranks)]
+    if step.load:
+        first = nodes - len(step.load.step.nodes)
+        places += [first + rank.node for rank in step.load.step.cpus]
     ranks: list[list[int]] = [[] for _ in range(nodes)]
     for number, node in enumerate(places):
         ranks[node].append(number)

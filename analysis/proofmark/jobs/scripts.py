@@ -16,7 +16,7 @@ from proofmark.jobs.step_script import (
     shell_parts,
     step_script,
 )
-from proofmark.plan.plan import SCRATCH, Plan
+from proofmark.plan.plan import SCRATCH, Plan, Step
 from proofmark.runs.files import RunFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings, Queue
 from proofmark.site.partition import Partition
@@ -83,9 +83,14 @@ def write_scripts(
         text = step_script(
             step, software, step_scratch, launch_settings, host_cpus, aliases, limits
         )
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in step.inputs.items():
-            (folder / name).write_text(content.replace(SCRATCH, step_scratch))
+        _write_inputs(folder, step, step_scratch)
+        if step.load:
+            load = step.load.step.model_copy(update={"id": f"{step.id}-load"})
+            load_scratch = f"{base / run.name / load.id}{instance}"
+            of_load = step_script(load, software, load_scratch, launch_settings, host_cpus, aliases)
+            name = "run.sh" if step.scope == "job" else "node.sh"
+            _write_inputs(step_files.load, load, load_scratch)
+            write_private(step_files.load / name, of_load)
         if step.scope != "job":
             lines = (f"{name} {' '.join(nodes)}\n" for name, nodes in step.instances().items())
             step_files.instances.write_text("".join(lines))
@@ -98,3 +103,10 @@ def write_scripts(
             needs.parent.mkdir(parents=True, exist_ok=True)
             write_whole(needs, processor_needs(job, software))
             write_job(run, job, scheduler, queue or Queue())
+
+
+def _write_inputs(folder: Path, step: Step, scratch: str) -> None:
+    """Write the inputs of `step` into `folder`; `scratch` is its scratch folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in step.inputs.items():
+        (folder / name).write_text(content.replace(SCRATCH, scratch))

@@ -33,6 +33,11 @@ GRACE_S = 60
 """The seconds that a job waits for a per-node step after the time limit of one node."""
 
 
+TELEMETRY_S = 10
+"""The seconds of a line of ``telemetry.jsonl`` for at most `TELEMETRY_NODES` nodes."""
+TELEMETRY_NODES = 128
+
+
 NODE = "@NODE@"
 """Placeholder in the script of a per-node step: the name of the node."""
 
@@ -87,10 +92,17 @@ def each_script(step: Step) -> str:
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
+        f"LOAD_FILES={shlex.quote(' '.join(_load_files(step)))}",
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
     return "\n".join(head) + shell_parts("repeats.sh", "each.sh")
+
+
+def _load_files(step: Step) -> list[str]:
+    """Return the files of the load of a per-node step, which become those of each node."""
+    inputs = step.load.step.inputs if step.load else {}
+    return [f"load/{name}" for name in (*inputs, "node.sh")] if step.load else []
 
 
 def step_script(
@@ -162,6 +174,8 @@ def step_script(
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
         f"STABILITY='{_thresholds(stability)}'",
+        f"TELEMETRY={telemetry_interval(len(step.nodes))} # seconds of a line of telemetry.jsonl",
+        *_load_variables(step),
         "launch() {",
         *lines,
         "}",
@@ -169,8 +183,9 @@ def step_script(
         *(layout_functions(step.layout, folder) if step.layout else ()),
         "",
     ]
-    further = (("scratch.sh",) if step.writes else ()) + (("layout.sh",) if step.layout else ())
-    parts = ("noise.sh", *further, "step.sh")
+    needed = {"scratch.sh": step.writes, "layout.sh": step.layout, "load.sh": step.load}
+    optional = (part for part, used in needed.items() if used)
+    parts = ("noise.sh", "telemetry.sh", *optional, "step.sh")
     return "\n".join(head) + shell_parts(*parts)
 
 
@@ -188,6 +203,19 @@ def _files(step: Step) -> str:
 def _least(writes: WrittenFiles) -> str:
     when = "running" if writes.removed else "ended"
     return f"WRITES='{when} {writes.bytes} {writes.files}' # least bytes and files in scratch"
+
+
+def telemetry_interval(nodes: int) -> int:
+    """Return the seconds of a line of ``telemetry.jsonl``: longer for more than 128 nodes."""
+    return TELEMETRY_S * -(-nodes // TELEMETRY_NODES)
+
+
+def _load_variables(step: Step) -> list[str]:
+    if step.load is None:
+        return ["LOAD_RANKS= # the ranks of the program beside it; empty: there is none"]
+    ranks = step.load.step.ranks
+    warm_up = round(100 * step.load.warm_up_s)
+    return [f"LOAD_RANKS={ranks} LOAD_WARM_UP={warm_up} # the program beside it; centiseconds"]
 
 
 def _thresholds(stability: Stability | None) -> str:

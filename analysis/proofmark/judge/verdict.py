@@ -19,6 +19,7 @@ from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
@@ -39,6 +40,7 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
+from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
 from proofmark.site.partition import Limit
@@ -65,6 +67,8 @@ class Verdict:
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
         degraded: the nodes that the run lacks; None if it lacks none.
+        over_time: the comparison of the end of the run with its beginning.
+        slowdowns: how much slower figures are beside a load.
     """
 
     run: str
@@ -77,6 +81,8 @@ class Verdict:
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
+    over_time: OverTime = field(default_factory=OverTime)
+    slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
 
     def labelled(self, degraded: Degraded | None) -> Verdict:
@@ -159,6 +165,8 @@ class Verdict:
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],
+            "over_time": self.over_time.as_json(self.results.aggregates),
+            "slowdowns": [each.as_json() for each in self.slowdowns],
         }
 
 
@@ -240,6 +248,9 @@ def judge(
     fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
         answers[figure] = (*answers.get(figure, ()), judgement)
+    changes = over_time(figures, benchmarks, family_level)
+    for figure, judgement in changes.judgements().items():
+        answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
@@ -262,6 +273,8 @@ def judge(
         limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,
+        over_time=changes,
+        slowdowns=slowdowns(figures, benchmarks, plan),
     )
 
 

@@ -70,7 +70,7 @@ def plan_programs(plan: Plan) -> dict[str, Called]:
         BadInput: ``programs.yml`` is wrong.
     """
     conditions = {""}
-    if any(step.membind for step in plan.steps()):
+    if any(step.membind for step in plan.programs()):
         conditions.add(BOUND_MEMORY)
     return {
         name: program

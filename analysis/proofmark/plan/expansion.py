@@ -17,6 +17,7 @@ from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fewer_nodes, intended_nodes
 from proofmark.plan.layout import Layouts
+from proofmark.plan.load import beside
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.rounds_of_steps import steps_of_rounds
 from proofmark.plan.search import Search
@@ -29,6 +30,10 @@ from proofmark.plan.time_limit import endless_steps
 from proofmark.plan.totals import assumed, totals
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
+
+DEFAULT_FACTS = {"memory_test": 0, "burnin_minutes": 10}
+"""Values of facts that a partition need not have, for the expressions of the cases: 1 if the site
+provides stressapptest; the minutes of each program of a burn-in whose time can be chosen."""
 
 
 def make_plan(
@@ -200,6 +205,7 @@ class _Expansion:
         self.left_out: dict[str, None] = {}
         self.intended_nodes: dict[tuple[str, Scope], int] = {}
         self._folder, self._suite, self._site = benchmarks.folder, suite, site
+        self._cases = benchmarks.cases
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
 
@@ -248,6 +254,11 @@ class _Expansion:
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        if use.load:
+            load, of_load = use.load, self._cases[use.load.case]
+            drafts = [step for each in drafts for step in beside(each, load, of_load, sweep)]
+            if not drafts:
+                self._leave_out(f"{name}: no node is free for the load {load.case}")
         if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
             raise BadInput(*endless)
         return [
@@ -277,10 +288,10 @@ class _Expansion:
                 self._leave_out(reason)
             return made.steps
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
-        return [
-            step.model_copy(update={"scope": scope, "pairing": pairing, "nodes": hosts})
-            for pairing in pairings
-        ]
+        update: dict[str, Any] = {"scope": scope, "nodes": hosts}
+        if step.load:
+            update["load"] = step.load.of_instances(scope)
+        return [step.model_copy(update={**update, "pairing": pairing}) for pairing in pairings]
 
     def _leave_out(self, reason: str) -> None:
         self.left_out[reason] = None
@@ -289,6 +300,7 @@ class _Expansion:
         machine = self._machine(mode)
         partition = self._site.partition
         symbols = {
+            **DEFAULT_FACTS,
             **machine.symbols,
             **partition.facts,
             "file_systems": list(partition.scratches),

@@ -97,6 +97,13 @@ class Plan(StrictModel):
             for job in group.jobs:
                 yield from job.steps
 
+    def programs(self) -> Iterator[Step]:
+        """Yield every step, and the load of each step that has one: all programs of the plan."""
+        for step in self.steps():
+            yield step
+            if step.load:
+                yield step.load.step
+
     def to_run(self) -> list[Group]:
         """Return the needed groups of the current mode and of the modes that the run may enter."""
         modes = {self.current_mode, *self.allowed_modes}

@@ -70,7 +70,7 @@ def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputE
 
 def lacking(plan: Plan, packages: Collection[str] | None) -> list[str]:
     """Return the packages of `plan` that are not in `packages`; None if those are not known."""
-    needed = {step.package for step in plan.steps()}
+    needed = {step.package for step in plan.programs()}
     return [] if packages is None else sorted(needed.difference(packages))
 
 

@@ -43,6 +43,24 @@ class WrittenFiles(StrictModel):
     removed: bool
 
 
+class StepLoad(StrictModel):
+    """The program that runs beside a step.
+
+    Attributes:
+        place: on the nodes of the step, or on other nodes.
+        warm_up_s: seconds from the start of its last rank to the start of the measured program.
+        step: the program with its nodes and CPUs; its output is kept, and not judged.
+    """
+
+    place: Literal["same-nodes", "other-nodes"]
+    warm_up_s: float
+    step: Step
+
+    def of_instances(self, scope: Scope) -> StepLoad:
+        """Return the load of a step that is measured with `scope`."""
+        return self.model_copy(update={"step": self.step.model_copy(update={"scope": scope})})
+
+
 class Step(StrictModel):
     """One command of the plan.
 
@@ -70,6 +88,8 @@ class Step(StrictModel):
         reads: the id of the step whose files in scratch it reads, instead of own ones.
         kept: whether another step reads its files in scratch, so that they are kept at its end.
         layout: the layout of its files in scratch; None: that of the scratch directory.
+        load: the program that runs beside it. If that runs on other nodes, these are the last ones
+            of `nodes`, and have no rank of the step.
     """
 
     id: Identifier
@@ -107,6 +127,7 @@ class Step(StrictModel):
     reads: Identifier = ""
     kept: bool = False
     layout: FileLayout | None = None
+    load: StepLoad | None = None
 
     @model_validator(mode="after")
     def _known_round(self) -> Self:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 
-from proofmark.cases.models import Case
+from proofmark.cases.models import SENSOR, Case
 from proofmark.cases.reader.spec import ParameterType
 from proofmark.cases.reader.values import parameter
+from proofmark.cases.telemetry import TELEMETRY
 from proofmark.plan.step import Scalar, Step
 
 _TYPES: Mapping[ParameterType, str] = {
@@ -133,7 +134,7 @@ class Figures:
 def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
     """Return the figures that `step` of `case` can give on `system` in `mode`."""
     reader = case.reader()
-    metrics = {*reader.metrics}
+    metrics = {*reader.metrics, *TELEMETRY}
     if case.concurrent and step.copies > 1:
         metrics |= {f"{metric}_spread" for metric in metrics} & {*case.concurrent.spread}
     traits = {name: Trait(frozenset({value})) for name, value in step.recorded.items()}
@@ -142,6 +143,7 @@ def figures_of(step: Step, case: Case, system: str, mode: str) -> Figures:
         # An output with another value than planned is INVALID: no limit judges it.
         printed = Trait(_as_printed(planned[name], kind)) if name in planned else Trait(kind=kind)
         traits[name] = traits.get(name, Trait()).joined(printed)
+    traits[SENSOR] = Trait(kind="word")
     traits["benchmark"] = _benchmark(case, step.case)
     traits["placement"] = Trait(frozenset({step.placement}))
     return Figures(step, system, mode, frozenset(metrics), traits)

@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.cases.bounds import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT
 from proofmark.cases.models import UNIVERSAL, Case, Metric
 from proofmark.cases.reader.engine import Reading
+from proofmark.cases.telemetry import metrics_of
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
 from proofmark.common.units import measure
@@ -51,7 +52,7 @@ class StepBounds:
     """Computes the physical bounds of the values of one step."""
 
     def __init__(self, step: Step, case: Case, *, between_nodes: bool) -> None:
-        self._step, self._case = step, case
+        self._step, self._metrics = step, metrics_of(case)
         self._message_s = MESSAGE_S[between_nodes]
 
     def of(self, reading: Reading, ceilings: Ceilings, nodes: int) -> Bounds:
@@ -59,7 +60,7 @@ class StepBounds:
 
         A bound that cannot be computed is the universal one of its unit.
         """
-        metric = self._case.metrics.get(reading.metric)
+        metric = self._metrics.get(reading.metric)
         base, size = measure(reading.unit)
         universal = Bound(
             nodes * LARGEST.get(base, LARGEST_OTHER) / size,

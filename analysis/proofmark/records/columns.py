@@ -78,6 +78,7 @@ class Execution(NamedTuple):
         others: the share of the CPU time that other processes used; NaN if it is not known.
         disturbed: the reason if the machine was disturbed during the execution, else empty.
         unsteady: the reason if the rate of the machine changed during the execution, else empty.
+        start: its start in seconds since 1970; NaN if it is not known.
     """
 
     step: str
@@ -87,6 +88,7 @@ class Execution(NamedTuple):
     others: float = float("nan")
     disturbed: str = ""
     unsteady: str = ""
+    start: float = float("nan")
 
 
 @dataclass

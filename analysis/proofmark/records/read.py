@@ -35,12 +35,14 @@ from proofmark.records.disturbance import tick_reason, without_disturbed
 from proofmark.records.file_layout import FILE as LAYOUT
 from proofmark.records.file_layout import layout_content, layout_error
 from proofmark.records.hosts import HostNames
+from proofmark.records.load import load_error
 from proofmark.records.network import NetworkCheck
 from proofmark.records.noise import noise_reason
 from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
+from proofmark.records.telemetry import sensor_readings
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
@@ -49,6 +51,7 @@ from proofmark.runs.files import StepFiles
 from proofmark.runs.nodes import Node
 from proofmark.runs.noise_file import read_noise
 from proofmark.runs.run import Run, reported_names
+from proofmark.runs.telemetry_file import Interval, read_telemetry
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
@@ -194,9 +197,13 @@ class _StepReader:
             readings = [*readings, *spread(case.concurrent, readings)]
         several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
         disturbed, damaged = self._disturbance(attempt)
-        invalid = invalid or damaged
+        sensed, damaged_sensors = self._sensed(attempt)
+        invalid = invalid or damaged or damaged_sensors
         builder.executions.append(
-            Execution(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed)
+            Execution(
+                *(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed),
+                start=attempt.start_s,
+            )
         )
         measured_on = hosts or step.nodes
         machine = len(measured_on), self._about.ceilings(measured_on)
@@ -214,6 +221,23 @@ class _StepReader:
             node = several or _node(reading, attempt, hosts or step.nodes)
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
+        if not invalid:
+            self._take_sensors(sensed)
+
+    def _take_sensors(self, intervals: Sequence[Interval]) -> None:
+        """Add the figures of the sensors of each node to the last execution."""
+        builder = self.builder
+        for reading in sensor_readings(self._step.case, intervals):
+            assert reading.value is not None
+            measurand, _ = self._measurand(reading)
+            machine = 1, self._about.ceilings([str(reading.node)])
+            bounds = self._bounds_of(measurand, reading, *machine)
+            reason = bounds.error(reading.metric, reading.value, reading.unit)
+            builder.execution.append(len(builder.executions) - 1)
+            builder.measurand.append(measurand)
+            builder.value.append(reading.value)
+            builder.reason.append(intern(builder.reasons, reason) if reason else -1)
+            builder.node.append(intern(builder.nodes, str(reading.node)))
 
     def _invalid_reason(
         self, hosts: Sequence[str], nodes: Sequence[str], attempt: Attempt, content: bytes
@@ -226,7 +250,8 @@ class _StepReader:
         if step.layout is not None:
             known[LAYOUT] = layout_content(attempt.path)
         return (
-            invalid_reason(step, attempt, self._binding_check, hosts, known)
+            self._wrong_load(hosts, attempt)
+            or invalid_reason(step, attempt, self._binding_check, hosts, known)
             or (read_before(self._about.run.files.step(step.id)) if step.reads else "")
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
@@ -240,6 +265,12 @@ class _StepReader:
             return ""
         mounts = about.conditions.mounts(step, attempt)
         return scratch_error(step, known[SCRATCH_FILES], about.partition, mounts)
+
+    def _wrong_load(self, hosts: Sequence[str], attempt: Attempt) -> str:
+        about, load = self._about, self._step.load
+        if load is None:
+            return ""
+        return load_error(load, attempt, hosts, about.partition.host_cpus, about.names)
 
     def _wrong_network(self, hosts: Sequence[str], attempt: Attempt) -> str:
         check, step = self._about.network_check, self._step
@@ -255,6 +286,15 @@ class _StepReader:
         if nodes:
             return noise_reason(nodes, stability), ""
         return tick_reason(attempt.steal, attempt.others, stability), ""
+
+    def _sensed(self, attempt: Attempt) -> tuple[list[Interval], str]:
+        """Return what the sensors of real nodes showed, and why that cannot be read, or ""."""
+        if self._about.partition.host_cpus is not None:
+            return [], ""  # the sensors of a virtual node are those of the machine below it
+        try:
+            return read_telemetry(attempt.path), ""
+        except (OSError, *UNREADABLE) as error:
+            return [], damage(StepFiles(Path(attempt.path)).telemetry.name, error)
 
     def _bounds_of(
         self, measurand: int, reading: Reading, nodes: int, ceilings: Ceilings

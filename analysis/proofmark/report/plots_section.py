@@ -51,7 +51,7 @@ def section(run_data: RunData) -> tuple[Section, Files]:
         if not drawings and plot.suite in ("", run_data.run.plan.suite):
             missing.append(plot.title)
         for drawing in drawings:
-            pictures.append(_picture(drawing, files, folder))
+            pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
     blocks += _table_2(samples, files, folder)
     if missing:
@@ -71,7 +71,8 @@ def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterat
             yield from plot.draw([s for s in wanted if s.record.origin == origin], context)
 
 
-def _picture(drawing: Drawing, files: Files, folder: str) -> Picture:
+def picture(drawing: Drawing, files: Files, folder: str) -> Picture:
+    """Return `drawing` for the page, and add its files to `files`."""
     with matplotlib.rc_context(STYLE):
         svg = svg_file(drawing)
         files[f"{drawing.name}.png"] = png_file(drawing)

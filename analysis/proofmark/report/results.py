@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proofmark.cases.models import Benchmarks
+from proofmark.cases.telemetry import metrics_of
 from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
@@ -38,7 +39,7 @@ def settings(result: Result) -> str:
 def figure_cell(result: Result, benchmarks: Benchmarks) -> Cell:
     """Return a cell with the name of a figure, the meaning of its metric, and its settings."""
     case = benchmarks.cases.get(result.record.case)
-    metric = case.metrics.get(result.record.metric) if case else None
+    metric = metrics_of(case).get(result.record.metric) if case else None
     details = (metric.what if metric else "", settings(result))
     return Cell(name(result), "strong", details=tuple(filter(None, details)))
 

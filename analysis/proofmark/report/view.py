@@ -10,10 +10,12 @@ from proofmark.report import (
     claims,
     commands,
     issues,
+    over_time,
     peak,
     plots_section,
     provenance,
     results,
+    slowdown,
     storage_targets,
 )
 from proofmark.report.page import Section
@@ -38,6 +40,9 @@ class View:
 def view(run_data: RunData) -> View:
     """Return the page of a run: verdicts, plots, bad nodes, provenance, then the commands."""
     plots, files = plots_section.section(run_data)
+    of_time, curves = over_time.sections(run_data)
+    congestion, distribution = slowdown.sections(run_data)
+    files = {**files, **curves, **distribution}
     sections = (
         issues.section(run_data),
         results.judged_section(run_data),
@@ -46,6 +51,8 @@ def view(run_data: RunData) -> View:
         peak.section(run_data),
         *bad_nodes.sections(run_data),
         *storage_targets.sections(run_data),
+        *of_time,
+        *congestion,
         provenance.section(run_data),
         commands.section(run_data),
         results.all_section(run_data),

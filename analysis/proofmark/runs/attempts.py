@@ -72,6 +72,12 @@ class Attempt:
     damage: str = ""
 
     @property
+    def start_s(self) -> float:
+        """The start in seconds since 1970; NaN if it is not known."""
+        moment = datetime.fromisoformat(self.start) if self.start else None
+        return moment.timestamp() if moment and moment.tzinfo else math.nan
+
+    @property
     def files(self) -> StepFiles:
         """The files of the execution."""
         return StepFiles(Path(self.path))

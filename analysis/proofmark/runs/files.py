@@ -75,6 +75,21 @@ class StepFiles:
         """The samples of the nodes while the program ran, as JSON."""
         return self.folder / "noise.json"
 
+    @property
+    def telemetry(self) -> Path:
+        """The temperatures, power, clock and throttling of the nodes while the program ran."""
+        return self.folder / "telemetry.jsonl"
+
+    @property
+    def load(self) -> Path:
+        """The folder of the program that runs beside the step: its script and its executions."""
+        return self.folder / "load"
+
+    @property
+    def load_report(self) -> Path:
+        """Whether the load ran during the whole program, and the CPUs of its ranks, as JSON."""
+        return self.folder / "load.json"
+
     def submitted(self, execution: StepFiles) -> list[Path]:
         """Return the files of a submission of one execution to the HPL list."""
         outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]

@@ -111,6 +111,6 @@ def packages_at(kit: Path, site: Site) -> Collection[str] | None:
 def programs_of(plan: Plan) -> dict[str, set[str]]:
     """Return the programs that the steps of `plan` call, by package."""
     programs: dict[str, set[str]] = {}
-    for step in plan.steps():
+    for step in plan.programs():
         programs.setdefault(step.package, set()).add(step.program)
     return dict(sorted(programs.items()))

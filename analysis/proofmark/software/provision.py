@@ -275,7 +275,7 @@ def _system_software(
     facts: NodeFacts,
 ) -> Software:
     file = environments / site_of(run).partition.environment / "system.yml"
-    sources = _sources(file, sorted({step.package for step in run.plan.steps()}))
+    sources = _sources(file, sorted({step.package for step in run.plan.programs()}))
     pins = {
         name: _pinned(environments.parent / source.pip.lock, source.pip.distribution)
         for name, source in sources.items()

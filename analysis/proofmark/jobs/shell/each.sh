@@ -41,10 +41,10 @@ case ${1-} in
 	;;
 esac
 
-mkdir -p "$HERE/$FOLDER" || exit 74
-for file in $INPUTS node.sh; do
+mkdir -p "$HERE/$FOLDER${LOAD_FILES:+/load}" || exit 74
+for file in $INPUTS node.sh $LOAD_FILES; do
 	name=$file
-	[ "$file" != node.sh ] || name=run.sh
+	case $file in node.sh | load/node.sh) name=${file%node.sh}run.sh ;; esac
 	[ ! -e "$HERE/$FOLDER/$name" ] || continue
 	# As private as node.sh, which has the environment of the program.
 	(umask 077 && sed "s|@FOLDER@|$FOLDER|g; s|@NODE@|$NODE|g; s|@PEER@|$PEER|g" "$HERE/$file" \

@@ -215,10 +215,12 @@ BEGIN {
 	scan()
 	sample()
 	first = 0
+	begin_sensing()
 	# Each line of the input is a tick; its end is the end of the step.
 	while (tick()) {
 		now = number("/proc/uptime") + 0
 		if (now - start0 > limit) break
+		watch_sensors()
 		if (samples > 3 && cost() > 0.05 + 0.002 * (now - start0)) continue
 		if (!last || now - start0 >= next_scan) {
 			find()
@@ -230,6 +232,8 @@ BEGIN {
 		if (idle > 2 && !process(starter)) break
 	}
 	if (last) { scan(); report() }
+	now = number("/proc/uptime") + 0
+	end_sensing()
 }'
 
 ticks() { # prints a line about once a second, at first more often, with the processes of new ranks
@@ -249,13 +253,16 @@ new_ranks() {
 sample_node() { # sample_node PID: until SIGTERM, or until the ranks and the process PID have ended
 	trap exit TERM
 	ROSTER=${BINDING%binding}noise/$HOST # each rank of this node writes its CPUs there
-	export ROSTER
+	SENSORS=$(find_sensors /sys) EPOCH=$(date +%s)
+	export ROSTER SENSORS EPOCH
+	ask_ipmi &
 	# The signal goes to the whole group. awk ends with its input, so that it can write its result.
 	ticks | (
 		trap '' TERM
 		LC_ALL=C
 		export LC_ALL
-		exec awk -v host="$HOST" -v limit="$((TIMEOUT + 60))" -v starter="$1" "$SAMPLE"
+		exec awk -v host="$HOST" -v limit="$((TIMEOUT + 60))" -v starter="$1" \
+			-v interval="$TELEMETRY" -v telemetry="$ROSTER/telemetry" "$SAMPLE$TELEMETRY_SUMS"
 	)
 }
 
@@ -310,6 +317,9 @@ judge_noise() { # writes noise.json; and the file disturbed, if a node was
 		cat noise/*/sums 2>/dev/null | sed '2,$s/^/,/'
 		echo ']'
 	} >noise.json || return
+	for sensed in noise/*/telemetry; do
+		[ ! -e "$sensed" ] || cat "$sensed" >>telemetry.jsonl || return
+	done
 	rm -rf noise
 	[ -n "$STABILITY" ] || return 0
 	set --

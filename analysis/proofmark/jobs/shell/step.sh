@@ -228,6 +228,7 @@ describe_left() { # sets SURVIVORS: the processes in LEFT as a JSON list
 case ${1-} in
 --launch)
 	alive "$2" || exit 74
+	[ ! -e load.failed ] || exit 69
 	# These variables are those of the launcher that started this step on every node.
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
 	if [ "$FILES" = read ]; then
@@ -332,6 +333,7 @@ PROGRAM=
 WATCHDOG=
 WATCH=
 SAMPLER=
+LOADER=
 CGROUP=
 LEFT=
 ADOPTER=
@@ -387,7 +389,8 @@ mkdir "$BINDING" noise "noise/$HOST" || exit 74
 INTERRUPTED=
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
-trap 'end_sampler; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+trap 'end_sampler; [ -z "$LOADER" ] || end_process "$LOADER"; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
+[ -z "$LOAD_RANKS" ] || start_load
 make_cgroup
 (exec setsid sh "$HERE/run.sh" --sample $$) </dev/null >/dev/null 2>&1 &
 # shellcheck disable=SC2034 # noise.sh ends it
@@ -424,6 +427,7 @@ RC=$?
 [ -z "$INTERRUPTED" ] || wait "$PROGRAM"
 kill -KILL "-$PROGRAM" 2>/dev/null
 PROGRAM=
+[ -z "$LOAD_RANKS" ] || report_load
 end_sampler
 for own in $WATCHDOG $WATCH; do
 	end_group "$own"
@@ -476,7 +480,9 @@ judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
 	set -- stdout stderr rc when.json binding.json noise.json
-	for also in copies.json scratch.json layout.txt; do [ ! -f "$also" ] || set -- "$@" "$also"; done
+	for also in copies.json scratch.json layout.txt load.json telemetry.jsonl; do
+		[ ! -f "$also" ] || set -- "$@" "$also"
+	done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"
 	if command -v sha256sum >/dev/null; then
 		sha256sum "$@" >outputs.sha256

@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.causes import Cause, causes
 from proofmark.judge.diagnosis.drift import Drift, drift
+from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.diagnosis.traits import Traits, configuration, traits_of, usual
 from proofmark.judge.results import Result
 from proofmark.runs.nodes import Node
@@ -72,11 +73,22 @@ class BadNode:
             return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
         if self.digits:
             return "wrong computation without an error message: its processor, caches or memory"
+        if self.slower:
+            return self.slower
         if self.causes:
             return str(self.causes[0])
         if self.rare_settings:
             return "; ".join(self.rare_settings[:2])
         return "the node itself: its reported properties are those of its peers"
+
+    @property
+    def slower(self) -> str:
+        """Return how it became slower during the run, with the changes of its sensors, or ""."""
+        judgements = (each for slow in self.slow for each in slow.result.references)
+        reasons = (
+            each.reason for each in judgements if (each.kind, each.outcome) == (KIND, "FAIL")
+        )
+        return next((f"slower over time: {reason}" for reason in reasons), "")
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.models import MEASURED, STORAGE_TARGET, TOGETHER, Benchmarks
+from proofmark.cases.telemetry import metrics_of
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.targets import like_targets
@@ -188,7 +189,7 @@ def measure_fleet(
     of = np.full(len(figures), -1, dtype=np.int64)
     for compared, members in groups:
         first = figures.record(int(members[0]))
-        better = benchmarks.case(first.case).metrics[first.metric].better
+        better = metrics_of(benchmarks.case(first.case))[first.metric].better
         values = figures.median[members]
         limit = fleet_limit(values, better, level_of_figure)
         limit = replace(limit, powerless=limit.powerless.replace(LIKE_NODES, compared))
@@ -234,7 +235,7 @@ def like_nodes(
     groups = [valid[places] for places in np.split(by_group, borders) if len(places) > 1]
     for members in sorted(groups, key=lambda group: int(group[0])):
         measurand = figures.records.measurands[figures.measurand[members[0]]]
-        metric = benchmarks.case(measurand.case).metrics.get(measurand.metric)
+        metric = metrics_of(benchmarks.case(measurand.case)).get(measurand.metric)
         parameters = figures.record(int(members[0])).parameters
         if parameters.get(MEASURED) == TOGETHER:
             continue

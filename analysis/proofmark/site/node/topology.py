@@ -7,8 +7,8 @@ operating system's number; os indexes may have gaps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -120,6 +120,23 @@ class Topology:
     def from_lstopo(cls, synthetic: str | None = None) -> Topology:
         """Return that of this machine, or of a synthetic notation (``pack:2 core:4 pu:1``)."""
         return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
+
+    def without(self, pus: Collection[int]) -> Topology:
+        """Return the topology without the cores of `pus` (os indexes of hardware threads)."""
+        kept = [core for core in self.cores if not any(pu in pus for pu in core.pus)]
+        place = {core.index: number for number, core in enumerate(kept)}
+
+        def left(indexes: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(place[index] for index in indexes if index in place)
+
+        return replace(
+            self,
+            cores=tuple(replace(core, index=place[core.index]) for core in kept),
+            numa_domains=tuple(
+                replace(domain, cores=left(domain.cores), near=left(domain.near))
+                for domain in self.numa_domains
+            ),
+        )
 
     @property
     def sockets(self) -> int:

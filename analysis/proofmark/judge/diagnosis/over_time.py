@@ -1,0 +1,259 @@
+"""Compares the end of a run with its beginning: a node that becomes slower under load.
+
+The first and the last hour are compared, or the first and the last quarter of a shorter run. The
+noise of a repeat is measured by the differences of successive repeats of all like figures: a slow
+change over hours hardly adds to them (von Neumann, Annals of Mathematical Statistics 12, 1941).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from proofmark.cases.models import SENSOR, Benchmarks
+from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one
+from proofmark.judge.references.compare import Judgement
+from proofmark.judge.shift import ratio as shift_ratio
+from proofmark.records.columns import Floats
+
+KIND = "over time"
+"""The kind of the judgement of a figure by its own beginning."""
+WINDOW_S = 3600.0
+LEAST_REPEATS = 6
+"""The least number of repeats of a figure that is compared: three at the beginning and the end."""
+LEAST_CHANGE = 0.03
+"""A change of less than 3 % is accepted at any noise."""
+_LEAST_OF_PART = 3
+_NORMAL_MAD = 1.4826
+"""Standard deviation ÷ median absolute deviation of a normal distribution."""
+_EFFICIENCY = 0.37
+"""The degrees of freedom of a median absolute deviation, per value (Rousseeuw and Croux, Journal of
+the American Statistical Association 88, 1993)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change of one figure from the beginning of the run to its end.
+
+    Attributes:
+        figure: the number of the figure.
+        node: its node.
+        first, last: the values of the first and the last part, in the unit of the figure.
+        ratio: the last ÷ the first values.
+        noise: the standard deviation of one repeat, as a part of its value.
+        least: the least ratio change that counts: further from 1 is no chance.
+        worse: whether it became worse by more than that.
+        evidence: how the sensors of the node changed in the same time.
+    """
+
+    figure: int
+    node: str
+    first: tuple[float, ...]
+    last: tuple[float, ...]
+    ratio: float
+    noise: float
+    least: float
+    worse: bool
+    evidence: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``; `OverTime.as_json` adds the name of the figure."""
+        return {
+            "node": self.node,
+            "first": list(self.first),
+            "last": list(self.last),
+            "ratio": self.ratio,
+            "noise": self.noise,
+            "least": self.least,
+            "worse": self.worse,
+            "evidence": list(self.evidence),
+        }
+
+    def judgement(self, window_s: float) -> Judgement:
+        """Return the judgement of the figure: a FAIL if it became worse, else UNJUDGED."""
+        first = float(np.median(self.first))
+        source = f"the first {window_s / 60:.3g} minutes of the run"
+        limit = 1 - self.least, 1 + self.least
+        reason = (
+            f"{self.ratio:.3g} × {source}; a repeat has a noise of {100 * self.noise:.2g} %, and a "
+            f"change of {100 * self.least:.2g} % counts"
+        )
+        if self.evidence:
+            reason = f"{reason}; {'; '.join(self.evidence)}"
+        outcome = "FAIL" if self.worse else "UNJUDGED"
+        ratios = tuple(value / first for value in self.last) if self.worse else ()
+        return Judgement(KIND, source, outcome, reason, first, self.ratio, *limit, ratios)
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The comparison of the end of a run with its beginning.
+
+    Attributes:
+        window_s: the length of either part in seconds.
+        seconds: the time from the first to the last measurement.
+        changes: of all figures with enough repeats, by the number of the figure.
+        series: the times and values of these figures, in the order of time. Shapes (repeats,).
+    """
+
+    window_s: float = 0.0
+    seconds: float = 0.0
+    changes: Mapping[int, Change] = field(default_factory=dict)
+    series: Mapping[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """The figures that became worse, the worst first."""
+        worse = (change for change in self.changes.values() if change.worse)
+        return tuple(sorted(worse, key=lambda change: (-abs(math.log(change.ratio)), change.node)))
+
+    def judgements(self) -> dict[int, Judgement]:
+        """Return the judgement of each figure that became worse, by figure."""
+        return {each.figure: each.judgement(self.window_s) for each in self.worse}
+
+    def as_json(self, figures: Aggregates) -> dict[str, Any]:
+        """Return the form of ``verdict.json``: the figures that became worse."""
+        about = [figures.record(change.figure) for change in self.worse]
+        return {
+            "window_s": self.window_s,
+            "seconds": self.seconds,
+            "compared": len(self.changes),
+            "worse": [
+                {"case": record.case, "metric": record.metric, "step": record.step}
+                | change.as_json()
+                for record, change in zip(about, self.worse, strict=True)
+            ],
+        }
+
+
+Series = dict[int, tuple[Floats, Floats]]
+"""The times and values of each figure, in the order of time. Shapes (repeats,)."""
+
+
+def over_time(
+    figures: Aggregates, benchmarks: Benchmarks, family_level: float = FAMILY_LEVEL
+) -> OverTime:
+    """Return the change of each figure that was repeated often enough over the run.
+
+    Args:
+        figures: of a run. The digits of a result and the sensors are not compared.
+        benchmarks: the cases; their metrics state whether higher or lower is better.
+        family_level: probability that any figure of a steady machine is reported.
+    """
+    series = _series(figures)
+    if not series:
+        return OverTime()
+    begin = min(float(times[0]) for times, _ in series.values())
+    end = max(float(times[-1]) for times, _ in series.values())
+    window = min(WINDOW_S, (end - begin) / 4)
+    better = {number: each for number in series if (each := _better(figures, benchmarks, number))}
+    noise = _noise(figures, {number: series[number] for number in better})
+    level = level_of_one(family_level, len(better))
+    changes = {}
+    for number, direction in better.items():
+        parts = _parts(*series[number], begin + window, end - window)
+        of_repeat, differences = noise[int(figures.identity[number])]
+        least = _least(of_repeat, differences, len(parts[0]), len(parts[1]), level)
+        ratio = shift_ratio(*parts)
+        change = 1 - ratio if direction == "higher" else 1 - 1 / ratio
+        node = figures.records.nodes[int(figures.node[number])]
+        worse = change > least
+        evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
+        changes[number] = Change(number, node, *parts, ratio, of_repeat, least, worse, evidence)
+    compared = {number: series[number] for number in changes}
+    return OverTime(window, end - begin, changes, compared)
+
+
+def _series(figures: Aggregates) -> Series:
+    """Return the valid figures with enough repeats whose executions have a known time."""
+    starts = np.array([each.start for each in figures.records.executions], dtype=np.float64)
+    series: Series = {}
+    for number in np.flatnonzero(figures.valid & (figures.count >= LEAST_REPEATS)).tolist():
+        members = figures.members(number)
+        times = starts[figures.records.execution[members]]
+        if np.isnan(times).any():
+            continue
+        order = np.argsort(times, kind="stable")
+        series[number] = times[order], figures.records.value[members][order]
+    return series
+
+
+def _better(figures: Aggregates, benchmarks: Benchmarks, number: int) -> str | None:
+    """Return the better direction of a figure of a rate or time; None for any other figure."""
+    about = figures.records.measurands[int(figures.measurand[number])]
+    case = benchmarks.cases.get(about.case)
+    metric = case.metrics.get(about.metric) if case else None
+    if metric is None or metric.same_digits or about.metric in TELEMETRY:
+        return None
+    low, _ = figures.ranges
+    return metric.better if low[number] > 0 else None
+
+
+def _noise(figures: Aggregates, series: Series) -> dict[int, tuple[float, int]]:
+    """Return the noise of a repeat, and the number of differences, by measured quantity."""
+    differences: dict[int, list[Floats]] = {}
+    for number, (_, values) in series.items():
+        of_quantity = differences.setdefault(int(figures.identity[number]), [])
+        of_quantity.append(np.abs(np.diff(values)) / np.median(values))
+    joined = {quantity: np.concatenate(parts) for quantity, parts in differences.items()}
+    return {
+        quantity: (float(_NORMAL_MAD * np.median(every) / math.sqrt(2)), len(every))
+        for quantity, every in joined.items()
+    }
+
+
+def _parts(
+    times: Floats, values: Floats, first_end: float, last_begin: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the values of the first and of the last part, at least three of each."""
+    first = max(_LEAST_OF_PART, int((times <= first_end).sum()))
+    last = max(_LEAST_OF_PART, int((times >= last_begin).sum()))
+    half = len(values) // 2
+    first, last = min(first, half), min(last, half)
+    return tuple(values[:first].tolist()), tuple(values[len(values) - last :].tolist())
+
+
+def _least(noise: float, differences: int, first: int, last: int, level: float) -> float:
+    """Return the least change that counts: the one-sided quantile of Student's t at `level`.
+
+    The standard error of a median is 1.2533 times that of a mean. The quantile is the expansion of
+    Cornish and Fisher (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5).
+    """
+    freedom = max(2.0, _EFFICIENCY * differences)
+    z = NormalDist().inv_cdf(1 - level)
+    t = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    error = 1.2533 * noise * math.sqrt(1 / first + 1 / last)
+    return max(LEAST_CHANGE, t * error)
+
+
+def _evidence(
+    figures: Aggregates, series: Series, number: int, window: float, begin: float, end: float
+) -> tuple[str, ...]:
+    """Return how the sensors of the node of a figure changed while its case ran."""
+    record = figures.record(number)
+    sentences = []
+    for other, (times, values) in series.items():
+        if figures.node[other] != figures.node[number]:
+            continue
+        sensor = figures.record(other)
+        settings = {key: value for key, value in sensor.parameters.items() if key != SENSOR}
+        same = settings.items() <= record.parameters.items()
+        if sensor.benchmark != BENCHMARK or sensor.case != record.case or not same:
+            continue
+        first, last = _parts(times, values, begin + window, end - window)
+        sentences.append(_sentence(sensor.metric, sensor.unit, first, last))
+    return tuple(filter(None, sentences))
+
+
+def _sentence(metric: str, unit: str, first: Sequence[float], last: Sequence[float]) -> str:
+    before, after = float(np.median(first)), float(np.median(last))
+    if metric == THROTTLED and not after > before:
+        return ""
+    return f"{metric} {before:.4g} → {after:.4g} {unit}"

@@ -1,0 +1,99 @@
+"""The section of congestion: the slowdown of figures beside a load, as a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
+
+from proofmark.cases.models import LOAD
+from proofmark.judge.slowdown import Slowdown
+from proofmark.report.drawing.charts import COLOURS, DASHES, INK, STYLE, Drawing, sheet
+from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
+from proofmark.report.plots_section import Files, picture
+from proofmark.report.run_data import RunData
+from proofmark.report.text import number, pairs
+
+NAME = "slowdown"
+NUMBER = "number"
+
+
+def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
+    """Return the section and its files; nothing if no figure was measured beside a load."""
+    slowdowns = run_data.verdict.slowdowns
+    if not slowdowns:
+        return (), {}
+    files: Files = {}
+    about = (
+        "A slowdown is a figure beside its load compared with the same figure without it, of one "
+        "pair of nodes in one repeat. It is above 1 if the load makes the figure worse."
+    )
+    rows = [_row(each) for each in slowdowns]
+    columns: tuple[Column | str, ...] = (
+        "Figure",
+        "Load",
+        *(Column(title, NUMBER) for title in ("Samples", "Median", "90 %", "99 %", "Greatest")),
+        "Worst pair",
+    )
+    caption = "Slowdown beside a load"
+    shown = table(caption, columns, rows, kind=TITLED, rest="The list is in verdict.json.")
+    with matplotlib.rc_context(STYLE):
+        drawing = Drawing(NAME, caption, _described(slowdowns), _figure(slowdowns), ())
+    drawn = picture(drawing, files, run_data.run.files.plots.name)
+    block = Block(paragraphs=(about,), tables=(shown,), pictures=(drawn,))
+    files[f"{NAME}.csv"] = _csv(slowdowns).encode()
+    return (Section(NAME, "Congestion", (block,)),), files
+
+
+def label(slowdown: Slowdown) -> str:
+    """Return the name of a slowdown: case, metric and load."""
+    record = slowdown.record
+    return f"{record.case} {record.metric} beside {record.parameters[LOAD]}"
+
+
+def _row(slowdown: Slowdown) -> tuple[Cell | str, ...]:
+    record = slowdown.record
+    settings = {name: value for name, value in record.parameters.items() if name != LOAD}
+    ends = (slowdown.percentile(50), slowdown.percentile(90), slowdown.percentile(99))
+    return (
+        Cell(f"{record.case} {record.metric}", "strong", details=(pairs(settings),)),
+        str(record.parameters[LOAD]),
+        f"{len(slowdown.ratios)} of {slowdown.pairs} pairs",
+        *(number(value, 3) for value in (*ends, slowdown.ratios[-1])),
+        ", ".join(slowdown.worst),
+    )
+
+
+def _figure(slowdowns: Sequence[Slowdown]) -> Figure:
+    """Return the share of samples with at most a slowdown, a line for each metric."""
+    figure, axes = sheet()
+    for slowdown, colour, dash in zip(slowdowns, COLOURS, DASHES, strict=False):
+        ratios = np.array(slowdown.ratios)
+        share = np.arange(1, len(ratios) + 1) / len(ratios)
+        axes.step(ratios, 100 * share, where="post", color=colour, linestyle=dash,
+                  marker=".", label=label(slowdown))  # fmt: skip
+    axes.axvline(1, color=INK, linewidth=0.8, alpha=0.5)
+    axes.set_xscale("log")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(0, 101)
+    axes.set_xlabel("slowdown")
+    axes.set_title("share of the samples with at most this slowdown in %", loc="left")
+    figure.legend(loc="outside upper left", ncols=1, frameon=False, borderaxespad=0.2)
+    return figure
+
+
+def _described(slowdowns: Sequence[Slowdown]) -> str:
+    sentences = (
+        f"{label(each)}: median {number(each.percentile(50), 3)}, "
+        f"greatest {number(each.ratios[-1], 3)}"
+        for each in slowdowns
+    )
+    return f"Slowdown – {'; '.join(sentences)}."
+
+
+def _csv(slowdowns: Sequence[Slowdown]) -> str:
+    rows = [f'"{label(each)}",{ratio}' for each in slowdowns for ratio in each.ratios]
+    return "\n".join(["figure,slowdown", *rows]) + "\n"

@@ -1,0 +1,210 @@
+"""The end of a run compared with its beginning, with the sensors as evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.finished import START
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import examples
+from tests.fixtures.sensors import Lines, sense
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.judge.aggregate import aggregate
+from proofmark.judge.diagnosis.over_time import OverTime, over_time
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Execution, Measurand, Records
+from proofmark.report.run_data import gather
+from proofmark.report.view import view
+from proofmark.runs.run import Run
+
+REPEATS = 12
+NODES = tuple(f"n{number}" for number in range(8))
+PACKAGE = "class/powercap/intel-rapl:1/energy_uj"
+CPU = "devices/system/cpu/cpu0"
+HOT = {
+    f"{CPU}/cpufreq/scaling_cur_freq": "1200000",
+    "devices/system/cpu/cpu1/cpufreq/scaling_cur_freq": "1200000",
+    f"{CPU}/thermal_throttle/core_throttle_count": "40",
+    "class/hwmon/hwmon2/temp1_input": "97000",
+}
+"""A processor that throttles: its clock falls, its counter rises, and it is hot."""
+
+
+def rates(*, slow: float = 1.0, nodes: Sequence[str] = NODES) -> dict[str, list[float]]:
+    """Return twelve repeats of each node; the last four of n3 are `slow` times as fast."""
+    random = np.random.default_rng(4)
+    every = {node: (100 * random.normal(1, 0.004, REPEATS)).tolist() for node in nodes}
+    every["n3"][-4:] = [slow * value for value in every["n3"][-4:]]
+    return every
+
+
+def spread_over_hours(run: Run, sensors: Mapping[str, Sequence[Lines]]) -> Run:
+    """Give the executions of `run` starts half an hour apart, and the lines of their sensors."""
+    for path in run.folder.glob("steps/*/*/execution-*"):
+        number = int(path.name.removeprefix("execution-")) - 1
+        start = datetime.fromisoformat(START) + number * timedelta(minutes=30)
+        when = json.loads((path / "when.json").read_text())
+        (path / "when.json").write_text(json.dumps({**when, "start": start.isoformat()}))
+        node = path.parent.name
+        lines = [{**line, "host": node} for line in sensors.get(node, [[]] * REPEATS)[number]]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (path / "telemetry.jsonl").write_text(text)
+    return run
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
+    """Return the lines of a sound node and of a throttled one, from a tree of sysfs."""
+    folder = tmp_path_factory.mktemp("sensors")
+    energy = {PACKAGE: "2507000000"}
+    return {
+        "sound": sense(folder / "sound", "sensors-xeon", (10, energy)),
+        "hot": sense(folder / "hot", "sensors-xeon", (10, {**energy, **HOT})),
+    }
+
+
+def judged(folder: Path, looks: Mapping[str, Lines], *, slow: float, hot: bool) -> Verdict:
+    sensors = throttled(looks) if hot else {node: [looks["sound"]] * REPEATS for node in NODES}
+    return judge_run(spread_over_hours(fleet_run(folder, rates(slow=slow)), sensors))
+
+
+def throttled(looks: Mapping[str, Lines]) -> dict[str, list[Lines]]:
+    """Return the lines of the sensors of each execution: n3 throttles in the last four."""
+    sound = [looks["sound"]] * REPEATS
+    return {**dict.fromkeys(NODES, sound), "n3": [*sound[:-4], *[looks["hot"]] * 4]}
+
+
+@pytest.mark.fault("throttled-node")
+def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
+    tmp_path: Path, looks: dict[str, Lines]
+) -> None:
+    verdict = judged(tmp_path, looks, slow=0.8, hot=True)
+    (change,) = verdict.over_time.worse
+    assert change.node == "n3"
+    assert change.ratio == pytest.approx(0.8, abs=0.02)
+    assert [node.host for node in verdict.bad.nodes] == ["n3"]
+    likely = verdict.bad.nodes[0].likely
+    assert "core_clock 2400 → 1200 MHz" in likely
+    assert "throttled 0 → 37 events" in likely
+    assert "node_temperature 63 → 97 °C" in likely
+    assert verdict.as_json()["over_time"]["worse"][0]["node"] == "n3"
+
+
+def test_the_report_draws_the_sensors_over_time(tmp_path: Path, looks: dict[str, Lines]) -> None:
+    run = spread_over_hours(fleet_run(tmp_path, rates(slow=0.8)), throttled(looks))
+    page = view(gather(run, judge_run(run)))
+    (section,) = [each for each in page.sections if each.id == "over-time"]
+    picture = section.blocks[-1].pictures[0]
+    assert "core_clock in MHz" in picture.text
+    assert "n3" in picture.svg
+    rows = page.plot_files["over-time.csv"].decode().splitlines()
+    assert any(row.startswith(f"core_clock in MHz,n3,{(REPEATS - 1) / 2},1200") for row in rows)
+
+
+def test_steady_nodes_are_not_named(tmp_path: Path, looks: dict[str, Lines]) -> None:
+    verdict = judged(tmp_path, looks, slow=1.0, hot=False)
+    assert (verdict.over_time.worse, verdict.bad.nodes) == ((), ())
+    assert len(verdict.over_time.changes) == len(NODES)
+    assert verdict.over_time.seconds == (REPEATS - 1) * 1800
+    assert verdict.over_time.window_s == 3600
+
+
+def test_a_node_that_becomes_faster_is_not_named(tmp_path: Path, looks: dict[str, Lines]) -> None:
+    verdict = judged(tmp_path, looks, slow=1.2, hot=False)
+    assert verdict.over_time.worse == ()
+
+
+def test_each_sensor_is_a_figure_of_its_node(tmp_path: Path, looks: dict[str, Lines]) -> None:
+    verdict = judged(tmp_path, looks, slow=1.0, hot=False)
+    figures = {
+        (each.record.metric, each.record.parameters["sensor"]): each
+        for each in verdict.about(lambda record: record.benchmark == "sensors")
+        if each.record.node == "n0"
+    }
+    assert {name for name, _ in figures} == {
+        "node_power",
+        "node_temperature",
+        "core_clock",
+        "throttled",
+    }
+    power = figures["node_power", "rapl"].record
+    assert (power.unit, power.value) == ("W", pytest.approx(250, rel=0.01))
+
+
+@cache
+def cases() -> Benchmarks:
+    return load_benchmarks(ROOT / "benchmarks")
+
+
+def series_run(values: Sequence[Sequence[float]], step_s: float = 600) -> OverTime:
+    """Return the comparison of the repeats of some nodes, `step_s` seconds apart."""
+    executions = [
+        Execution(f"s/{node}", number + 1, number + 1, start=1e9 + step_s * number)
+        for node, of_node in enumerate(values)
+        for number in range(len(of_node))
+    ]
+    count = len(executions)
+    names = ("k", "k", "measured", "stream", "STREAM", "triad", "MB/s", "current", "", "e", "{}")
+    zeros = np.zeros(count, dtype=np.int64)
+    lengths = [len(of_node) for of_node in values]
+    records = Records(
+        "r",
+        executions,
+        [Measurand(*names)],
+        [f"n{node}" for node in range(len(values))],
+        [],
+        np.arange(count),
+        zeros,
+        np.repeat(np.arange(len(values)), lengths),
+        np.array([value for of_node in values for value in of_node], dtype=np.float64),
+        zeros - 1,
+    )
+    return over_time(aggregate(records), cases())
+
+
+def test_too_few_repeats_are_not_compared() -> None:
+    assert series_run([[100.0, 100, 100, 50, 50]]).changes == {}
+
+
+def test_healthy_machines_are_not_reported() -> None:
+    random = np.random.default_rng(1)
+    shapes = [(nodes, repeats) for nodes in (1, 4, 32) for repeats in (6, 12, 20, 40)]
+    wrong = sum(
+        bool(series_run(random.normal(100, 2, shape).tolist()).worse)
+        for shape in shapes
+        for _ in range(10)
+    )
+    assert wrong <= 0.03 * 10 * len(shapes)
+
+
+def test_a_drop_of_eight_percent_is_found_in_noise_of_one_percent() -> None:
+    random = np.random.default_rng(2)
+    found = 0
+    for _ in range(20):
+        values = random.normal(100, 1, (16, 20))
+        values[5, -7:] *= 0.92
+        found += [change.node for change in series_run(values.tolist()).worse] == ["n5"]
+    assert found >= 18
+
+
+@examples(1)
+@given(st.floats(0.5, 0.9), st.floats(1e-3, 1e6), st.integers(8, 30))
+def test_the_unit_does_not_matter(drop: float, scale: float, repeats: int) -> None:
+    random = np.random.default_rng(3)
+    values = random.normal(100, 0.5, (8, repeats))
+    values[2, -(repeats // 3) :] *= drop
+    one, other = series_run(values.tolist()), series_run((scale * values).tolist())
+    assert [each.node for each in one.worse] == [each.node for each in other.worse] == ["n2"]
+    assert one.worse[0].ratio == pytest.approx(other.worse[0].ratio)
