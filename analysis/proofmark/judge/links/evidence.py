@@ -75,6 +75,7 @@ class Evidence:
 
     Attributes:
         gain: the logarithm of the improbability of the evidence by chance; shape (elements,).
+        share: the share of slow measurements, in the series that count; shape (elements,).
         slow: whether each measurement is slow; shape (measurements,).
         active: whether at least half of the measurements of an element in a series are slow; shape
             (elements, series).
@@ -82,6 +83,7 @@ class Evidence:
     """
 
     gain: Floats
+    share: Floats
     slow: NDArray[np.bool_]
     active: NDArray[np.bool_]
     tested: int
@@ -119,9 +121,10 @@ def evidence(
         chance = _chances(samples, usable, slow, limits, cells)
         gain[cells] = relative_entropy(all_of[cells], slow_of[cells], chance)
     active = (chosen & (gain > 0)).reshape(shape)
-    enough = np.where(active, slow_of.reshape(shape), 0).sum(axis=1) >= LEAST_SLOW
-    total = np.where(enough, gain.reshape(shape).sum(axis=1), 0.0)
-    return Evidence(total, slow, active, tested)
+    counted = np.where(active, slow_of.reshape(shape), 0).sum(axis=1)
+    share = counted / np.maximum(np.where(active, all_of.reshape(shape), 0).sum(axis=1), 1)
+    total = np.where(counted >= LEAST_SLOW, gain.reshape(shape).sum(axis=1), 0.0)
+    return Evidence(total, share, slow, active, tested)
 
 
 def relative_entropy(all_of: Numbers, slow_of: Numbers, chance: Floats) -> Floats:

@@ -23,11 +23,16 @@ from proofmark.judge.links.evidence import (
     incidence,
 )
 from proofmark.judge.links.paths import NONE, Paths
-from proofmark.judge.links.samples import Deviations, Expected, Samples, deviations, expected
+from proofmark.judge.links.samples import Deviations, Expected, Samples, deviations, expected, shares
 from proofmark.records.columns import Numbers
 
 MOST = 100
 """The largest number of elements that are named."""
+CLEAR, COMPARABLE = 0.9, 0.3
+"""An element of which this share of the measurements is slow is named before elements with a
+smaller share, if its evidence is at least this part of the largest evidence."""
+NOTICED = 0.01
+"""A measurement whose expected value falls by more than this part is explained."""
 LIKELY = 0.05
 """Other elements with at least this probability are listed as alternatives."""
 
@@ -110,6 +115,7 @@ class _Search:
         self.explained = np.zeros(len(self.samples), dtype=bool)
         self.found = deviations(self.samples, self.about, ~self.explained)
         self.tested = 0
+        self.capacity = self.elements.paths.capacity.copy()
 
     def elements_by_evidence(self) -> Iterator[Named]:
         """Yield the slow elements, the one with the most evidence first."""
@@ -117,7 +123,7 @@ class _Search:
             named = self._named(*best)
             self._explain(named)
             yield named
-            self.found = deviations(self.samples, self.about, ~self.explained)
+            self.found = deviations(self.samples, self.about, ~self.explained, self.change)
 
     def _best(self) -> tuple[int, Evidence] | None:
         """Return the element with the most evidence; None if chance explains the rest."""
@@ -133,8 +139,13 @@ class _Search:
         # Each element, each threshold and each choice of series is a test.
         tests = max(1, best.tested) * len(SPREADS)
         needed = np.log(tests / self.level) + self.limits.series * np.log(2)
-        element = int(np.argmax(np.round(best.gain, 9)))
-        return (element, best) if best.gain[element] > needed else None
+        gain = np.round(best.gain, 9)
+        if gain.max() <= needed:
+            return None
+        # A slow port makes some flows of an uplink slow. So an element of which almost all
+        # measurements are slow is named before one with mixed measurements.
+        clear = (gain > max(needed, COMPARABLE * gain.max())) & (best.share >= CLEAR)
+        return int(np.argmax(np.where(clear, gain, 0.0) if clear.any() else gain)), best
 
     def _of(self, element: int, chosen: NDArray[np.bool_]) -> Numbers:
         """Return the numbers of the chosen measurements that an element limits."""
@@ -186,8 +197,16 @@ class _Search:
         return 1 / total, tuple((other, -each) for each, other in likely)
 
     def _explain(self, named: Named) -> None:
-        """Mark the measurements that a slow element makes slower."""
+        """Mark the measurements that a slow element makes slower.
+
+        Other flows on their links may become faster, and take more from a third flow. So the shares
+        of all measurements are computed with the slower element. A share that grows is not used: a
+        series that measures both directions cannot tell which of them is slow.
+        """
         links = self.elements.links(named.element)
         has = np.isin(self.about.path, links)
         slack = np.where(has, self.about.slack, np.inf).min(axis=1)
-        self.explained |= np.log(named.ratio) + slack < 0
+        self.capacity[links] *= named.ratio
+        share, _ = shares(self.samples.round, self.about.path, self.capacity)
+        self.change = np.log(np.minimum(1.0, share / self.about.share))
+        self.explained |= (np.log(named.ratio) + slack < 0) | (self.change < np.log1p(-NOTICED))

@@ -73,6 +73,7 @@ class Expected:
         path: the links of the measurement, `NONE` for none; shape (measurements, links).
         slack: the logarithm of how much slower each of these links may become before the
             measurement becomes slower: 0 for a link that limits it, or whose rate is not known.
+        share: the share of the links that the measurement gets, in rates of the link of a node.
         log_value: the logarithm of the value, greater if better.
         like: the number of the class of like measurements; -1 without a class. Like measurements
             agree in series, distance and share of the links.
@@ -80,6 +81,7 @@ class Expected:
 
     path: Numbers
     slack: Floats
+    share: Floats
     log_value: Floats
     like: Numbers
 
@@ -90,36 +92,46 @@ def expected(samples: Samples, paths: Paths) -> Expected:
     back = paths.paths(samples.pairs[:, ::-1])
     one_way = np.array([each.one_way for each in samples.of], dtype=bool)[samples.series]
     back[one_way] = NONE
-    share, forward_slack, back_slack = _shares(samples.round, forward, back, paths)
+    path = np.concatenate([forward, back], axis=1)
+    share, slack = shares(samples.round, path, paths.capacity)
     better = np.array([1.0 if each.better == "higher" else -1.0 for each in samples.of])
     distance = paths.distance(samples.pairs)
     keys = np.stack([samples.series, distance, np.round(100 * np.minimum(share, 9)).astype(int)])
     _, like, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     like = like.reshape(len(samples))
     return Expected(
-        path=np.concatenate([forward, back], axis=1),
-        slack=np.concatenate([forward_slack, back_slack], axis=1),
+        path=path,
+        slack=slack,
+        share=share,
         log_value=better[samples.series] * np.log(samples.value),
         like=np.where(count[like] >= LEAST_CLASS, like, NONE),
     )
 
 
-def _shares(
-    rounds: Numbers, forward: Numbers, back: Numbers, paths: Paths
-) -> tuple[Floats, Floats, Floats]:
-    """Return the share of the links that each measurement gets, and the slack of its links."""
+def shares(rounds: Numbers, path: Numbers, capacity: Floats) -> tuple[Floats, Floats]:
+    """Return the share of the links that each measurement gets, and the slack of its links.
+
+    Args:
+        rounds: the round of each measurement.
+        path: its links, `Expected.path`: those of the data, then those of the data that return.
+        capacity: the rate of each link, in rates of the link of a node.
+
+    Returns:
+        `Expected.share` and `Expected.slack`.
+    """
+    forward, back = np.split(path, 2, axis=1)
     share = np.ones(len(rounds))
     slack = np.zeros((2, *forward.shape))
     order = np.argsort(rounds, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
         returns = members[back[members, 0] != NONE]
         flows = np.concatenate([forward[members], back[returns]])
-        rates = fair_rates(flows, paths.capacity)
-        of_flows = _slack(flows, rates, paths.capacity)
+        rates = fair_rates(flows, capacity)
+        of_flows = _slack(flows, rates, capacity)
         share[members] = rates[: len(members)]
         share[returns] = np.minimum(share[returns], rates[len(members) :])
         slack[0, members], slack[1, returns] = np.split(of_flows, [len(members)])
-    return share, slack[0], slack[1]
+    return share, np.concatenate([slack[0], slack[1]], axis=1)
 
 
 def _slack(flows: Numbers, rates: Floats, capacity: Floats) -> Floats:
@@ -157,7 +169,9 @@ class Deviations:
     spread: Floats
 
 
-def deviations(samples: Samples, about: Expected, counting: NDArray[np.bool_]) -> Deviations:
+def deviations(
+    samples: Samples, about: Expected, counting: NDArray[np.bool_], change: Floats | float = 0.0
+) -> Deviations:
     """Return the distance of each measurement from the usual value of its class.
 
     Usual value and spread of a class follow from its better measurements: from the quantiles 0.7
@@ -168,14 +182,16 @@ def deviations(samples: Samples, about: Expected, counting: NDArray[np.bool_]) -
         samples: the measurements.
         about: their classes.
         counting: the measurements that no slow element explains.
+        change: the logarithm by which known slow elements change the share of each measurement.
     """
+    value = about.log_value - change
     residual, spread = np.zeros(len(samples)), np.full(len(samples), LEAST_SPREAD)
     for members in _groups(about.like):
         chosen = members[counting[members]]
         if len(chosen) < LEAST_CLASS:
             chosen = members
-        centre, of_class = _upper(about.log_value[chosen])
-        residual[members] = about.log_value[members] - centre
+        centre, of_class = _upper(value[chosen])
+        residual[members] = value[members] - centre
         spread[members] = np.maximum(spread[members], of_class)
     compared = np.where(about.like == NONE, NONE, samples.round * len(samples.of) + samples.series)
     for members in _groups(compared):
