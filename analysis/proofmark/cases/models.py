@@ -89,6 +89,8 @@ class Metric(StrictModel):
     expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
     ``same_digits`` is true for a result of computation: it is not a speed, and each run of the same
     program prints the same digits. Other digits show wrong computation, if repeats agree.
+    ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
+    the second.
     """
 
     unit: str
@@ -96,6 +98,7 @@ class Metric(StrictModel):
     bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
     what: Text
     same_digits: bool = False
+    one_way: bool = False
 
     @model_validator(mode="before")
     @classmethod

@@ -13,6 +13,7 @@ from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.files import write_junit, write_verdict
+from proofmark.judge.links.paths import paths_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
@@ -85,7 +86,9 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         stopped_jobs(run),
         partition.rated_hardware,
         site.distance,
+        paths_of(partition.fabric, site.partition_hosts or site.hosts),
     )
     places = {host: site.location(host) for host in site.hosts}
-    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places)
+    slow_ends = verdict.links.hosts if verdict.links else {}
+    bad = bad_nodes(verdict.of("FAIL"), verdict.measured(), nodes, places, slow_ends)
     return records, replace(verdict, bad=bad)

@@ -22,6 +22,8 @@ from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.limit_checks import LimitCheck, check_limits
+from proofmark.judge.links.links import LinkFit, link_fit
+from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.compare import (
     Figures,
     Nodes,
@@ -56,6 +58,7 @@ class Verdict:
         results: the result of each figure.
         fleet: the comparison of like nodes.
         bad: the bad nodes.
+        links: the slow elements of the fabric; None for a run without rounds of pairs.
         limits: whether each limit of the contract was evaluated.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
@@ -69,6 +72,7 @@ class Verdict:
     results: Results
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
+    links: LinkFit | None = None
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
@@ -144,6 +148,7 @@ class Verdict:
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
+            "links": self.links and self.links.as_json(),
         }
 
 
@@ -200,6 +205,7 @@ def judge(
     stopped: Sequence[str] = (),
     rated: Rated = NOTHING_RATED,
     distance: Distance | None = None,
+    paths: Paths | None = None,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -216,6 +222,7 @@ def judge(
         stopped: jobs that ended before their last step, each with the reason.
         rated: the hardware of each node as the inventory states it.
         distance: of two nodes; pairs of different distances are not compared with each other.
+        paths: the links of the fabric; None: no slow elements of it are looked for.
     """
     hardware = nodes or {}
     figures = aggregate(records)
@@ -224,6 +231,9 @@ def judge(
     answers = judgements.of_figure
     fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
+        answers[figure] = (*answers.get(figure, ()), judgement)
+    links = link_fit(figures, plan, benchmarks, paths, family_level) if paths else None
+    for figure, judgement in links.judgements.items() if links else ():
         answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
@@ -244,6 +254,7 @@ def judge(
         covered,
         results,
         fleet,
+        links=links,
         limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,

@@ -91,7 +91,10 @@ class Evidence:
 
 def slow_at(found: Deviations, spreads: float) -> NDArray[np.bool_]:
     """Return which measurements are slow by at least `spreads` spreads and `LEAST_DROP`."""
-    return found.residual < -np.maximum(spreads * found.spread, -np.log1p(-LEAST_DROP))
+    slow: NDArray[np.bool_] = found.residual < -np.maximum(
+        spreads * found.spread, -np.log1p(-LEAST_DROP)
+    )
+    return slow
 
 
 def evidence(

@@ -23,8 +23,15 @@ from proofmark.judge.links.evidence import (
     incidence,
 )
 from proofmark.judge.links.paths import NONE, Paths
-from proofmark.judge.links.samples import Deviations, Expected, Samples, deviations, expected, shares
-from proofmark.records.columns import Numbers
+from proofmark.judge.links.samples import (
+    Deviations,
+    Expected,
+    Samples,
+    deviations,
+    expected,
+    shares,
+)
+from proofmark.records.columns import Floats, Numbers
 
 MOST = 100
 """The largest number of elements that are named."""
@@ -72,8 +79,8 @@ class Fit:
         elements: the elements of the fabric.
         named: the slow elements, the one with the most evidence first.
         found: the distance of each measurement from the usual value of its class.
-        explained: whether a slow element explains that a measurement is slow; shape
-            (measurements,).
+        owner: the place in `named` of the element that makes a measurement slower; -1 for none;
+            shape (measurements,).
         tested: the number of elements that could be named.
     """
 
@@ -82,7 +89,7 @@ class Fit:
     elements: Elements
     named: tuple[Named, ...]
     found: Deviations
-    explained: NDArray[np.bool_]
+    owner: Numbers
     tested: int
 
 
@@ -98,9 +105,8 @@ def fit(samples: Samples, paths: Paths, level: float) -> Fit:
     limits = incidence(samples, about, elements)
     search = _Search(samples, about, elements, limits, level)
     named = tuple(islice(search.elements_by_evidence(), MOST))
-    return Fit(
-        samples, about, elements, named, search.found, search.explained, search.tested
-    )
+    found = Deviations(search.found.residual + search.change, search.found.spread)
+    return Fit(samples, about, elements, named, found, search.owner, search.tested)
 
 
 @dataclass
@@ -112,27 +118,35 @@ class _Search:
     level: float
 
     def __post_init__(self) -> None:
-        self.explained = np.zeros(len(self.samples), dtype=bool)
-        self.found = deviations(self.samples, self.about, ~self.explained)
+        self.owner: Numbers = np.full(len(self.samples), NONE, dtype=np.int64)
+        self.change: Floats = np.zeros(len(self.samples))
+        self.found = deviations(self.samples, self.about, self.free)
         self.tested = 0
         self.capacity = self.elements.paths.capacity.copy()
 
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Mask of the measurements that no slow element explains."""
+        mask: NDArray[np.bool_] = self.owner == NONE
+        return mask
+
     def elements_by_evidence(self) -> Iterator[Named]:
         """Yield the slow elements, the one with the most evidence first."""
+        number = 0
         while best := self._best():
             named = self._named(*best)
-            self._explain(named)
+            self._explain(named, number)
+            self.found = deviations(self.samples, self.about, self.free, self.change)
             yield named
-            self.found = deviations(self.samples, self.about, ~self.explained, self.change)
+            number += 1
 
     def _best(self) -> tuple[int, Evidence] | None:
         """Return the element with the most evidence; None if chance explains the rest."""
-        usable = ~self.explained & (self.about.like != NONE)
+        usable = self.free & (self.about.like != NONE)
         if not usable.any():
             return None
         tries = [
-            evidence(self.samples, self.found, usable, self.limits, spreads)
-            for spreads in SPREADS
+            evidence(self.samples, self.found, usable, self.limits, spreads) for spreads in SPREADS
         ]
         best = max(tries, key=lambda each: float(each.gain.max(initial=0)))
         self.tested = max(self.tested, best.tested)
@@ -151,10 +165,11 @@ class _Search:
         """Return the numbers of the chosen measurements that an element limits."""
         of_element = self.limits.cell // self.limits.series == element
         numbers = self.limits.sample[of_element]
-        return numbers[chosen[numbers]]
+        kept: Numbers = numbers[chosen[numbers]]
+        return kept
 
     def _named(self, element: int, best: Evidence) -> Named:
-        usable = ~self.explained & (self.about.like != NONE)
+        usable = self.free & (self.about.like != NONE)
         series = np.flatnonzero(best.active[element])
         measured = self._of(element, usable & np.isin(self.samples.series, series))
         slow = measured[best.slow[measured]]
@@ -196,7 +211,7 @@ class _Search:
         )
         return 1 / total, tuple((other, -each) for each, other in likely)
 
-    def _explain(self, named: Named) -> None:
+    def _explain(self, named: Named, number: int) -> None:
         """Mark the measurements that a slow element makes slower.
 
         Other flows on their links may become faster, and take more from a third flow. So the shares
@@ -208,5 +223,8 @@ class _Search:
         slack = np.where(has, self.about.slack, np.inf).min(axis=1)
         self.capacity[links] *= named.ratio
         share, _ = shares(self.samples.round, self.about.path, self.capacity)
+        rate = np.array([each.rate for each in self.samples.of], dtype=bool)[self.samples.series]
+        share[~rate] = 1.0
         self.change = np.log(np.minimum(1.0, share / self.about.share))
-        self.explained |= (np.log(named.ratio) + slack < 0) | (self.change < np.log1p(-NOTICED))
+        slower = (np.log(named.ratio) + slack < 0) | (self.change < np.log1p(-NOTICED))
+        self.owner[slower & self.free] = number

@@ -65,12 +65,15 @@ class Paths:
         groups: the switch of each host at each level, `NONE` without one; shape (levels, hosts).
         tiers: the levels, the nearest first.
         top: the distance of two hosts that share no switch.
+        node_rate: the rate of one direction of the link of a node, in bytes/s; None if it is not
+            declared.
     """
 
     hosts: tuple[str, ...]
     groups: Numbers
     tiers: tuple[Tier, ...]
     top: str
+    node_rate: float | None = None
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -156,4 +159,4 @@ def paths_of(fabric: Fabric, hosts: Sequence[str]) -> Paths:
         groups.append(np.array(numbers, dtype=np.int64))
     shape = (len(tiers), len(hosts))
     stacked = np.array(groups, dtype=np.int64).reshape(shape)
-    return Paths(tuple(hosts), stacked, tuple(tiers), fabric.top)
+    return Paths(tuple(hosts), stacked, tuple(tiers), fabric.top, bytes_per_s(fabric.rate))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.common.units import measure
 from proofmark.judge.links.paths import NONE, Paths
 from proofmark.judge.links.sharing import fair_rates
 from proofmark.records.columns import Floats, Numbers
@@ -41,6 +42,11 @@ class Series:
     one_way: bool
     alone: bool
     mode: str = ""
+
+    @property
+    def rate(self) -> bool:
+        """Whether it is a rate of data, which depends on how links are shared."""
+        return measure(self.unit)[0] == "byte/s"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +100,8 @@ def expected(samples: Samples, paths: Paths) -> Expected:
     back[one_way] = NONE
     path = np.concatenate([forward, back], axis=1)
     share, slack = shares(samples.round, path, paths.capacity)
+    time = np.array([not each.rate for each in samples.of], dtype=bool)[samples.series]
+    share[time], slack[time] = 1.0, 0.0
     better = np.array([1.0 if each.better == "higher" else -1.0 for each in samples.of])
     distance = paths.distance(samples.pairs)
     keys = np.stack([samples.series, distance, np.round(100 * np.minimum(share, 9)).astype(int)])
