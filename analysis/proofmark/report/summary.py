@@ -11,6 +11,7 @@ from proofmark.common.nodesets import hosts_of, short_name
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.report import links
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size_4_digits
 
@@ -103,6 +104,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
         ),
         *_bad(run_data.verdict.bad),
+        *links.head(run_data.verdict.links),
         ("Measured", _when(run_data)),
         ("Origin", _origin(run_data.site.partition.origin)),
         ("Run", run_data.run.id),

@@ -10,6 +10,7 @@ from proofmark.report import (
     claims,
     commands,
     issues,
+    links,
     peak,
     plots_section,
     provenance,
@@ -37,9 +38,11 @@ class View:
 def view(run_data: RunData) -> View:
     """Return the page of a run: verdicts, plots, bad nodes, provenance, then the commands."""
     plots, files = plots_section.section(run_data)
+    of_links, link_files = links.sections(run_data)
     sections = (
         issues.section(run_data),
         results.judged_section(run_data),
+        *of_links,
         plots,
         claims.section(run_data.claims),
         peak.section(run_data),
@@ -48,4 +51,9 @@ def view(run_data: RunData) -> View:
         commands.section(run_data),
         results.all_section(run_data),
     )
-    return View(f"Acceptance of {run_data.run.plan.system}", summary(run_data), sections, files)
+    return View(
+        f"Acceptance of {run_data.run.plan.system}",
+        summary(run_data),
+        sections,
+        {**files, **link_files},
+    )
