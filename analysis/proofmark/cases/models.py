@@ -108,6 +108,8 @@ class Metric(StrictModel):
     program prints the same digits. Other digits show wrong computation, if repeats agree.
     ``peers`` is false for a value such as the longest of many times. Like nodes differ much in it,
     so that they are not compared.
+    ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
+    the second.
     """
 
     unit: str
@@ -116,6 +118,7 @@ class Metric(StrictModel):
     what: Text
     same_digits: bool = False
     peers: bool = True
+    one_way: bool = False
 
     @model_validator(mode="before")
     @classmethod

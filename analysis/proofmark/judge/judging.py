@@ -15,6 +15,7 @@ from proofmark.judge.diagnosis.bad_nodes import bad_nodes
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.files import write_junit, write_verdict
+from proofmark.judge.links.paths import paths_of
 from proofmark.judge.verdict import Verdict, judge
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run, table
@@ -87,11 +88,13 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         stopped_jobs(run),
         partition.rated_hardware,
         site.distance,
+        paths_of(partition.fabric, site.partition_hosts or site.hosts),
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))
     of_nodes = [result for result in failed if not of_target(result)]
-    bad = bad_nodes(of_nodes, verdict.measured(), nodes, places)
+    slow_ends = verdict.links.hosts if verdict.links else {}
+    bad = bad_nodes(of_nodes, verdict.measured(), nodes, places, slow_ends)
     unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
     lacking = degraded(run.plan, hosts, verdict.measured(), unmeasured)

@@ -25,6 +25,8 @@ from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.limit_checks import LimitCheck, check_limits
+from proofmark.judge.links.links import LinkFit, link_fit
+from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.compare import (
     Figures,
     Nodes,
@@ -61,6 +63,7 @@ class Verdict:
         fleet: the comparison of like nodes.
         bad: the bad nodes.
         targets: the slow storage targets.
+        links: the slow elements of the fabric; None for a run without rounds of pairs.
         limits: whether each limit of the contract was evaluated.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
@@ -77,6 +80,7 @@ class Verdict:
     results: Results
     fleet: Fleet = field(default_factory=Fleet)
     bad: BadNodes = field(default_factory=BadNodes)
+    links: LinkFit | None = None
     targets: tuple[SlowTarget, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
@@ -167,6 +171,7 @@ class Verdict:
             "storage_targets": [target.as_json() for target in self.targets],
             "over_time": self.over_time.as_json(self.results.aggregates),
             "slowdowns": [each.as_json() for each in self.slowdowns],
+            "links": self.links and self.links.as_json(),
         }
 
 
@@ -223,6 +228,7 @@ def judge(
     stopped: Sequence[str] = (),
     rated: Rated = NOTHING_RATED,
     distance: Distance | None = None,
+    paths: Paths | None = None,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -239,6 +245,7 @@ def judge(
         stopped: jobs that ended before their last step, each with the reason.
         rated: the hardware of each node as the inventory states it.
         distance: of two nodes; pairs of different distances are not compared with each other.
+        paths: the links of the fabric; None: no slow elements of it are looked for.
     """
     hardware = nodes or {}
     figures = aggregate(records)
@@ -248,9 +255,11 @@ def judge(
     fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
         answers[figure] = (*answers.get(figure, ()), judgement)
+    links = link_fit(figures, plan, benchmarks, paths, family_level) if paths else None
     changes = over_time(figures, benchmarks, family_level)
-    for figure, judgement in changes.judgements().items():
-        answers[figure] = (*answers.get(figure, ()), judgement)
+    for found in (links.judgements if links else {}, changes.judgements()):
+        for figure, judgement in found.items():
+            answers[figure] = (*answers.get(figure, ()), judgement)
     verdicts = _verdicts(figures, answers, fleet)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
@@ -270,6 +279,7 @@ def judge(
         covered,
         results,
         fleet,
+        links=links,
         limits=check_limits(plan, benchmarks, covered, figures, limits, of_limits),
         required=tuple(unjudged(required, figures, results, Kinds(hardware))),
         rehearsed=len(fleet.alike) if emulated else 0,

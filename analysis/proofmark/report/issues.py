@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from proofmark.common.nodesets import folded
 from proofmark.judge.verdict import Result
 from proofmark.records.columns import EMULATED, Record
-from proofmark.report import blas_kernels, limits
+from proofmark.report import blas_kernels, limits, links
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
@@ -28,6 +28,7 @@ def section(run_data: RunData) -> Section:
     """Return the issues of a run, the most serious first."""
     blocks = [
         *_failures(run_data),
+        *_slow_links(run_data),
         *_unmet(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
@@ -75,6 +76,13 @@ def _failures(run_data: RunData) -> Iterator[Block]:
     )
     caption = "Figures that are FAIL or INVALID"
     yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
+
+
+def _slow_links(run_data: RunData) -> Iterator[Block]:
+    """Yield the slow elements of the fabric."""
+    fit = run_data.verdict.links
+    if fit and fit.elements:
+        yield from links.slow_elements(fit)
 
 
 def _unmet(run_data: RunData) -> Iterator[Block]:

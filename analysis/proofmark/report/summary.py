@@ -11,6 +11,7 @@ from proofmark.common.nodesets import folded, hosts_of, short_name
 from proofmark.common.text import duration
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.report import links
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
@@ -106,6 +107,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
         *(("Slow storage target", f"{target}") for target in run_data.verdict.targets[:MOST_NAMED]),
+        *links.head(run_data.verdict.links),
         ("Measured", _when(run_data)),
         *_planned_time(run_data),
         ("Origin", _origin(run_data.site.partition.origin)),

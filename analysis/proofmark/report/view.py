@@ -10,6 +10,7 @@ from proofmark.report import (
     claims,
     commands,
     issues,
+    links,
     over_time,
     peak,
     plots_section,
@@ -42,10 +43,12 @@ def view(run_data: RunData) -> View:
     plots, files = plots_section.section(run_data)
     of_time, curves = over_time.sections(run_data)
     congestion, distribution = slowdown.sections(run_data)
-    files = {**files, **curves, **distribution}
+    of_links, link_files = links.sections(run_data)
+    files = {**files, **curves, **distribution, **link_files}
     sections = (
         issues.section(run_data),
         results.judged_section(run_data),
+        *of_links,
         plots,
         claims.section(run_data.claims),
         peak.section(run_data),
@@ -57,4 +60,9 @@ def view(run_data: RunData) -> View:
         commands.section(run_data),
         results.all_section(run_data),
     )
-    return View(f"Acceptance of {run_data.run.plan.system}", summary(run_data), sections, files)
+    return View(
+        f"Acceptance of {run_data.run.plan.system}",
+        summary(run_data),
+        sections,
+        files,
+    )

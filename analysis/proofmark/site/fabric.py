@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.models import Slug, Text
 from proofmark.common.nodesets import unfold
@@ -19,6 +19,24 @@ UNKNOWN_LINK = 1.25e8
 times of steps between nodes are then estimated too long rather than too short."""
 
 
+def _known_rate(rate: float | str) -> float | str:
+    if isinstance(rate, str) and link(rate) is None:
+        known = ", ".join(row.rate.replace("\\", "") for row in links())
+        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or one of {known}")
+    return rate
+
+
+Rate = Annotated[Annotated[float, Field(gt=0)] | Text, AfterValidator(_known_rate)]
+"""The rate of one direction of a link: the text that sysfs has for the port, if
+``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s."""
+
+
+def bytes_per_s(rate: float | str | None) -> float | None:
+    """Return `rate`, a `Rate`, in bytes/s; None if it is None."""
+    row = link(rate) if isinstance(rate, str) else None
+    return row.bytes_per_s if row else rate if isinstance(rate, float) else None
+
+
 class Level(RenamedKeys):
     """A level of switches. Nodes on the same switch are near each other.
 
@@ -26,6 +44,11 @@ class Level(RenamedKeys):
         hosts_per_switch: in the inventory's order, the hosts that share one switch.
         switches: the nodes (a node set) of each switch, by its name. ``proofmark fabric`` writes
             them from the site's files.
+        uplinks: the links from one switch of this level to the level above. A level above the first
+            counts all links that leave its group of hosts, because a declared switch may be a
+            chassis.
+        uplink_rate: of one direction of one of these links, like `Fabric.rate`. If it is not
+            declared, it is the rate of the link of a node.
     """
 
     RENAMED = {
@@ -35,6 +58,8 @@ class Level(RenamedKeys):
     name: Slug
     hosts_per_switch: Count | None = None
     switches: dict[str, Text] = {}
+    uplinks: Count | None = None
+    uplink_rate: Rate | None = None
 
     @model_validator(mode="after")
     def _one_definition(self) -> Level:
@@ -76,9 +101,14 @@ class Fabric(StrictModel):
     Attributes:
         top: the distance of two nodes that share no switch of `levels`.
         rack: hosts of one rack, in the inventory's order.
-        rate: of one direction of the link of a node: the text that sysfs has for the port, if
-            ``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s. The plan estimates
-            run times with it.
+        rate: of one direction of the link of a node. The plan estimates run times with it.
+        routing: how a switch chooses the uplink of a message. With ``destination-modulo``, it is
+            the uplink whose number, from 0, is the remainder of the division of the destination
+            host's number, from 0 in the inventory's order, by `Level.uplinks`. This is D-mod-k
+            routing of E. Zahavi, "Fat-tree routing and node ordering providing contention free
+            traffic for MPI global collectives", Journal of Parallel and Distributed Computing 72
+            (2012), section 3. Uplinks with the same number lead to the same switch above. If it is
+            not declared, the uplink of a message is unknown.
         network: the network of the messages. If it is set, a step between nodes whose messages
             another network carried is INVALID.
         source: where these facts come from.
@@ -87,7 +117,8 @@ class Fabric(StrictModel):
     levels: list[Level] = []
     top: Slug = "fabric"
     rack: Count | None = None
-    rate: Annotated[float, Field(gt=0)] | Text | None = None
+    rate: Rate | None = None
+    routing: Literal["destination-modulo"] | None = None
     network: Network | None = None
     source: Text = "not stated"
 
@@ -98,21 +129,19 @@ class Fabric(StrictModel):
             raise ValueError("levels: a switch must contain whole switches of the level before it")
         return self
 
-    @field_validator("rate")
-    @classmethod
-    def _known_rate(cls, rate: float | str | None) -> float | str | None:
-        if isinstance(rate, str) and link(rate) is None:
-            known = ", ".join(row.rate.replace("\\", "") for row in links())
-            raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or one of {known}")
-        return rate
+    @model_validator(mode="after")
+    def _routed(self) -> Fabric:
+        if self.routing and not any(level.uplinks for level in self.levels):
+            raise ValueError("routing: only accepted if a level has uplinks")
+        rated = [level.name for level in self.levels if level.uplink_rate and not level.uplinks]
+        if rated:
+            raise ValueError(f"uplink_rate: only accepted with uplinks ({', '.join(rated)})")
+        return self
 
     @property
     def link_bytes_per_s(self) -> float:
         """The rate of one direction of the link of a node; `UNKNOWN_LINK` if it is not declared."""
-        row = link(self.rate) if isinstance(self.rate, str) else None
-        if row is not None:
-            return row.bytes_per_s
-        return self.rate if isinstance(self.rate, float) else UNKNOWN_LINK
+        return bytes_per_s(self.rate) or UNKNOWN_LINK
 
     @property
     def names(self) -> list[str]:

@@ -152,26 +152,35 @@ def bad_nodes(
     measured: Collection[str],
     nodes: Mapping[str, Node],
     location: Mapping[str, Mapping[str, str]],
+    slow_ends: Mapping[str, str] | None = None,
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
     A node is bad if a figure of the node fails, if its digits are wrong, if all of its measured
-    links fail, or if its error counters show a fault. Another link that fails is listed as a link.
+    links fail, if its port is a slow element of the fabric, or if its error counters show a fault.
+    Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
     Args:
         failed: the results that fail.
         measured: the nodes and pairs of nodes with a result, as records name them.
         nodes: the facts and counters of each node.
         location: switches and rack by host.
+        slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
+            is; an empty text if it is no port.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
     results = list(failed)
     by_node, by_pair = _failures(results)
+    for pair, host in (slow_ends or {}).items():
+        explained = by_pair.pop(pair, [])
+        if host and explained:
+            by_node.setdefault(host, []).extend(explained)
     digits = _wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
-    links = _attribute_links(measured, by_node, by_pair)
+    left = [pair for pair in measured if pair not in (slow_ends or {})]
+    links = _attribute_links(left, by_node, by_pair)
     hosts = {host for name in measured for host in hosts_of(name)}
     if len(hosts) < 2:
         return BadNodes(measured=len(hosts))

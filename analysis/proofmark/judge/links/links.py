@@ -1,0 +1,211 @@
+"""The slow elements of the fabric of a run, and what they mean for its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from proofmark.cases.models import Benchmarks
+from proofmark.common.nodesets import folded
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.links.bisection import Bisection, bisections
+from proofmark.judge.links.evidence import LEAST_DROP, slow_at
+from proofmark.judge.links.fit import Fit, fit
+from proofmark.judge.links.matrix import Matrix, matrix
+from proofmark.judge.links.measurements import measurements
+from proofmark.judge.links.paths import NONE, Paths
+from proofmark.judge.links.unrouted import SPREADS, SlowUplink, slow_uplinks
+from proofmark.judge.references.compare import Judgement
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Numbers
+
+
+@dataclass(frozen=True)
+class SlowElement:
+    """A slow element of the fabric.
+
+    Attributes:
+        kind: ``node`` (its port), ``uplink``, ``uplinks`` (all of a switch), ``spine``, or the name
+            of a level for a switch of it.
+        name: of the element.
+        direction: of its slow links: ``up`` is away from the nodes, ``down`` is towards them; empty
+            for both, or if the measurements do not tell.
+        ratio: the median of measured ÷ usual of its slow measurements.
+        confidence: the probability of the element among those that explain the same measurements.
+        alternatives: the names of the others that are likely, with their probabilities.
+        measured: the number of measurements that it limits.
+        slow: the number of slow ones of these.
+        nodes: the nodes of the slow measurements, as a node set.
+        pairs: the pairs of nodes of the slow measurements, as records name them.
+    """
+
+    kind: str
+    name: str
+    direction: str
+    ratio: float
+    confidence: float
+    alternatives: tuple[tuple[str, float], ...]
+    measured: int
+    slow: int
+    nodes: str
+    pairs: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        alternatives = [{"name": name, "confidence": each} for name, each in self.alternatives]
+        return {**asdict(self), "alternatives": alternatives, "pairs": list(self.pairs)}
+
+
+@dataclass(frozen=True, eq=False)
+class LinkFit:
+    """The fit of all rounds of pairs of a run.
+
+    Attributes:
+        level: the probability that any element of a healthy fabric is named.
+        measured: the number of measurements.
+        compared: the number of those that have enough like measurements.
+        rounds: the number of rounds and waves.
+        elements: the slow elements, the one with the most evidence first.
+        bisections: the rate across each level of the fabric.
+        judgements: the judgement of each slow figure behind a slow element, by figure.
+        hosts: the node of each slow port, by the pair that it makes slow; empty text for a pair
+            that another element makes slow.
+        matrix: relative rates between switches or hosts; None without a picture.
+    """
+
+    level: float
+    measured: int = 0
+    compared: int = 0
+    rounds: int = 0
+    elements: tuple[SlowElement, ...] = ()
+    bisections: tuple[Bisection, ...] = ()
+    judgements: Mapping[int, Judgement] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    matrix: Matrix | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "family_level": self.level,
+            "measured": self.measured,
+            "compared": self.compared,
+            "rounds": self.rounds,
+            "elements": [element.as_json() for element in self.elements],
+            "bisection": [each.as_json() for each in self.bisections],
+        }
+
+
+def link_fit(
+    figures: Aggregates, plan: Plan, benchmarks: Benchmarks, paths: Paths, level: float
+) -> LinkFit | None:
+    """Return the slow elements of a fabric; None for a run without rounds of pairs.
+
+    Args:
+        figures: of the run.
+        plan: its plan.
+        benchmarks: its cases.
+        paths: the links of its fabric.
+        level: the probability that any element of a healthy fabric is named.
+    """
+    found = measurements(figures, plan, benchmarks, paths)
+    if found is None:
+        return None
+    fitted = fit(found.samples, paths, level)
+    nodes = [figures.records.nodes[node] for node in figures.node[found.figures].tolist()]
+    elements: list[SlowElement] = []
+    judgements: dict[int, Judgement] = {}
+    hosts: dict[str, str] = {}
+    for element, slow in _slow_elements(fitted, level, nodes):
+        elements.append(element)
+        for place in slow.tolist():
+            figure = int(found.figures[place])
+            judgements.setdefault(figure, _judgement(fitted, place, element))
+            hosts.setdefault(nodes[place], element.nodes if element.kind == "node" else "")
+    return LinkFit(
+        level=level,
+        measured=len(found.samples),
+        compared=int((fitted.about.like != NONE).sum()),
+        rounds=len(found.steps),
+        elements=tuple(elements),
+        bisections=tuple(bisections(fitted, [step.id for step in found.steps])),
+        judgements=judgements,
+        hosts=hosts,
+        matrix=matrix(fitted),
+    )
+
+
+def _slow_elements(
+    fitted: Fit, level: float, nodes: Sequence[str]
+) -> Iterator[tuple[SlowElement, Numbers]]:
+    """Yield each slow element with the numbers of all slow measurements that it explains."""
+    elements = fitted.elements
+    slow = slow_at(fitted.found, SPREADS)
+    for place, named in enumerate(fitted.named):
+        element = elements.element(named.element)
+        behind = np.flatnonzero((fitted.owner == place) & slow)
+        one = SlowElement(
+            kind=element.kind,
+            name=element.name,
+            direction=element.direction,
+            ratio=named.ratio,
+            confidence=named.confidence,
+            alternatives=tuple(
+                (elements.element(number).name, each) for number, each in named.alternatives
+            ),
+            measured=len(named.measured),
+            slow=len(named.slow),
+            nodes=folded(element.hosts),
+            pairs=tuple(nodes[number] for number in named.slow.tolist()),
+        )
+        yield one, np.union1d(behind, named.slow)
+    for each in slow_uplinks(fitted, level):
+        yield _of_uplink(fitted, each, nodes), each.slow
+
+
+def _of_uplink(fitted: Fit, found: SlowUplink, nodes: Sequence[str]) -> SlowElement:
+    """Return a slow uplink whose number is not known."""
+    paths = fitted.elements.paths
+    tier = paths.tiers[found.level]
+    pairs = fitted.samples.pairs[found.slow]
+    if found.switch == NONE:
+        kind, name = "spine", f"a switch above each {tier.name}"
+        hosts = tuple(paths.hosts)
+    else:
+        inside = paths.groups[found.level] == found.switch
+        ends = folded(paths.hosts[host] for host in np.unique(pairs[~inside[pairs]]).tolist())
+        kind, name = "uplink", f"an uplink of {tier.switches[found.switch]}, to {ends}"
+        hosts = tuple(paths.hosts[host] for host in np.flatnonzero(inside).tolist())
+    return SlowElement(
+        kind=kind,
+        name=name,
+        direction="",
+        ratio=found.ratio,
+        confidence=found.confidence,
+        alternatives=(),
+        measured=len(found.measured),
+        slow=len(found.slow),
+        nodes=folded(hosts),
+        pairs=tuple(nodes[place] for place in found.slow.tolist()),
+    )
+
+
+def _judgement(fitted: Fit, place: int, element: SlowElement) -> Judgement:
+    """Return the judgement of a slow measurement behind a slow element."""
+    value = float(fitted.samples.value[place])
+    series = fitted.samples.of[int(fitted.samples.series[place])]
+    residual = float(fitted.found.residual[place])
+    drop = max(SPREADS * float(fitted.found.spread[place]), -np.log1p(-LEAST_DROP))
+    higher = series.better == "higher"
+    usual = value / np.exp(residual if higher else -residual)
+    limit = float(np.exp(-drop if higher else drop))
+    like = int((fitted.about.like == fitted.about.like[place]).sum())
+    percent = 100 * element.confidence
+    reason = (
+        f"{value / usual:.3g} × the usual value of {like} like pairs ({usual:.6g} {series.unit}); "
+        f"slow: {element.name} (confidence {percent:.0f} %)"
+    )
+    bounds = (limit, None) if higher else (None, limit)
+    return Judgement("links", "all rounds", "FAIL", reason, usual, value / usual, *bounds)

@@ -1,0 +1,224 @@
+"""The measurements of pairs of hosts, compared with what each pair should reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofmark.common.units import measure
+from proofmark.judge.links.paths import NONE, Paths
+from proofmark.judge.links.sharing import fair_rates
+from proofmark.records.columns import Floats, Numbers
+
+LEAST_CLASS = 6
+"""The least number of like measurements that are compared with each other."""
+LEAST_SPREAD = 0.002
+"""The least assumed spread of like measurements, as a part of their value."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What was measured: one metric of one case, of pairs together or alone.
+
+    Attributes:
+        case: the case.
+        benchmark: the part of the case.
+        metric: the name of the metric.
+        unit: of the values.
+        better: ``higher`` or ``lower``.
+        one_way: whether the data flow only from the first host of a pair to the second.
+        alone: whether pairs were measured without others on their links.
+        mode: of the machine.
+    """
+
+    case: str
+    benchmark: str
+    metric: str
+    unit: str
+    better: str
+    one_way: bool
+    alone: bool
+    mode: str = ""
+
+    @property
+    def rate(self) -> bool:
+        """Whether it is a rate of data, which depends on how links are shared."""
+        return measure(self.unit)[0] == "byte/s"
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The measurements of pairs, in arrays of shape (measurements,).
+
+    Attributes:
+        pairs: the numbers of the hosts, the sender first; shape (measurements, 2).
+        round: the number of the round; the pairs of a round measured at the same time.
+        series: the number of the series.
+        value: the measured value, greater than 0.
+        of: the series by number.
+    """
+
+    pairs: Numbers
+    round: Numbers
+    series: Numbers
+    value: Floats
+    of: tuple[Series, ...]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What measurements should reach, in arrays of shape (measurements,).
+
+    Attributes:
+        path: the links of the measurement, `NONE` for none; shape (measurements, links).
+        slack: the logarithm of how much slower each of these links may become before the
+            measurement becomes slower: 0 for a link that limits it, or whose rate is not known.
+        share: the share of the links that the measurement gets, in rates of the link of a node.
+        log_value: the logarithm of the value, greater if better.
+        like: the number of the class of like measurements; -1 without a class. Like measurements
+            agree in series, distance and share of the links.
+    """
+
+    path: Numbers
+    slack: Floats
+    share: Floats
+    log_value: Floats
+    like: Numbers
+
+
+def expected(samples: Samples, paths: Paths) -> Expected:
+    """Return the links and the class of each measurement."""
+    forward = paths.paths(samples.pairs)
+    back = paths.paths(samples.pairs[:, ::-1])
+    one_way = np.array([each.one_way for each in samples.of], dtype=bool)[samples.series]
+    back[one_way] = NONE
+    path = np.concatenate([forward, back], axis=1)
+    share, slack = shares(samples.round, path, paths.capacity)
+    time = np.array([not each.rate for each in samples.of], dtype=bool)[samples.series]
+    share[time], slack[time] = 1.0, 0.0
+    better = np.array([1.0 if each.better == "higher" else -1.0 for each in samples.of])
+    distance = paths.distance(samples.pairs)
+    keys = np.stack([samples.series, distance, np.round(100 * np.minimum(share, 9)).astype(int)])
+    _, like, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    like = like.reshape(len(samples))
+    return Expected(
+        path=path,
+        slack=slack,
+        share=share,
+        log_value=better[samples.series] * np.log(samples.value),
+        like=np.where(count[like] >= LEAST_CLASS, like, NONE),
+    )
+
+
+def shares(rounds: Numbers, path: Numbers, capacity: Floats) -> tuple[Floats, Floats]:
+    """Return the share of the links that each measurement gets, and the slack of its links.
+
+    Args:
+        rounds: the round of each measurement.
+        path: its links, `Expected.path`: those of the data, then those of the data that return.
+        capacity: the rate of each link, in rates of the link of a node.
+
+    Returns:
+        `Expected.share` and `Expected.slack`.
+    """
+    forward, back = np.split(path, 2, axis=1)
+    share = np.ones(len(rounds))
+    slack = np.zeros((2, *forward.shape))
+    order = np.argsort(rounds, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(rounds[order])) + 1):
+        returns = members[back[members, 0] != NONE]
+        flows = np.concatenate([forward[members], back[returns]])
+        rates = fair_rates(flows, capacity)
+        of_flows = _slack(flows, rates, capacity)
+        share[members] = rates[: len(members)]
+        share[returns] = np.minimum(share[returns], rates[len(members) :])
+        slack[0, members], slack[1, returns] = np.split(of_flows, [len(members)])
+    return share, np.concatenate([slack[0], slack[1]], axis=1)
+
+
+def _slack(flows: Numbers, rates: Floats, capacity: Floats) -> Floats:
+    """Return how much slower each link of a flow may become before the flow does.
+
+    The slack is the logarithm of the rate that the flow would get from this link alone, with the
+    other flows at their rates, divided by its rate.
+    """
+    used, inverse = np.unique(flows, return_inverse=True)
+    local = inverse.reshape(flows.shape)
+    each = np.repeat(rates[:, None], flows.shape[1], axis=1)
+    load = np.bincount(local.ravel(), weights=each.ravel())
+    largest = np.zeros(len(used))
+    np.maximum.at(largest, local.ravel(), each.ravel())
+    at_most = np.bincount(local.ravel(), weights=(each >= largest[local] * 0.999).ravel())
+    known = np.where(used == NONE, np.inf, capacity[used])
+    with np.errstate(invalid="ignore"):
+        spare = np.maximum(largest + (known - load) / np.maximum(at_most, 1), largest)
+        slack = np.log(spare[local] / each)
+    slack[~np.isfinite(known[local])] = 0.0
+    found: Floats = np.where(slack < 1e-3, 0.0, slack)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """How far each measurement is from its class, in arrays of shape (measurements,).
+
+    Attributes:
+        residual: the logarithm of measured ÷ usual, negative if worse; 0 without a class.
+        spread: the usual distance from 0.
+    """
+
+    residual: Floats
+    spread: Floats
+
+
+def deviations(
+    samples: Samples, about: Expected, counting: NDArray[np.bool_], change: Floats | float = 0.0
+) -> Deviations:
+    """Return the distance of each measurement from the usual value of its class.
+
+    Usual value and spread of a class follow from its better measurements: from the quantiles 0.7
+    and 0.9, as of a normal distribution. So up to 60 % of a class may be slow. The spread of a
+    measurement is that of its class or of its round, if this is larger: a noisy round counts less.
+
+    Args:
+        samples: the measurements.
+        about: their classes.
+        counting: the measurements that no slow element explains.
+        change: the logarithm by which known slow elements change the share of each measurement.
+    """
+    value = about.log_value - change
+    residual, spread = np.zeros(len(samples)), np.full(len(samples), LEAST_SPREAD)
+    for members in _groups(about.like):
+        chosen = members[counting[members]]
+        if len(chosen) < LEAST_CLASS:
+            chosen = members
+        centre, of_class = _upper(value[chosen])
+        residual[members] = value[members] - centre
+        spread[members] = np.maximum(spread[members], of_class)
+    compared = np.where(about.like == NONE, NONE, samples.round * len(samples.of) + samples.series)
+    for members in _groups(compared):
+        if len(members) >= 4 * LEAST_CLASS:
+            spread[members] = np.maximum(spread[members], _upper(residual[members])[1])
+    return Deviations(residual, spread)
+
+
+def _upper(values: Floats) -> tuple[float, float]:
+    """Return centre and standard deviation of the normal distribution with the upper quantiles."""
+    seven, nine = np.quantile(values, [0.7, 0.9])
+    spread = (nine - seven) / (1.2816 - 0.5244)
+    return float(seven - 0.5244 * spread), float(spread)
+
+
+def _groups(numbers: Numbers) -> Sequence[Numbers]:
+    """Return the places of each number that is not `NONE`."""
+    order = np.argsort(numbers, kind="stable")
+    order = order[numbers[order] != NONE]
+    if not len(order):
+        return []
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
