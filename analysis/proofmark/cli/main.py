@@ -58,6 +58,7 @@ COMMANDS = {
     "record-software": ("run", "record the programs of a run (for playbooks)"),
     "execute": ("run", "run the jobs of a run and wait for their end (for playbooks)"),
     "collect": ("run", "write the facts of the nodes of a run (for playbooks)"),
+    "telemetry": ("telemetry", "ask the BMCs for power and temperature while a run runs"),
     "modes": ("modes", "change the firmware mode of the nodes of a run, and restore it"),
     "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
     "scratch": (

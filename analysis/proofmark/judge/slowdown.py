@@ -17,14 +17,11 @@ from proofmark.cases.models import LOAD, Benchmarks
 from proofmark.judge.aggregate import Aggregates
 from proofmark.plan.load import NO_LOAD
 from proofmark.plan.plan import Plan
-from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step
 from proofmark.records.columns import Record
 
-PAIR, GROUP = "pair", "group"
-"""The parameters that number pairs of ranks. Of 2n ranks, copy i of a program is pair i and has the
-ranks i - 1 and i - 1 + n; group i of IMB has the ranks 2i and 2i + 1."""
-PAIRS = (PAIR, GROUP)
+PAIR = "pair"
+"""The parameter that numbers the copies of a program: each copy is one pair of nodes."""
 Scalar = str | int | float
 
 
@@ -84,7 +81,7 @@ def slowdowns(figures: Aggregates, benchmarks: Benchmarks, plan: Plan) -> tuple[
         if (baseline := baselines.get((*key, int(figures.node[figure])))) is None:
             continue
         record = figures.record(figure)
-        parameters = {key: each for key, each in record.parameters.items() if key not in PAIRS}
+        parameters = {key: each for key, each in record.parameters.items() if key != PAIR}
         group = (*key[:-1], json.dumps(parameters, sort_keys=True))
         better = benchmarks.cases[record.case].metrics[record.metric].better
         ratios = _ratios(figures.repeats(figure), figures.repeats(baseline), better)
@@ -159,12 +156,9 @@ def _slowdown(
 
 
 def _nodes(step: Step | None, record: Record) -> tuple[str, ...]:
-    """Return the nodes of the pair of `record`."""
-    pair, group = (record.parameters.get(name) for name in PAIRS)
-    ranks: list[RankCpus] = []
-    if step is not None and isinstance(pair, int) and 1 <= pair <= step.copies:
-        ranks = step.cpus[pair - 1 :: step.copies]
-    elif step is not None and isinstance(group, int) and group >= 0:
-        ranks = step.cpus[2 * group : 2 * group + 2]
-    names = step.nodes if step is not None else ()
-    return tuple(dict.fromkeys(names[rank.node] for rank in ranks)) or (record.node,)
+    """Return the nodes of the pair of `record`: of 2n ranks copy i has i and i + n."""
+    if step is None:
+        return (record.node,)
+    pair = record.parameters.get(PAIR, 1)
+    ranks = step.cpus[pair - 1 :: step.copies] if isinstance(pair, int) else []
+    return tuple(dict.fromkeys(step.nodes[rank.node] for rank in ranks)) or (record.node,)

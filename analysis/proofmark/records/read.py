@@ -42,10 +42,11 @@ from proofmark.records.scratch_files import FILE as SCRATCH_FILES
 from proofmark.records.scratch_files import scratch_content, scratch_error
 from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
-from proofmark.records.telemetry import sensor_readings
+from proofmark.records.telemetry import bmc_readings, sensor_readings
 from proofmark.records.validity import invalid_reason
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
+from proofmark.runs.bmc_telemetry import read_looks
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import StepFiles
 from proofmark.runs.nodes import Node
@@ -125,6 +126,7 @@ class _Reader:
         self.conditions = Conditions(run, site, nodes)
         # The speed of an emulated node is that of the machine below it.
         self.emulated = self.partition.origin == EMULATED
+        self.looks = read_looks(run.files)
         self.network_check: NetworkCheck | None = None
         if network := self.partition.fabric.network:
             required = not self.emulated
@@ -222,12 +224,14 @@ class _StepReader:
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
         if not invalid:
-            self._take_sensors(sensed)
+            about, begin = self._about, attempt.start_s
+            by_bmc = bmc_readings(step.case, nodes, about.looks, begin, begin + attempt.seconds)
+            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc])
 
-    def _take_sensors(self, intervals: Sequence[Interval]) -> None:
+    def _take_sensors(self, readings: Sequence[Reading]) -> None:
         """Add the figures of the sensors of each node to the last execution."""
         builder = self.builder
-        for reading in sensor_readings(self._step.case, intervals):
+        for reading in readings:
             assert reading.value is not None
             measurand, _ = self._measurand(reading)
             machine = 1, self._about.ceilings([str(reading.node)])

@@ -16,6 +16,7 @@ from proofmark.cases.telemetry import (
     TEMPERATURE,
     THROTTLED,
 )
+from proofmark.runs.bmc_telemetry import BmcSeries
 from proofmark.runs.telemetry_file import POWER_SENSORS, Interval
 
 LEAST_S = 10.0
@@ -37,6 +38,27 @@ def sensor_readings(case: str, intervals: Iterable[Interval]) -> Iterator[Readin
         for metric, sensor, value in _figures(of_host):
             unit = TELEMETRY[metric].unit
             yield Reading(case, BENCHMARK, metric, value, unit, {SENSOR: sensor}, True, "", host)
+
+
+def bmc_readings(
+    case: str, hosts: Iterable[str], looks: BmcSeries, begin: float, end: float
+) -> Iterator[Reading]:
+    """Yield the mean power and the highest temperature of `hosts` by their BMCs.
+
+    Args:
+        case: the id of the case.
+        hosts: the nodes of an execution.
+        looks: what the BMCs answered during the run.
+        begin: the start of the execution in seconds since 1970; NaN gives no figure.
+        end: its end.
+    """
+    for host in hosts:
+        of_host = looks.within(host, begin, end) if end >= begin else []
+        for metric, key, joined in ((POWER, "watts", np.mean), (TEMPERATURE, "celsius", np.max)):
+            values = [each[key] for each in of_host if key in each]
+            if values:
+                unit, value = TELEMETRY[metric].unit, float(joined(values))
+                yield Reading(case, BENCHMARK, metric, value, unit, {SENSOR: "bmc"}, True, "", host)
 
 
 def _figures(intervals: Sequence[Interval]) -> Iterator[tuple[str, str, float]]:

@@ -257,6 +257,11 @@ class RunFiles:
         return self.folder / "journal"
 
     @property
+    def bmc_telemetry(self) -> Path:
+        """Power and temperature of the nodes by their BMCs."""
+        return self.folder / "telemetry" / "bmc.jsonl"
+
+    @property
     def nodes(self) -> Path:
         """The facts of the nodes, one file per node."""
         return self.folder / "nodes"

@@ -86,6 +86,10 @@ class Machine:
         pending: the attributes that the next boot changes.
         version: the number of changes by another client.
         serial: the serial number of the board.
+        sensors: ``Power`` for the resources Power and Thermal, ``EnvironmentMetrics`` for those
+            that replace them, or empty.
+        watts: the power that it measures.
+        celsius: the temperature of its hottest processor.
     """
 
     name: str
@@ -102,6 +106,9 @@ class Machine:
     connections: int = 0
     version: int = 0
     serial: str = ""
+    sensors: str = "Power"
+    watts: Any = 211.5
+    celsius: Any = 61
 
     def __post_init__(self) -> None:
         self.serial = self.serial or f"SN-{self.name}"

@@ -261,6 +261,7 @@ class Emulator:
             bios["AttributeRegistry"] = f"{machine.shape}.v1_0_0"
         name = f"/redfish/v1/Registries/{machine.shape}.v1_0_0"
         return {
+            **sensor_resources(machine),
             "/redfish/v1/Systems": {"Members": [{"@odata.id": SYSTEM}]},
             SYSTEM: {
                 "Id": "1",
@@ -326,6 +327,34 @@ class Emulator:
             command = [self._hook, event, machine.name]
             hook = partial(subprocess.run, command, stdin=subprocess.DEVNULL, check=False)
             asyncio.get_running_loop().run_in_executor(None, hook)
+
+
+def sensor_resources(machine: Machine) -> dict[str, dict[str, Any]]:
+    """Return the chassis of a machine with its sensors."""
+    chassis = f"{ROOT}/Chassis/1"
+    newer = machine.sensors == "EnvironmentMetrics"
+    kinds = ("EnvironmentMetrics", "ThermalSubsystem") if newer else ("Power", "Thermal")
+    links = {kind: {"@odata.id": f"{chassis}/{kind}"} for kind in kinds if machine.sensors}
+    metrics = f"{chassis}/ThermalSubsystem/ThermalMetrics"
+    processors = [("CPU", machine.celsius), ("CPU", 40), ("PowerSupply", 99)]
+    return {
+        f"{ROOT}/Chassis": {"Members": [{"@odata.id": chassis}]},
+        chassis: {"Id": "1", **links},
+        f"{chassis}/Power": {"PowerControl": [{"PowerConsumedWatts": machine.watts}]},
+        f"{chassis}/Thermal": {
+            "Temperatures": [
+                {"PhysicalContext": context, "ReadingCelsius": value}
+                for context, value in processors
+            ]
+        },
+        f"{chassis}/EnvironmentMetrics": {"PowerWatts": {"Reading": machine.watts}},
+        f"{chassis}/ThermalSubsystem": {"ThermalMetrics": {"@odata.id": metrics}},
+        metrics: {
+            "TemperatureReadingsCelsius": [
+                {"PhysicalContext": context, "Reading": value} for context, value in processors
+            ]
+        },
+    }
 
 
 async def _request(

@@ -140,7 +140,8 @@ def test_each_sensor_is_a_figure_of_its_node(tmp_path: Path, looks: dict[str, Li
         "throttled",
     }
     power = figures["node_power", "rapl"].record
-    assert (power.unit, power.value) == ("W", pytest.approx(250, rel=0.01))
+    assert power.unit == "W"
+    assert power.value == pytest.approx(250, rel=0.01)
 
 
 @cache

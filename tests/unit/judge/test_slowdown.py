@@ -55,7 +55,7 @@ def _write(
         rate, factor = 100 * random.normal(1, 0.001), factors.get(pair, 1.0)
         rates[pair] = rate / factor if better == "higher" else rate * factor
     output = "".join(f"# copy {pair} of 3\nrate {rate}\n" for pair, rate in rates.items())
-    own, load = (_binding(each) for each in (step, step.load and step.load.step))
+    own, load = (_binding(each) for each in (step, step.load.step if step.load else None))
     files = {"stdout": f"{output}END\n"}
     if step.load:
         report = '{"folder": "unfinished-1", "running": true, "ranks": %d, "binding": [%s]}'

@@ -43,7 +43,7 @@ def test_on_the_same_node_a_load_gets_the_free_cores(tmp_path: Path) -> None:
 
 
 def test_on_other_nodes_it_gets_all_of_them_between_the_nodes_of_the_step(tmp_path: Path) -> None:
-    case = {"sweep": {"nodes": 2, "ranks": 2}}
+    case: dict[str, Any] = {"sweep": {"nodes": 2, "ranks": 2}}
     load = {"place": "other-nodes", "baseline": True}
     plan = planned(tmp_path, load, hosts=HOSTS, **case)
     baseline, step = plan.steps()

@@ -1,0 +1,88 @@
+"""The command ``telemetry``: it asks the BMCs for power and temperature while a run runs."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+
+from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.modes import credentials_of
+from proofmark.common.errors import bad_input
+from proofmark.common.messages import say
+from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, tls_context
+from proofmark.machine.bmc.sensors import BmcSensors
+from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.modes.stage import firmware_of, hosts_of
+from proofmark.runs.bmc_telemetry import append_look
+from proofmark.runs.lock import is_locked
+from proofmark.runs.run import Run, open_run, site_of
+
+EVERY_S = 60.0
+NODES_OF_A_LOOK = 1000
+"""For each further thousand nodes the pause between two looks is as long again."""
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the command's arguments to `parser`."""
+    run_argument(parser)
+    parser.add_argument(
+        "--credentials",
+        metavar="FILE",
+        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
+        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="ask once, also if the run does not run"
+    )
+
+
+def run(options: Namespace) -> int:
+    """Ask the BMCs of the nodes of a run every minute until the run ends; return 0.
+
+    A BMC that fails is only counted.
+
+    Raises:
+        BadInput: the partition has no Redfish BMCs, or the credentials cannot be used.
+    """
+    opened = open_run(options.folder)
+    site = site_of(opened)
+    firmware = firmware_of(site)
+    if firmware.back_end != "redfish":
+        found = f"back_end {firmware.back_end}"
+        raise bad_input(site.facts, "partition.firmware.back_end", found, "redfish")
+    settings = ConnectionSettings(
+        tls_context(firmware.ca, verify=firmware.verify_tls),
+        firmware.port,
+        credentials_of(options),
+        firmware.timeout_s,
+        1,
+        firmware.auth == "session",
+    )
+    sensors = BmcSensors(ConnectionPool(settings))
+    nodes = set(opened.plan.nodes())
+    hosts = [host for node, host in hosts_of(site, firmware).items() if node in nodes]
+    pause = EVERY_S * -(-len(hosts) // NODES_OF_A_LOOK)
+    while options.once or is_locked(opened):
+        begin = time.time()
+        good, bad = split(fan_out(hosts, sensors.read, firmware.max_parallel))
+        failed = Counter(str(failure.outcome.name) for failure in bad.values())
+        values = {host.node: value for host, value in good.items()}
+        whole = append_look(opened.files, begin, values, dict(failed))
+        say(f"BMCs: {len(good)} of {len(hosts)} answered" + ("" if whole else "; the file is full"))
+        if options.once or not whole:
+            break
+        _wait(opened, begin + pause)
+    return 0
+
+
+def _wait(opened: Run, until: float) -> None:
+    while time.time() < until and is_locked(opened):
+        time.sleep(min(2.0, max(0.0, until - time.time())))
+
+
+COMMANDS = {
+    "telemetry": Command(
+        run, "telemetry runs/latest --credentials -", arguments, rights=Rights.OF_ROOT
+    )
+}
