@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from tests.fixtures.kit import Kit, examples, make_kit
+from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
 from proofmark.cases.models import SuiteUse
 from proofmark.common.errors import BadInput
@@ -202,3 +203,9 @@ def test_rules_of_equal_hosts_share_their_pairs(kit: Kit) -> None:
     assert all(isinstance(each, PairRound) for each in one)
     assert one[0].pairs(32) is again[0].pairs(32)
     assert np.array_equal(np.unique(one[0].pairs(32)), np.arange(32))
+
+
+def test_the_suite_links_has_rounds_and_steps_beside_a_load() -> None:
+    steps = list(plan_of_skl("links").steps())
+    assert {step.case for step in steps if step.round} == {"osu-bw", "osu-bibw", "osu-latency"}
+    assert {step.case for step in steps if step.load} == {"osu-congestion"}
