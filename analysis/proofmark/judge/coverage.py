@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from proofmark.common.nodesets import folded
 from proofmark.plan.plan import Plan
 
+_LISTED = 20
+"""The largest number of pairs of a round that are named."""
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -54,6 +57,10 @@ def coverage(
         measured += len(folders) - len(unseen)
         if unseen and step.scope == "job":
             missing.append(f"{step.id}: {folded(step.nodes)}" if len(step.nodes) > 1 else step.id)
+        elif unseen and step.round:
+            pairs = [folder.partition("/")[2] for folder in unseen]
+            more = f" and {len(pairs) - _LISTED} more pairs" if len(pairs) > _LISTED else ""
+            missing.append(f"{step.id}: {', '.join(pairs[:_LISTED])}{more}")
         elif unseen:
             instances = step.instances()
             hosts = {host for folder in unseen for host in instances[folder.partition("/")[2]]}

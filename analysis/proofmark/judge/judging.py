@@ -94,8 +94,9 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     failed = list(verdict.of("FAIL"))
     of_nodes = [result for result in failed if not of_target(result)]
     slow_ends = verdict.links.hosts if verdict.links else {}
-    bad = bad_nodes(of_nodes, verdict.measured(), nodes, places, slow_ends)
+    measured, judged = verdict.measured(), verdict.judged()
+    bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged)
     unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
-    lacking = degraded(run.plan, hosts, verdict.measured(), unmeasured)
+    lacking = degraded(run.plan, hosts, measured, unmeasured)
     return records, replace(verdict, bad=bad, targets=slow_targets(failed)).labelled(lacking)

@@ -42,6 +42,7 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
+from proofmark.judge.rounds import RoundOverlap, round_overlaps
 from proofmark.judge.slowdown import Slowdown, slowdowns
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import EMULATED, Numbers, Record, Records
@@ -67,6 +68,7 @@ class Verdict:
         limits: whether each limit of the contract was evaluated.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
+        rounds: whether the pairs of each round measured at the same time.
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
         degraded: the nodes that the run lacks; None if it lacks none.
@@ -85,6 +87,7 @@ class Verdict:
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
+    rounds: tuple[RoundOverlap, ...] = ()
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
@@ -132,6 +135,12 @@ class Verdict:
         aggregates = self.results.aggregates
         return {aggregates.records.nodes[node] for node in set(aggregates.node.tolist())}
 
+    def judged(self) -> set[str]:
+        """Return the nodes and pairs of nodes with a result that a reference or peers judged."""
+        aggregates, answers = self.results.aggregates, self.results.answers
+        places = {*np.flatnonzero(self.fleet.of >= 0).tolist(), *answers}
+        return {aggregates.records.nodes[int(aggregates.node[place])] for place in places}
+
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""
         return self.results.judgements()
@@ -167,6 +176,7 @@ class Verdict:
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
+            **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],
             "over_time": self.over_time.as_json(self.results.aggregates),
@@ -285,6 +295,7 @@ def judge(
         rehearsed=len(fleet.alike) if emulated else 0,
         over_time=changes,
         slowdowns=slowdowns(figures, benchmarks, plan),
+        rounds=round_overlaps(plan, records.executions),
     )
 
 

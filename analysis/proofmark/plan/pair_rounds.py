@@ -100,7 +100,7 @@ def node_groups(site: Site, limit: int | None) -> list[list[str]]:
     order = np.lexsort((np.arange(len(site.hosts)), *groups))
     ordered = [site.hosts[place] for place in order.tolist()]
     number = -(-len(ordered) // limit) if limit else 1
-    borders = [len(ordered) * each // number for each in range(number + 1)]
+    borders = [-(-len(ordered) * each // number) for each in range(number + 1)]
     return [ordered[max(0, min(first, last - 2)) : last] for first, last in pairwise(borders)]
 
 

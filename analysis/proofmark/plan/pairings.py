@@ -89,7 +89,7 @@ def waves(switches: Numbers, together: list[Round], number: int = WAVES) -> list
     _, first = np.unique(np.sort(pairs, axis=1) @ [hosts, 1], return_index=True)
     pairs = pairs[np.sort(first)]
     distances = distances_of(switches, pairs)
-    enough = number * (int(nearest.max()) + 1)
+    enough = hosts + number * (int(nearest.max()) + 1)
     left = {int(each): pairs[distances == each][:enough] for each in np.unique(distances)}
     measured = np.zeros(hosts, dtype=np.int64)
     found: list[Round] = []

@@ -79,6 +79,8 @@ class Execution(NamedTuple):
         disturbed: the reason if the machine was disturbed during the execution, else empty.
         unsteady: the reason if the rate of the machine changed during the execution, else empty.
         start: its start in seconds since 1970; NaN if it is not known.
+        ended: when it ended by the clock of its node, in seconds since 1970; NaN if not known.
+        seconds: how long it ran; NaN if it is not known.
     """
 
     step: str
@@ -89,6 +91,8 @@ class Execution(NamedTuple):
     disturbed: str = ""
     unsteady: str = ""
     start: float = float("nan")
+    ended: float = float("nan")
+    seconds: float = float("nan")
 
 
 @dataclass

@@ -205,6 +205,8 @@ class _StepReader:
             Execution(
                 *(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed),
                 start=attempt.start_s,
+                ended=attempt.ended,
+                seconds=attempt.seconds,
             )
         )
         measured_on = hosts or step.nodes

@@ -39,6 +39,7 @@ def section(run_data: RunData) -> Section:
         *blas_kernels.blocks(run_data),
         *_counters(run_data),
         *_disturbed_executions(run_data),
+        *_rounds(run_data),
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
@@ -235,6 +236,16 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
     )
     more = (f"{len(items) - 200} more in records.parquet.",) if len(items) > 200 else ()
     yield Block(titles=("Disturbed executions",), paragraphs=(effect, *more), items=items[:200])
+
+
+def _rounds(run_data: RunData) -> Iterator[Block]:
+    """Yield the rounds of pairs that did not measure at the same time."""
+    rounds = run_data.verdict.rounds
+    items = tuple(sentence for each in rounds for sentence in each.sentences())
+    if items:
+        effect = "A pair that measured without the others had the links for itself."
+        titles = ("Pairs of a round that did not measure together",)
+        yield Block(titles=titles, paragraphs=(effect,), items=items[:200])
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:

@@ -52,6 +52,8 @@ class Attempt:
             or if the node cannot find them.
         contents: the contents of the files that were read, by name.
         damage: why a file of the execution cannot be read; empty if all can.
+        ended: when the program ended by the clock of `host`, in seconds since 1970; NaN if the step
+            did not record it.
     """
 
     number: int
@@ -70,6 +72,7 @@ class Attempt:
     survivors: tuple[str, ...] = ()
     contents: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     damage: str = ""
+    ended: float = math.nan
 
     @property
     def start_s(self) -> float:
@@ -183,6 +186,7 @@ def _attempt(path: str, number: int) -> Attempt:
         when = parse_json(contents["when.json"])
         host, start, end = check_name(str(when["host"])), _time(when["start"]), _time(when["end"])
         late, seconds = bool(when["timed_out"]), _seconds(when["seconds"])
+        ended = _seconds(when["ended"]) if "ended" in when else math.nan
         steal, others = _shares(when)
         survivors = tuple(map(_survivor, when.get("survivors") or ()))
         origin = when.get("attempt"), when.get("boot")
@@ -196,6 +200,7 @@ def _attempt(path: str, number: int) -> Attempt:
     return Attempt(
         *(number, path, rc, host, start, end, late, seconds, contents["binding.json"]),
         *(steal, others, job_attempt, boot_id, survivors, contents),
+        ended=ended,
     )
 
 

@@ -18,6 +18,7 @@ from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topolog
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.jobs.execute import execute
+from proofmark.jobs.rerun import pick
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
@@ -204,6 +205,37 @@ def test_a_pair_is_not_measured_without_its_other_node(
     command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     assert execution(folder / f"{HERE}+node1").exists() == measures
+
+
+def test_a_node_measures_only_the_pairs_that_it_sends_to(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node without a pair in a wave, or with the other end of one, does nothing in it."""
+    monkeypatch.setattr(
+        "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
+    )
+    suite = {"scope": "each-pair", "pairs": "rounds", "sweep": {"size": 1, "nodes": 2}}
+    kit.case(suites={"quick": [suite, {**suite, "alone": True}]})
+    run = run_of(kit, hosts=HOSTS)
+    expected = []
+    for step in run.plan.steps():
+        script = run.folder / "steps" / step.id / "run.sh"
+        command = ["sh", str(script), "--attempt=job-1/attempt-1", "--unfinished"]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+        pairs = [pair for pair, (sender, _) in step.instances().items() if sender == HERE]
+        made = [path.name for path in script.parent.iterdir() if path.is_dir()]
+        assert made == pairs
+        expected += [f"{step.id}/{pair}" for pair in pairs]
+        for pair in pairs:
+            when = json.loads((execution(script.parent / pair) / "when.json").read_text())
+            assert when["ended"] > when["seconds"] > 0
+    # Three rounds of two pairs, and six waves of one pair each.
+    coverage = judge_run(run).coverage
+    assert (coverage.expected, coverage.measured) == (12, len(expected))
+    (again,) = pick(run, expected[:1])
+    assert again.folder == expected[0]
+    assert again.nodes == again.step.instances()[again.instance]
+    assert again.nodes[0] == HERE
 
 
 FIRMWARE = Firmware(back_end="manual")

@@ -115,7 +115,7 @@ class TestFinished:
         when = step.json("when.json")
         assert when.keys() == {
             "start", "end", "seconds", "host", "timed_out",
-            "busy_ticks", "stolen_ticks", "own_ticks", "attempt", "boot", "survivors",
+            "busy_ticks", "stolen_ticks", "own_ticks", "attempt", "boot", "ended", "survivors",
         }  # fmt: skip
         assert 0 <= when["own_ticks"] <= 100 * (when["seconds"] + 1)
         assert 0 <= when["busy_ticks"] <= 100 * (os.cpu_count() or 1) * (when["seconds"] + 1)

@@ -293,6 +293,6 @@ def test_a_step_that_moves_little_is_not_checked(kit: Kit) -> None:
 def test_cases_between_nodes_state_their_bytes() -> None:
     cases = load_benchmarks(ROOT / "benchmarks").cases
     assert {name for name, each in cases.items() if each.network_bytes} == {
-        *("hpl", "hpcc", "imb-collectives"),
+        *("hpl", "hpcc", "imb-collectives", "osu-bibw"),
         *("osu-bw", "osu-latency", "osu-mbw-mr", "osu-collectives", "osu-contention"),
     }

@@ -233,7 +233,7 @@ def test_a_provider_without_the_packages_of_any_suite(
     edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
     assert main(["validate", "-i", str(inventory)]) == 3
     said = capsys.readouterr().err
-    assert "found 'preinstalled', which has no package: p2 lacks stream; p3 lacks osu-mi" in said
+    assert "found 'preinstalled', which has no package: links lacks osu-mi" in said
     assert "; …; accepted: the packages of at least one suite" in said
 
 

@@ -457,6 +457,8 @@ if [ -n "$INTERRUPTED" ]; then
 fi
 centiseconds
 cpu_ticks
+ENDED=$(date +%s.%N)
+case $ENDED in *[!0-9.]*) ENDED=$(date +%s) ;; esac # not every date has %N
 TOOK=$((now - BEGAN)) BUSY=$((busy - BUSY)) STOLEN=$((stolen - STOLEN)) OWN=$((own - OWN))
 [ -n "$CHILDREN" ] || OWN=null
 if [ -n "$CHECK" ] && [ -z "$GROUP" ]; then
@@ -492,8 +494,8 @@ digests() { # writes the SHA-256 of each output, if the node has a program for i
 }
 
 {
-	printf '{"start": "%s", "end": "%s", "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s, "attempt": "%s", "boot": "%s", "survivors": %s}\n' \
-		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
+	printf '{"start": "%s", "end": "%s", "ended": %s, "seconds": %d.%02d, "host": "%s", "timed_out": %s, "busy_ticks": %d, "stolen_ticks": %d, "own_ticks": %s, "attempt": "%s", "boot": "%s", "survivors": %s}\n' \
+		"$START" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$ENDED" $((TOOK / 100)) $((TOOK % 100)) "$HOST" "$TIMED_OUT" \
 		"$BUSY" "$STOLEN" "$OWN" "${PROOFMARK_ATTEMPT-}" "$BOOT" "$SURVIVORS" >when.json &&
 		echo "$RC" >rc && digests && [ ! -e "$PUBLISHED" ] && mv "$OUT" "$PUBLISHED"
 } || {

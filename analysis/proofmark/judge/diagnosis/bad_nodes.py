@@ -153,10 +153,11 @@ def bad_nodes(
     nodes: Mapping[str, Node],
     location: Mapping[str, Mapping[str, str]],
     slow_ends: Mapping[str, str] | None = None,
+    judged: Collection[str] | None = None,
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
-    A node is bad if a figure of the node fails, if its digits are wrong, if all of its measured
+    A node is bad if a figure of the node fails, if its digits are wrong, if all of its judged
     links fail, if its port is a slow element of the fabric, or if its error counters show a fault.
     Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
@@ -167,6 +168,7 @@ def bad_nodes(
         location: switches and rack by host.
         slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
             is; an empty text if it is no port.
+        judged: those of `measured` with a figure that was judged; None: all of them.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
@@ -179,7 +181,8 @@ def bad_nodes(
             by_node.setdefault(host, []).extend(explained)
     digits = _wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
-    left = [pair for pair in measured if pair not in (slow_ends or {})]
+    candidates = measured if judged is None else judged
+    left = [pair for pair in candidates if pair not in (slow_ends or {})]
     links = _attribute_links(left, by_node, by_pair)
     hosts = {host for name in measured for host in hosts_of(name)}
     if len(hosts) < 2:
