@@ -61,7 +61,7 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
 
     Args:
         searches: the searches of the plan.
-        steps: the steps by id.
+        steps: the steps by id. Candidates with other steps are left out.
     """
     left: set[str] = set()
     for search in searches:
