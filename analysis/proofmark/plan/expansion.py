@@ -254,17 +254,24 @@ class _Expansion:
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        placed = list(zip(points, drafts, strict=True))
         if use.load:
             load, of_load = use.load, self._cases[use.load.case]
-            drafts = [step for each in drafts for step in beside(each, load, of_load, sweep)]
-            if not drafts:
+            placed = [
+                (point, step)
+                for point, draft in placed
+                for step in beside(draft, load, of_load, sweep)
+            ]
+            if not placed:
                 self._leave_out(f"{name}: no node is free for the load {load.case}")
-        if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
+        if endless := list(
+            endless_steps(sweep.file, [step for _, step in placed], partition.queue)
+        ):
             raise BadInput(*endless)
         return [
             Draft(step, use, number, axes_of(sweep, point))
-            for point, draft in zip(points, drafts, strict=True)
-            for step in self._spread_out(draft, use)
+            for point, planned in placed
+            for step in self._spread_out(planned, use)
         ]
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
