@@ -63,7 +63,7 @@ COMMANDS = {
     "preflight": ("preflight", "check the requirements of an acceptance; change nothing"),
     "scratch": (
         "scratch",
-        "mount, check and unmount the scratch directory on the nodes of a run",
+        "mount, check, unmount and clean the scratch directory on the nodes of a run",
     ),
     "check-programs": ("nodes", "check the programs on the nodes of a run (for playbooks)"),
     "install": ("software", "install the programs of a run"),

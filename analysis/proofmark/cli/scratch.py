@@ -1,4 +1,4 @@
-"""The command ``scratch``: it mounts and checks the scratch directory on the nodes of a run."""
+"""The command ``scratch``: it mounts, checks and cleans the scratch directory of a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from proofmark.cli.checkout import open_or_plan_run, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
+from proofmark.machine.scratch.clean import clean
 from proofmark.machine.scratch.stage import ScratchTarget, check, nodes_of, unmount, verify
 from proofmark.runs.lock import lock
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.state import RunState, begin, find, planned
 from proofmark.site.inventory import Site, choose_inventory
 
@@ -67,10 +68,19 @@ def _unmount(options: Namespace) -> list[str]:
         return unmount(state.folder, site)
 
 
+def _clean(options: Namespace) -> list[str]:
+    """Remove the files that the run left in scratch."""
+    opened = open_run(options.folder)
+    site = site_of_inventory(options, opened.plan.partition, {"scratch_dir": options.scratch_dir})
+    with lock(opened.folder):
+        return clean(opened, site)
+
+
 VERBS: Mapping[str, Callable[[Namespace], list[str]]] = {
     "check": _check,
     "verify": _verify,
     "unmount": _unmount,
+    "clean": _clean,
 }
 
 

@@ -61,16 +61,16 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
 
     Args:
         searches: the searches of the plan.
-        steps: the steps by id.
+        steps: the steps by id. Candidates with other steps are left out.
     """
+
+    def cost(candidate: Candidate) -> float:
+        return sum(steps[step].seconds * len(steps[step].nodes) for step in candidate.steps)
+
     left: set[str] = set()
     for search in searches:
-        by_cost = sorted(
-            search.candidates,
-            key=lambda each: (
-                -sum(steps[step].seconds * len(steps[step].nodes) for step in each.steps)
-            ),
-        )
+        known = [each for each in search.candidates if steps.keys() >= {*each.steps}]
+        by_cost = sorted(known, key=cost, reverse=True)
         left.update(step for each in by_cost[search.planned_candidates() :] for step in each.steps)
     return left
 

@@ -12,6 +12,7 @@ from proofmark.common.json_text import parse_json
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.text import duration
 from proofmark.plan.plan import Step
+from proofmark.plan.searches import uncounted
 from proofmark.runs.attempts import has_result, results, running_execution
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
@@ -36,7 +37,8 @@ class Progress:
     Attributes:
         steps: the states of the steps.
         active: whether a process works on the run.
-        left_s: the remaining seconds: the costs of the plan, scaled by those of the done steps.
+        left_s: the remaining seconds: the costs of the plan, scaled by those of the done steps. A
+            search needs the steps that the plan counts (`uncounted`).
         steps_per_hour: the rate of the done steps; 0 before the first one.
     """
 
@@ -93,8 +95,9 @@ def progress(
     expected = sum(state.step.seconds for state in states if state.state == "done")
     pace = took / expected if expected and took else 1.0
     left = 0.0
+    unlikely = uncounted(run.plan.searches, {state.step.id: state.step for state in states})
     for state in states:
-        if state.state != "done":
+        if state.state != "done" and state.step.id not in unlikely:
             spent = moment - state.started if state.started and state.state == "running" else 0.0
             left += max(0.0, state.step.seconds * pace - spent)
     finished = sum(state.state == "done" for state in states)

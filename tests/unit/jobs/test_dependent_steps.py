@@ -17,7 +17,9 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick
 from proofmark.judge.judging import judge_run
+from proofmark.machine.scratch.clean import clean
 from proofmark.runs.decisions import read_decisions
+from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, open_run
 
@@ -185,3 +187,22 @@ class TestInterruption:
         invalid = [result.record.reason for result in judge_run(open_run(run.folder)).of("INVALID")]
         assert len(invalid) == (0 if action == "write" else 1)
         assert all("page cache" in reason for reason in invalid)
+
+
+class TestClean:
+    def test_the_files_of_a_run_that_is_not_continued_are_removed(self, tmp_path: Path) -> None:
+        kit = dependent(tmp_path)
+        run = run_of(kit)
+        (left := kit.folder / "scratch" / run.id / "0001-fake").mkdir(parents=True)
+        (left / "data").touch()
+        (kit.folder / "scratch" / "other").mkdir()
+        assert clean(run, kit.site(hosts=("n1", "n2"))) == ["n1"]
+        assert files(kit) == ["other"]
+        assert clean(run, kit.site(hosts=("n1", "n2"))) == []
+
+    def test_a_run_whose_job_may_run_is_refused(self, tmp_path: Path) -> None:
+        kit = dependent(tmp_path)
+        run = run_of(kit)
+        JobFolder(run, run.plan.groups[0].jobs[0]).create("slurm", "name")
+        with pytest.raises(BadInput, match="may still be in the queue"):
+            clean(run, kit.site(hosts=("n1", "n2")))

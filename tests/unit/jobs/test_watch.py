@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +314,31 @@ def test_the_history_of_an_earlier_version_is_read(kit: Kit, name: str, state: S
     history = run.files.job(job.id).history
     history.write_text(history.read_text().replace(state.name, name))
     assert last_state(folder) == f"{state.value}: why"
+
+
+def test_steps_that_became_ready_wait_for_the_submitted_part_of_their_job(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller was killed while the first part of a job was in the queue."""
+    run, scheduler = kit.run(), Scripted(JobStatus(State.RUNNING), JobStatus(State.ENDED))
+    job = run.plan.groups[0].jobs[0]
+    first, second = (job.model_copy(update={"steps": [step]}) for step in job.steps)
+    folder = JobFolder(run, first)
+    folder.save(replace(folder.create("fake", "name"), id="77"))
+    write_execution(steps_of(run)[0], "")
+    parts: list[str] = []
+
+    def submit(script: Path, request: Request) -> str:
+        assert scheduler.queries == 2  # the first part ended before
+        parts.append(script.read_text())
+        write_execution(steps_of(run)[1], "")
+        return "78"
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
+    messages: list[str] = []
+    poll_until_done(JobMonitor(run, [second], "fake", Queue(), messages.append), lambda: None)
+    (script,) = parts
+    assert (job.steps[0].id in script, job.steps[1].id in script) == (False, True)
+    assert messages == []
