@@ -15,7 +15,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout
-from proofmark.plan.mpiio_hints import hints_text
+from proofmark.plan.mpiio_hints import hints_input
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.site.inventory import load_site
@@ -189,4 +189,4 @@ class TestAxes:
     @pytest.mark.parametrize("hints", ["", "cb_nodes", "a=b c", "a=1,,b=2", "a=b\nc=d"])
     def test_other_hints_are_refused(self, hints: str) -> None:
         with pytest.raises(BadInput, match=r"sweep\.hints: found .*accepted: default, or "):
-            hints_text(hints, "case.yml")
+            hints_input({"hints": hints}, "case.yml")
