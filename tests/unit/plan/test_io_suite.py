@@ -81,6 +81,7 @@ def test_each_measurement_has_a_time_limit_and_three_iterations() -> None:
     for step in plan().steps():
         if step.case == "mdtest":
             assert step.parameters["iterations"] == 3
+        if step.case == "mdtest" or step.parameters["test"] in ("for-other-job", "other-job"):
             continue
         words = step.arguments
         assert {"-D", "stoneWallingWearOut=1"} <= set(words)
@@ -88,6 +89,26 @@ def test_each_measurement_has_a_time_limit_and_three_iterations() -> None:
         verified = step.parameters["test"] == "verified"
         assert ("-R" in words) is ("-W" in words) is verified
         assert words[words.index("-i") + 1] == ("1" if verified else "3")
+
+
+def test_another_job_on_other_nodes_reads_what_was_written() -> None:
+    writing, reading = (steps(plan(), test) for test in ("for-other-job", "other-job"))
+    assert len(writing) == len(reading) == 3  # instead of three iterations
+    for one, other in zip(writing, reading, strict=True):
+        assert (other.reads, one.kept) == (one.id, True)
+        assert not set(one.nodes) & set(other.nodes)
+        assert one.ranks == other.ranks and one.derived == other.derived
+        amount = "stoneWallingStatusFile={scratch}/amount"
+        assert amount in one.arguments and amount in other.arguments
+        assert ("-w" in one.arguments, "-r" in one.arguments) == (True, False)
+        assert ("-w" in other.arguments, "-r" in other.arguments) == (False, True)
+        assert "-D" not in other.arguments
+
+
+def test_scaling_is_a_search_that_ends_without_growth() -> None:
+    """One for each case, and for each kind of directories of mdtest."""
+    searches = plan().searches
+    assert sorted(each.case for each in searches) == ["ior-easy", "ior-hard", "mdtest", "mdtest"]
 
 
 def test_a_client_is_measured_while_few_others_are() -> None:
