@@ -42,6 +42,7 @@ SHELL_FUNCTIONS = {"bounded": 1, "have": 0, "output": 2, "run_tool": 1, "tool": 
 """Functions of the kit's scripts that run one of their words: how many words stand before it."""
 GENERATED = frozenset(
     {"launch", "on_all", "rank_cpus", "json_text", "report_scratch", "watch_scratch"}
+    | {"set_layout", "print_layout", "report_layout"}
     | {"alive", "end_sampler", "is_disturbed", "judge_noise", "process_facts"}
     | {"sample_node", "start_sampler", "ask_ipmi", "find_sensors", "centiseconds"}
     | {"end_process", "report_load", "start_load"}

@@ -32,7 +32,7 @@ from proofmark.site.inventory import Site
 Calls = dict[str, set[str]]
 """The places that need a program, by its name."""
 
-STEP_PARTS = ("each", "job", "load", "network", "noise", "scratch", "step", "telemetry")
+STEP_PARTS = ("each", "job", "layout", "load", "network", "noise", "scratch", "step", "telemetry")
 IN_STEPS = {
     "site/node/probe.sh",
     *(f"jobs/shell/{name}.sh" for name in STEP_PARTS),

@@ -29,7 +29,11 @@ class Draft:
 
 
 def axes_of(sweep: Sweep, point: Point) -> dict[str, Scalar]:
-    """Return the values of the axes that the case or its use sweeps."""
-    swept = {*sweep.case.sweep, *sweep.use.sweep}
+    """Return the values of the axes that the case or its use sweeps.
+
+    An axis that ``let`` computes, as ranks from nodes, follows from the others and is left out.
+    """
+    computed = {*sweep.case.let, *sweep.use.let}
+    swept = {*sweep.case.sweep, *sweep.use.sweep} - computed
     values = {axis: point.values[axis] for axis in point.axes if axis in swept}
     return {axis: value for axis, value in values.items() if not isinstance(value, list)}

@@ -15,7 +15,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout
-from proofmark.plan.mpiio_hints import hints_text
+from proofmark.plan.mpiio_hints import hints_input
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.site.inventory import load_site
@@ -81,6 +81,7 @@ def test_each_measurement_has_a_time_limit_and_three_iterations() -> None:
     for step in plan().steps():
         if step.case == "mdtest":
             assert step.parameters["iterations"] == 3
+        if step.case == "mdtest" or step.parameters["test"] in ("for-other-job", "other-job"):
             continue
         words = step.arguments
         assert {"-D", "stoneWallingWearOut=1"} <= set(words)
@@ -88,6 +89,26 @@ def test_each_measurement_has_a_time_limit_and_three_iterations() -> None:
         verified = step.parameters["test"] == "verified"
         assert ("-R" in words) is ("-W" in words) is verified
         assert words[words.index("-i") + 1] == ("1" if verified else "3")
+
+
+def test_another_job_on_other_nodes_reads_what_was_written() -> None:
+    writing, reading = (steps(plan(), test) for test in ("for-other-job", "other-job"))
+    assert len(writing) == len(reading) == 3  # instead of three iterations
+    for one, other in zip(writing, reading, strict=True):
+        assert (other.reads, one.kept) == (one.id, True)
+        assert not set(one.nodes) & set(other.nodes)
+        assert one.ranks == other.ranks and one.derived == other.derived
+        amount = "stoneWallingStatusFile={scratch}/amount"
+        assert amount in one.arguments and amount in other.arguments
+        assert ("-w" in one.arguments, "-r" in one.arguments) == (True, False)
+        assert ("-w" in other.arguments, "-r" in other.arguments) == (False, True)
+        assert "-D" not in other.arguments
+
+
+def test_scaling_is_a_search_that_ends_without_growth() -> None:
+    """One for each case, and for each kind of directories of mdtest."""
+    searches = plan().searches
+    assert sorted(each.case for each in searches) == ["ior-easy", "ior-hard", "mdtest", "mdtest"]
 
 
 def test_a_client_is_measured_while_few_others_are() -> None:
@@ -189,4 +210,4 @@ class TestAxes:
     @pytest.mark.parametrize("hints", ["", "cb_nodes", "a=b c", "a=1,,b=2", "a=b\nc=d"])
     def test_other_hints_are_refused(self, hints: str) -> None:
         with pytest.raises(BadInput, match=r"sweep\.hints: found .*accepted: default, or "):
-            hints_text(hints, "case.yml")
+            hints_input({"hints": hints}, "case.yml")

@@ -4,7 +4,7 @@
 MOST_LAYOUTS=64 # files; more would take too long
 
 report_layout() { # writes layout.txt: the layout of the files that the program left in scratch
-	find "$SCRATCH/." -type f 2>/dev/null | head -n "$MOST_LAYOUTS" | while IFS= read -r file; do
+	find "$SCRATCH/." -type f 2>/dev/null | sed "${MOST_LAYOUTS}q" | while IFS= read -r file; do
 		print_layout "$file"
 	done >layout.txt 2>&1
 }
