@@ -57,7 +57,8 @@ class Samples:
         pairs: the numbers of the hosts, the sender first; shape (measurements, 2).
         round: the number of the round; the pairs of a round measured at the same time.
         series: the number of the series.
-        value: the measured value, greater than 0.
+        value: the measured value, greater than 0; NaN for a pair that moved data, but whose value
+            is not valid.
         of: the series by number.
     """
 
@@ -105,14 +106,16 @@ def expected(samples: Samples, paths: Paths) -> Expected:
     better = np.array([1.0 if each.better == "higher" else -1.0 for each in samples.of])
     distance = paths.distance(samples.pairs)
     keys = np.stack([samples.series, distance, np.round(100 * np.minimum(share, 9)).astype(int)])
-    _, like, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    _, like = np.unique(keys, axis=1, return_inverse=True)
+    known = np.isfinite(samples.value)
     like = like.reshape(len(samples))
+    count = np.bincount(like[known], minlength=int(like.max(initial=0)) + 1)
     return Expected(
         path=path,
         slack=slack,
         share=share,
         log_value=better[samples.series] * np.log(samples.value),
-        like=np.where(count[like] >= LEAST_CLASS, like, NONE),
+        like=np.where(known & (count[like] >= LEAST_CLASS), like, NONE),
     )
 
 
