@@ -15,6 +15,8 @@ from proofmark.records.columns import Floats, Numbers
 
 LEAST_CLASS = 6
 """The least number of like measurements that are compared with each other."""
+_EQUAL = 1e-3
+"""Rates whose logarithms differ by less are equal."""
 LEAST_SPREAD = 0.002
 """The least assumed spread of like measurements, as a part of their value."""
 
@@ -141,6 +143,9 @@ def shares(rounds: Numbers, path: Numbers, capacity: Floats) -> tuple[Floats, Fl
         of_flows = _slack(flows, rates, capacity)
         share[members] = rates[: len(members)]
         share[returns] = np.minimum(share[returns], rates[len(members) :])
+        # Both directions move the same bytes, so the slower one decides.
+        lead = np.log(rates / share[np.concatenate([members, returns])])
+        of_flows += np.where(lead > _EQUAL, lead, 0.0)[:, None]
         slack[0, members], slack[1, returns] = np.split(of_flows, [len(members)])
     return share, np.concatenate([slack[0], slack[1]], axis=1)
 
@@ -163,7 +168,7 @@ def _slack(flows: Numbers, rates: Floats, capacity: Floats) -> Floats:
         spare = np.maximum(largest + (known - load) / np.maximum(at_most, 1), largest)
         slack = np.log(spare[local] / each)
     slack[~np.isfinite(known[local])] = 0.0
-    found: Floats = np.where(slack < 1e-3, 0.0, slack)
+    found: Floats = np.where(slack < _EQUAL, 0.0, slack)
     return found
 
 
