@@ -18,6 +18,8 @@ ROUNDS = 16
 """The number of rounds of a partition that is too large for all pairs."""
 WAVES = 16
 """The largest number of waves in which pairs measure alone."""
+SHIFTS = 4
+"""The number of rounds of each distance of a partition that is too large for all pairs."""
 _SEED = 20170921
 
 
@@ -38,11 +40,15 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
     """Return rounds in which all pairs measure at the same time.
 
     For each distance that two hosts have, one round has as many pairs of this distance as there can
-    be, and no others: hosts of one half of a switch measure with hosts of the other half. The other
-    rounds are those of the circle method (Kirkman 1847) over the hosts in a random order that is
-    always the same. If all pairs need at most `number` of them, these are all pairs; else they fill
-    up to `number` rounds. No pair is in two of them. Of an odd number of hosts each is left out in
-    turn.
+    be, and no others: hosts of one half of a switch measure with hosts of the other half. If there
+    are too many hosts for all pairs, `SHIFTS` rounds of each distance differ in the shift between
+    the halves. With the routing ``destination-modulo``, the pairs of a shift use all uplinks
+    equally, while random pairs share some of them, and a shared link hides slow ones (ADR 0091).
+
+    The other rounds are those of the circle method (Kirkman 1847) over the hosts in a random order
+    that is always the same. If all pairs need at most `number` of them, these are all pairs; else
+    they fill up to `number` rounds. No pair is in two of the rounds of one kind. Of an odd number
+    of hosts each is left out in turn.
 
     Args:
         switches: the fabric, of shape (levels, hosts).
@@ -52,13 +58,13 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
     hosts = groups.shape[1]
     missed = np.zeros(hosts, dtype=np.int64)
     crossing: list[Round] = []
-    for distance in range(groups.shape[0] - 1):
-        pairs, left_out = _crossing(groups[distance + 1], groups[distance], missed)
-        missed[left_out] += 1
-        crossing.append(Round(_alternating(pairs), distance))
+    whole = hosts - 1 + hosts % 2 if hosts > 1 else 0
+    levels = groups.shape[0] - 1
+    shifts = 1 if whole <= number else max(1, min(SHIFTS, number // levels))
+    for distance in range(levels):
+        crossing += _shifts(groups[distance + 1], groups[distance], missed, distance, shifts)
     order = np.random.default_rng(_SEED).permutation(hosts)
     order = order[np.argsort(missed[order], kind="stable")]  # the circle leaves out the first ones
-    whole = hosts - 1 + hosts % 2 if hosts > 1 else 0
     circle = [
         _of_distance(switches, _alternating(order[_circle(hosts, each)]))
         for each in range(min(whole, number))
@@ -152,12 +158,35 @@ def _circle(hosts: int, number: int) -> Numbers:
     return np.concatenate([np.array([[seats, number % seats]]), pairs])
 
 
-def _crossing(outer: Numbers, inner: Numbers, missed: Numbers) -> tuple[Numbers, Numbers]:
+def _shifts(
+    outer: Numbers, inner: Numbers, missed: Numbers, distance: int, number: int
+) -> list[Round]:
+    """Return up to `number` rounds of one distance without a common pair.
+
+    All have as many pairs as the first. `missed` counts the hosts that they leave out.
+    """
+    found: list[Round] = []
+    hosts, known = len(outer), np.empty(0, dtype=np.int64)
+    for shift in range(number):
+        pairs, left_out = _crossing(outer, inner, missed, shift)
+        keys = np.sort(pairs, axis=1) @ [hosts, 1]
+        if found and (len(pairs) < len(found[0].pairs) or np.isin(keys, known).any()):
+            continue
+        known = np.append(known, keys)
+        missed[left_out] += 1
+        found.append(Round(_alternating(pairs, 1 - shift % 2), distance))
+    return found
+
+
+def _crossing(
+    outer: Numbers, inner: Numbers, missed: Numbers, shift: int = 0
+) -> tuple[Numbers, Numbers]:
     """Return as many pairs as possible inside the groups `outer` that cross the groups `inner`.
 
     The hosts of an outer group are ordered by inner group. The host i of the first half measures
     with the host i of the second half: they are in different inner groups if none of these is
-    larger than a half.
+    larger than a half. With a shift, the host i measures with the host i + shift, and with that of
+    another inner group if these have several hosts; a pair that crosses none is left out.
 
     Returns:
         The pairs; and the hosts without one, which are those with the smallest `missed`.
@@ -176,15 +205,18 @@ def _crossing(outer: Numbers, inner: Numbers, missed: Numbers) -> tuple[Numbers,
         rest = ~np.isin(hosts, without)
         kept, groups = hosts[rest], of_hosts[rest]
         ordered = kept[np.lexsort((np.arange(len(kept)), groups, groups != largest))]
-        pairs.append(np.stack([ordered[:half], ordered[half:]], axis=1))
+        size = int(sizes[largest])
+        turned = np.roll(ordered[half:], -shift * (1 + (size if size > 1 else 0)))
+        both = np.stack([ordered[:half], turned], axis=1)
+        pairs.append(both[inner[both[:, 0]] != inner[both[:, 1]]])
         left_out.append(without)
     return np.concatenate(pairs), np.concatenate(left_out)
 
 
-def _alternating(pairs: Numbers) -> Numbers:
+def _alternating(pairs: Numbers, first: int = 1) -> Numbers:
     """Return `pairs` with every second one reversed, so that each switch sends and receives."""
     turned = pairs.copy()
-    turned[1::2] = pairs[1::2, ::-1]
+    turned[first::2] = pairs[first::2, ::-1]
     return turned
 
 

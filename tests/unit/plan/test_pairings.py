@@ -87,7 +87,11 @@ def test_a_large_partition_measures_each_host_in_all_rounds_but_one(switches: Nu
     made = rounds(switches)
     measured = np.bincount(np.concatenate([each.pairs.ravel() for each in made]))
     assert len(made) == ROUNDS
-    assert measured.min() >= ROUNDS - 1
+    assert measured.min() >= ROUNDS - 2  # a switch with an odd number of hosts leaves one out
+    assert np.median(measured) >= ROUNDS - 1
+    inside = [key for each in made if each.distance == 0 for key in keys(each.pairs)]
+    if len(switches):
+        assert len(inside) == len(set(inside))
     random = [key for each in made if each.distance is None for key in keys(each.pairs)]
     assert len(random) == len(set(random))
     senders = np.bincount(np.concatenate([each.pairs[:, 0] for each in made]))

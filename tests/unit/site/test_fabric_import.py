@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.site.fabric import Fabric
+from proofmark.site.fabric import Fabric, bytes_per_s
 from proofmark.site.fabric_import import fabric_levels
 
 SLURM = """
@@ -122,3 +123,28 @@ def test_the_output_of_the_command_can_be_used_as_facts(
     ]  # fmt: skip
     assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}
     assert main(["fabric", str(tmp_path / "none")]) == 3
+
+
+LEAF = {"name": "leaf", "hosts_per_switch": 4}
+
+
+@pytest.mark.parametrize(
+    ("levels", "routing", "expected"),
+    [
+        ([LEAF], "destination-modulo", "routing: only accepted if a level has uplinks"),
+        ([{**LEAF, "uplink_rate": 1e9}], None, "uplink_rate: only accepted with uplinks"),
+        ([{**LEAF, "uplinks": 2, "uplink_rate": "9 Gb"}], None, "not in the table of links"),
+        ([{**LEAF, "uplinks": 0}], None, "uplinks"),
+        ([{**LEAF, "uplinks": 2}], "adaptive", "destination-modulo"),
+    ],
+)
+def test_wrong_uplinks_are_refused(
+    levels: list[dict[str, object]], routing: str | None, expected: str
+) -> None:
+    with pytest.raises(ValidationError, match=expected):
+        Fabric.model_validate({"levels": levels, "routing": routing})
+
+
+def test_the_rate_of_an_uplink_is_that_of_a_node_unless_it_is_declared() -> None:
+    rates = ["100 Gb/sec (4X EDR)", 5e9, None]
+    assert [bytes_per_s(rate) for rate in rates] == [12.5e9, 5e9, None]

@@ -88,9 +88,20 @@ class Elements:
         """Return the links of an element."""
         return np.flatnonzero((self.of_link == element).any(axis=1))
 
+    def unrouted(self, element: int) -> bool:
+        """Return whether an element is all uplinks of a switch whose routing is not declared."""
+        family = self._family(element)
+        if family.kind != "uplink":
+            return False
+        tier = self.paths.tiers[family.level]
+        return not tier.known and tier.declared != 1
+
+    def _family(self, element: int) -> Family:
+        return next(each for each in reversed(self.families) if each.first <= element)
+
     def element(self, number: int) -> Element:
         """Return the element with this number."""
-        family = next(each for each in reversed(self.families) if each.first <= number)
+        family = self._family(number)
         place = number - family.first
         paths = self.paths
         if family.kind == "node":

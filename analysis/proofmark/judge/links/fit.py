@@ -38,6 +38,8 @@ MOST = 100
 CLEAR, COMPARABLE = 0.9, 0.3
 """An element of which this share of the measurements is slow is named before elements with a
 smaller share, if its evidence is at least this part of the largest evidence."""
+CONSISTENT = 0.75
+"""The least share of slow measurements of an element among those that show its slowdown."""
 NOTICED = 0.01
 """A measurement whose expected value falls by more than this part is explained."""
 LIKELY = 0.05
@@ -105,7 +107,8 @@ def fit(samples: Samples, paths: Paths, level: float) -> Fit:
     limits = incidence(samples, about, elements)
     search = _Search(samples, about, elements, limits, level)
     named = tuple(islice(search.elements_by_evidence(), MOST))
-    found = Deviations(search.found.residual + search.change, search.found.spread)
+    residual = np.where(about.like == NONE, 0.0, search.found.residual + search.change)
+    found = Deviations(residual, search.found.spread)
     return Fit(samples, about, elements, named, found, search.owner, search.tested)
 
 
@@ -121,6 +124,7 @@ class _Search:
         self.owner: Numbers = np.full(len(self.samples), NONE, dtype=np.int64)
         self.change: Floats = np.zeros(len(self.samples))
         self.found = deviations(self.samples, self.about, self.free)
+        self.distance = self.elements.paths.distance(self.samples.pairs)
         self.tested = 0
         self.capacity = self.elements.paths.capacity.copy()
 
@@ -154,12 +158,36 @@ class _Search:
         tests = max(1, best.tested) * len(SPREADS)
         needed = np.log(tests / self.level) + self.limits.series * np.log(2)
         gain = np.round(best.gain, 9)
-        if gain.max() <= needed:
-            return None
         # A slow port makes some flows of an uplink slow. So an element of which almost all
         # measurements are slow is named before one with mixed measurements.
-        clear = (gain > max(needed, COMPARABLE * gain.max())) & (best.share >= CLEAR)
-        return int(np.argmax(np.where(clear, gain, 0.0) if clear.any() else gain)), best
+        clear = (gain > COMPARABLE * gain.max()) & (best.share >= CLEAR)
+        strong = np.flatnonzero(gain > needed)
+        for element in strong[np.lexsort((strong, -gain[strong], ~clear[strong]))].tolist():
+            if self._consistent(element, best):
+                return element, best
+        return None
+
+    def _consistent(self, element: int, best: Evidence) -> bool:
+        """Return whether the element makes slow what it should.
+
+        A series in which it is not slow counts against it, if the usual spread would not hide it.
+        So does a distance: the flows to some hosts may take one slow uplink, but these hosts are
+        fast for their neighbours. One slow uplink of several is no evidence against all of them.
+        """
+        residual, spread = self.found.residual, self.found.spread
+        of_element = self._of(element, self.free & (self.about.like != NONE))
+        ratio = np.median(residual[of_element[best.slow[of_element]]])
+        visible = of_element[2 * spread[of_element] < -ratio]
+        if not len(visible):
+            return True
+        slow = residual[visible] < ratio / 2
+        distance = self.distance[visible]
+        count, hit = (
+            np.bincount(distance),
+            np.bincount(distance[slow], minlength=distance.max() + 1),
+        )
+        least = CLEAR if self.elements.unrouted(element) else CONSISTENT
+        return bool(slow.mean() >= least and (2 * hit >= count)[count > 1].all())
 
     def _of(self, element: int, chosen: NDArray[np.bool_]) -> Numbers:
         """Return the numbers of the chosen measurements that an element limits."""

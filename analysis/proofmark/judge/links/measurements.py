@@ -39,19 +39,23 @@ class Measurements:
 def measurements(
     figures: Aggregates, plan: Plan, benchmarks: Benchmarks, paths: Paths
 ) -> Measurements | None:
-    """Return the valid figures of the rounds of pairs; None if there are none.
+    """Return the figures of the rounds of pairs; None if there are none.
 
-    A figure is one measurement: the median of its repeats. Of each case, one metric counts: its
-    rate with the largest messages, or its time with the smallest.
+    A figure is one measurement: the median of its repeats, NaN if it is INVALID. A figure without
+    any value is left out: its pair moved no data that shared links. Of each case, one metric
+    counts: its rate with the largest messages, or its time with the smallest.
     """
     places = _pairs(plan.steps(), paths)
+    if not len(figures):
+        return None
     records = figures.records
     series_of, series = _series(figures, benchmarks)
     rounds: dict[str, int] = {}
     steps: list[Step] = []
     rows: list[tuple[int, int, int, int, int]] = []
     first = figures.order[figures.first]
-    chosen = np.flatnonzero(figures.valid & (figures.median > 0))
+    valued = np.add.reduceat(np.isfinite(records.value[figures.order]), figures.first) > 0
+    chosen = np.flatnonzero(valued & ~(figures.median <= 0))
     for figure in chosen[series_of[figures.measurand[chosen]] >= 0].tolist():
         name = records.executions[records.execution[first[figure]]].step
         if (place := places.get(name)) is None:

@@ -15,6 +15,8 @@ from proofmark.records.columns import Floats, Numbers
 
 LEAST_CLASS = 6
 """The least number of like measurements that are compared with each other."""
+_EQUAL = 1e-3
+"""Rates whose logarithms differ by less are equal."""
 LEAST_SPREAD = 0.002
 """The least assumed spread of like measurements, as a part of their value."""
 
@@ -57,7 +59,8 @@ class Samples:
         pairs: the numbers of the hosts, the sender first; shape (measurements, 2).
         round: the number of the round; the pairs of a round measured at the same time.
         series: the number of the series.
-        value: the measured value, greater than 0.
+        value: the measured value, greater than 0; NaN for a pair that moved data, but whose value
+            is not valid.
         of: the series by number.
     """
 
@@ -105,14 +108,16 @@ def expected(samples: Samples, paths: Paths) -> Expected:
     better = np.array([1.0 if each.better == "higher" else -1.0 for each in samples.of])
     distance = paths.distance(samples.pairs)
     keys = np.stack([samples.series, distance, np.round(100 * np.minimum(share, 9)).astype(int)])
-    _, like, count = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    _, like = np.unique(keys, axis=1, return_inverse=True)
+    known = np.isfinite(samples.value)
     like = like.reshape(len(samples))
+    count = np.bincount(like[known], minlength=int(like.max(initial=0)) + 1)
     return Expected(
         path=path,
         slack=slack,
         share=share,
         log_value=better[samples.series] * np.log(samples.value),
-        like=np.where(count[like] >= LEAST_CLASS, like, NONE),
+        like=np.where(known & (count[like] >= LEAST_CLASS), like, NONE),
     )
 
 
@@ -138,6 +143,9 @@ def shares(rounds: Numbers, path: Numbers, capacity: Floats) -> tuple[Floats, Fl
         of_flows = _slack(flows, rates, capacity)
         share[members] = rates[: len(members)]
         share[returns] = np.minimum(share[returns], rates[len(members) :])
+        # Both directions move the same bytes, so the slower one decides.
+        lead = np.log(rates / share[np.concatenate([members, returns])])
+        of_flows += np.where(lead > _EQUAL, lead, 0.0)[:, None]
         slack[0, members], slack[1, returns] = np.split(of_flows, [len(members)])
     return share, np.concatenate([slack[0], slack[1]], axis=1)
 
@@ -160,7 +168,7 @@ def _slack(flows: Numbers, rates: Floats, capacity: Floats) -> Floats:
         spare = np.maximum(largest + (known - load) / np.maximum(at_most, 1), largest)
         slack = np.log(spare[local] / each)
     slack[~np.isfinite(known[local])] = 0.0
-    found: Floats = np.where(slack < 1e-3, 0.0, slack)
+    found: Floats = np.where(slack < _EQUAL, 0.0, slack)
     return found
 
 
