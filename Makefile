@@ -43,9 +43,9 @@ acceptance: .venv
 	ansible-playbook acceptance.yml -i inventory/local -l local -e suite=$(SUITE) $(ARGS)
 
 # Root only: namespaces and mounts. `make rehearsal FAULT=x`, with an unknown id, lists the ids.
-rehearsal: SUITE = rehearsal
+rehearsal: SUITE =
 rehearsal: .venv-rehearsal
-	python -m tests.rehearsal --suite=$(SUITE) $(if $(LIMIT),--limit=$(LIMIT)) \
+	python -m tests.rehearsal $(if $(SUITE),--suite=$(SUITE)) $(if $(LIMIT),--limit=$(LIMIT)) \
 		$(if $(FAULT),--fault=$(FAULT)) $(if $(ARGS),-- $(ARGS))
 
 # pytest also runs the tests with the mark lint.

@@ -1,4 +1,4 @@
-"""Rehearse an acceptance on a virtual cluster: make rehearsal [SUITE=…] [FAULT=…].
+"""Rehearse an acceptance on a virtual cluster: make rehearsal [SUITE=…] [FAULT=…] [LIMIT=…].
 
 The exit code is that of the playbooks. It is 3 for options that exclude each other, 5 if the
 playbooks did not name the injected fault, 130 if the rehearsal was stopped.
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("only root can make namespaces and mounts; nothing was changed", file=sys.stderr)
         return BAD_INPUT
     fault = FAULTS[options.fault] if options.fault else None
+    _choose(options, fault)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
@@ -51,6 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return STOPPED
+
+
+def _choose(options: argparse.Namespace, fault: Fault | None) -> None:
+    """Set the options that were not given: by the fault, and by the partition."""
+    options.limit = options.limit or (fault.limit if fault else "knl")
+    options.suite = options.suite or (fault.suite if fault else "rehearsal")
+    options.nodes = options.nodes or SHAPES[options.limit].nodes
 
 
 def _look_ahead(options: argparse.Namespace) -> None:
@@ -64,7 +72,7 @@ def _look_ahead(options: argparse.Namespace) -> None:
         one_mode=options.one_mode,
         more=options.more,
         names=names,
-        selected=limit_of(options.limit, names),
+        selected=limit_of(SHAPES[options.limit], names),
     )
     if options.fault:
         refuse(options.fault, FAULTS, ahead)
@@ -78,18 +86,20 @@ def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:
         with cluster as room:
             _print(f"{len(room.names)} virtual nodes after {time.monotonic() - began:.1f} s")
             if fault:
-                _print(f"fault {options.fault}: {fault.what.format(node=room.victim)}")
+                what = fault.what.format(node=room.victim, server=room.server)
+                _print(f"fault {options.fault}: {what}")
             call = command(room, options.suite, modes=not options.one_mode, more=options.more)
             _print(" ".join(call))
             played = play(room, options.checkout, call, _print)
     _print(f"the virtual cluster has ended; {time.monotonic() - began:.0f} s in all")
     run = (options.checkout / "runs/latest").resolve()
-    if (run / "verdict.json").exists() and not played.stopped:
+    judged = (run / "verdict.json").exists() and f" {run.name}" in f" {played.output}"
+    if judged and not played.stopped:
         named = named_by(json.loads((run / "verdict.json").read_text()))
         played = replace(played, output="\n".join([played.output, *named]))
         for line in (*named, f"the report: {run}/report.html"):
             _print(line)
-    return exit_code(options.fault, fault, cluster.victim, played)
+    return exit_code(options.fault, fault, cluster.victim, played, judged=judged)
 
 
 def place() -> str:
@@ -102,18 +112,23 @@ def place() -> str:
 
 
 def named_by(verdict: Mapping[str, Any]) -> list[str]:
-    """Return the bad nodes of a verdict and its jobs that ended early, one line each."""
+    """Return the bad nodes, broken file systems and jobs that ended early, one line each."""
     bad = [f"bad node: {node['node']}: {node['likely']}" for node in verdict["fleet"]["nodes"]]
-    return [*bad, *verdict["coverage"]["stopped"]]
+    faults = [fault["line"] for fault in verdict["file_systems"]]
+    return [*bad, *faults, *verdict["coverage"]["stopped"]]
 
 
-def exit_code(name: str | None, fault: Fault | None, victim: str, played: Played) -> int:
-    """Return the exit code; print whether the fault was named."""
+def exit_code(
+    name: str | None, fault: Fault | None, victim: str, played: Played, *, judged: bool = True
+) -> int:
+    """Return the exit code; print whether the fault was named, and whether there is a verdict."""
     if played.stopped:
         return STOPPED
     if fault is None:
         return played.code
     message = fault.message.format(node=victim)
+    if not judged:
+        _print(f"fault {name}: the playbooks ended before they judged the run")
     named = played.printed(message) and (played.code == 0) == fault.ends_well
     _print(f"fault {name}: {'' if named else 'NOT '}named: {message} (exit code {played.code})")
     return played.code if named else NOT_NAMED
@@ -121,10 +136,10 @@ def exit_code(name: str | None, fault: Fault | None, victim: str, played: Played
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.rehearsal", description=__doc__)
-    parser.add_argument("--limit", choices=sorted(SHAPES), default="knl", help="which partition")
-    parser.add_argument("--suite", default="rehearsal")
+    parser.add_argument("--limit", choices=sorted(SHAPES), help="which partition")
+    parser.add_argument("--suite", help="without it: that of the fault, or rehearsal")
     parser.add_argument("--fault", choices=sorted(FAULTS))
-    parser.add_argument("--nodes", type=int, choices=range(2, 9), default=8, metavar="2…8")
+    parser.add_argument("--nodes", type=int, choices=range(2, 17), metavar="2…16")
     parser.add_argument("--one-mode", action="store_true", help="without confirm_reboot=true")
     parser.add_argument("--checkout", type=Path, default=ROOT, help="whose playbooks")
     parser.add_argument("more", nargs="*", help="further arguments of ansible-playbook, behind --")

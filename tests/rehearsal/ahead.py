@@ -9,11 +9,11 @@ from pathlib import Path
 
 from tests.rehearsal.faults import Fault, Need
 from tests.rehearsal.play import INVENTORY
+from tests.rehearsal.shapes import SHAPES
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
-from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.resets import resets_s
@@ -22,6 +22,9 @@ from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
+LEAST_LINKS = 5
+"""In a ring of four nodes two of the four links are those of the slow node. Their median is between
+the slow and the usual rate."""
 START_S = 60
 """The cluster takes 10 s to start and end. The playbooks take the rest, without the steps."""
 MODE_S = 15
@@ -162,13 +165,24 @@ def _of_plan(name: str, fault: Fault, ahead: Ahead) -> list[InputError]:
         found = f"a plan in mode {ahead.plan.current_mode} alone; fault {name} needs a reset"
         accepted = "a plan of several modes, such as --suite=rehearsal --limit=knl"
         mistakes.append(InputError(option, "", found, accepted))
-    if Need.LINKS in fault.needs:
-        steps = [step for group in groups for job in group.jobs for step in job.steps]
-        if ahead.nodes < LEAST_NODES:
-            found = f"fault {name}, which is detected among {LEAST_NODES} or more like nodes"
-            mistakes.append(InputError(f"--nodes={ahead.nodes}", "", found, f"{LEAST_NODES}…8"))
-        elif not any(step.scope == "each-pair" for step in steps):
-            found = f"a plan that measures no links; fault {name} needs {Need.LINKS.value}"
-            accepted = "a suite with a step of scope each-pair, such as rehearsal"
-            mistakes.append(InputError(option, "", found, accepted))
+    steps = [step for group in groups for job in group.jobs for step in job.steps]
+    scopes = {step.scope for step in steps}
+    if Need.LINKS in fault.needs and ahead.nodes < LEAST_LINKS:
+        found = f"fault {name}: its node would have half of the links, and none would be usual"
+        mistakes.append(InputError(f"--nodes={ahead.nodes}", "", found, f"{LEAST_LINKS} or more"))
+    elif Need.LINKS in fault.needs and "each-pair" not in scopes:
+        found = f"a plan that measures no links; fault {name} needs {Need.LINKS.value}"
+        accepted = "a suite with a step of scope each-pair, such as rehearsal"
+        mistakes.append(InputError(option, "", found, accepted))
+    if Need.UPLINKS in fault.needs and not SHAPES[ahead.limit].switches.hosts_per_leaf:
+        found = f"one switch; fault {name} needs {Need.UPLINKS.value}"
+        mistakes.append(InputError(f"--limit={ahead.limit}", "", found, "--limit=fabric"))
+    alone = [step for step in steps if step.scope == "each-node"]
+    for need, missing in (
+        (Need.FILES, not any(step.uses_scratch for step in alone)),
+        (Need.SPEED, not any(step.launch == "mpi" for step in alone)),
+    ):
+        if need in fault.needs and missing:
+            found = f"a plan without it; fault {name} needs {need.value}"
+            mistakes.append(InputError(option, "", found, "--suite=rehearsal-short"))
     return mistakes

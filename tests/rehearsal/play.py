@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from tests.rehearsal.room import Room
+from tests.rehearsal.shapes import Shape
 
 INVENTORY = "inventory/rehearsal"
 GRACE_S = 180
@@ -35,15 +36,14 @@ class Played:
         return words in " ".join(self.output.split())
 
 
-def limit_of(partition: str, names: Sequence[str]) -> str:
-    """Return the limit that selects `names`, which are eight or fewer of `partition`."""
-    return partition if len(names) == 8 else ",".join(names)
+def limit_of(shape: Shape, names: Sequence[str]) -> str:
+    """Return the limit that selects `names`, which are all or some of the nodes of `shape`."""
+    return shape.group if len(names) == shape.nodes else ",".join(names)
 
 
 def command(room: Room, suite: str, *, modes: bool, more: Sequence[str] = ()) -> list[str]:
     """Return the command of a real acceptance; only the inventory is that of the rehearsal."""
-    whole = {"rknl": "knl", "rskl": "skl"}[room.shape.prefix]
-    limit = limit_of(whole, room.names)
+    limit = limit_of(room.shape, room.names)
     confirmed = ["-e", "confirm_reboot=true"] if modes else []
     chosen = ["-i", INVENTORY, "-l", limit, "-e", f"suite={suite}", *confirmed]
     return ["ansible-playbook", "acceptance.yml", *chosen, *more]

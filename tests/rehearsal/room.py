@@ -1,29 +1,33 @@
-"""The virtual cluster of a rehearsal: nodes that follow their firmware, BMCs, Slurm, scratch."""
+"""The virtual cluster of a rehearsal: nodes that follow their firmware, BMCs, Slurm, scratch.
+
+The store of the file system is a folder, or a folder of a server, which the nodes reach by SFTP
+over its link.
+"""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from tests.emulators.bmc.server import Emulator, Timing
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.emulators.vcluster.cluster import SAFE_PATH
+from tests.emulators.vcluster.juicefs import NAME, PROGRAM, JuiceFs
 from tests.rehearsal.faults import Fault
-from tests.rehearsal.shapes import SHAPES
+from tests.rehearsal.shapes import RATE, SHAPES
 
 HERE = Path(__file__).parent
-RATE = "200mbit"
-"""The speed of every link: far below that of the machine, so that the links limit the rate."""
-FILE_SYSTEM = "pfs"
+SERVER = "rserver"
+SLOW = "50mbit"
+"""The speed of a slow link: a quarter of that of the others."""
 LSTOPO = """#!/bin/sh
 # On a virtual node it prints the topology of the firmware.
 if [ -s /run/machine/topology.xml ]; then export HWLOC_XMLFILE=/run/machine/topology.xml; fi
@@ -36,6 +40,8 @@ class Room:
 
     Attributes:
         victim: the node that has the fault.
+        server: the machine that serves scratch; empty if scratch has no server.
+        file_system: the file system of scratch.
     """
 
     def __init__(
@@ -45,27 +51,37 @@ class Room:
         nodes: int = 8,
         fault: Fault | None = None,
         shared: Iterable[Path] = (),
+        *,
+        served: bool = False,
     ) -> None:
         self.folder, self.shape = folder, SHAPES[shape]
         self.fault = fault
+        served = served or self.shape.served or bool(fault and fault.served)
+        self.server = SERVER if served else ""
+        switches = self.shape.switches
+        if fault and fault.slow_uplink:
+            switches = replace(switches, slow={fault.slow_uplink: SLOW})
         self.cluster = Cluster(
             folder,
             nodes,
             prefix=self.shape.prefix,
             shared=shared,
             session={"PATH": f"{folder}/bin:{SAFE_PATH}"},
+            servers=[SERVER] if served else [],
+            switches=switches,
         )
         self.names = self.cluster.names
         self.victim = self.names[1]
         self.emulator = Emulator(
             self.names,
             folder / "bmc",
-            shape=shape,
+            shape=self.shape.firmware,
             faults={self.victim: fault.bmc} if fault else {},
             timing=Timing(off=0.3, boot=0.5),
             hook=self._switch,
         )
         self.slurm = Slurm(self.cluster, partition=shape, hardware=self.shape.slurm)
+        self.file_system: JuiceFs | None = None
         self._stack = ExitStack()
         # One after the other, so that a node that is switched off and on again is on at the end.
         self._power = ThreadPoolExecutor(1)
@@ -79,11 +95,13 @@ class Room:
         """
         try:
             self._write_files()
-            self._make_file_system(FILE_SYSTEM)
-            if self.fault and self.fault.mount:
-                self._make_file_system("other")
             self._stack.enter_context(self.emulator)
             self._stack.enter_context(self.cluster)
+            if self.server:
+                self.cluster.limit(self.server, self._rate(self.server))
+            self.file_system = self._make_file_system(NAME)
+            if self.fault and self.fault.mount:
+                self._make_file_system("other")
             self._keep_connections()
             self._stack.enter_context(self.slurm)
             if self.fault:
@@ -125,9 +143,21 @@ class Room:
         program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
         self._command("lstopo-no-graphics", LSTOPO.format(program=program))
         (self.folder / "rates").mkdir()
-        for name in self.names:
-            slow = self.fault.rate if self.fault and name == self.victim else ""
-            (self.folder / "rates" / name).write_text(f"{slow or RATE}\n")
+        for name in (*self.names, *self.cluster.servers):
+            (self.folder / "rates" / name).write_text(f"{self._rate(name)}\n")
+        if self.fault and self.fault.loss:
+            (self.folder / "losses").mkdir()
+            limit = round(self.fault.loss * 2**32)
+            (self.folder / "losses" / self.victim).write_text(f"{limit}\n")
+        if self.fault and self.fault.throttled:
+            (self.folder / "throttled").mkdir()
+            (self.folder / "throttled" / self.victim).touch()
+
+    def _rate(self, name: str) -> str:
+        """Return the speed of the link of a node or server."""
+        slow = self.fault.slow_links if self.fault else ""
+        has_fault = {"node": self.victim, "server": self.server}.get(slow) == name
+        return SLOW if has_fault else RATE
 
     def _keep_connections(self) -> None:
         """Write an ssh command whose connections end with the first process of the cluster."""
@@ -136,31 +166,22 @@ class Room:
         configuration = shlex.quote(f"{self.folder}/ssh_config")
         self._command("ssh-kept", f'#!/bin/sh\nexec {enter} -- ssh -F {configuration} "$@"\n')
 
-    def _make_file_system(self, database: str) -> None:
-        """Format a JuiceFS, and write its command; each node has its own cache and log."""
-        program = Path(sys.executable).with_name("juicefs")
-        store = f"{self.folder / database}/"
-        meta = f"sqlite3://{self.folder}/{database}.db"
-        done = subprocess.run(
-            [program, "format", meta, FILE_SYSTEM, "--storage", "file", "--bucket", store],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise subprocess.CalledProcessError(done.returncode, done.args, stderr=done.stderr)
+    def _make_file_system(self, database: str) -> JuiceFs:
+        """Make a JuiceFS, and write its command; each node has its own cache and log."""
+        capacity = self.fault.capacity_gib if self.fault else 0
+        made = JuiceFs(self.cluster, database, self.server, capacity)
+        made.format()
         broken = (
             f'if [ "$(uname -n)" = {self.victim} ]; then {self.fault.mount}; fi\n'
             if self.fault and self.fault.mount
             else ""
         )
-        real = shlex.quote(str(program))
-        options = "--cache-dir=memory --cache-size=32 --log=/run/juicefs.log --backup-meta=0"
         self._command(
             "juicefs",
-            f'#!/bin/sh\n[ "$1" = mount ] || exec {real} "$@"\nshift\n{broken}'
-            f'JFS_MOUNT_TIMEOUT=100 exec {real} mount {options} "$@"\n',  # on a busy machine
+            f'#!/bin/sh\n[ "$1" = mount ] || exec {shlex.quote(str(PROGRAM))} "$@"\nshift\n{broken}'
+            f'exec {made.mount_command()} "$@"\n',
         )
+        return made
 
     def _command(self, name: str, text: str) -> None:
         """Write a command into the first folder of ``PATH`` of the nodes and the controller."""

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tests.emulators.vcluster.fabric import Switches
 from tests.folders import PROBES
+
+RATE = "200mbit"
+"""The speed of every link: far below that of the machine, so that the links limit the rate."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,11 @@ class Shape:
         sample: the probe of such a node, for /proc/cpuinfo.
         cores: the cores of a socket. `threads` are the threads of a core.
         memory_mb: the memory in the configuration of the scheduler.
+        firmware: the kind of the emulated firmware.
+        group: the group of the inventory that has all of its nodes.
+        nodes: their number.
+        switches: the bridges between the nodes.
+        served: whether a machine of its own serves scratch over its link.
     """
 
     prefix: str
@@ -30,6 +39,11 @@ class Shape:
     cores: int
     threads: int
     memory_mb: int
+    firmware: str
+    group: str
+    nodes: int = 8
+    switches: Switches = field(default_factory=Switches)
+    served: bool = False
 
     @property
     def slurm(self) -> dict[str, int]:
@@ -67,6 +81,19 @@ class Shape:
 
 
 SHAPES = {
-    "knl": Shape("rknl", "knl-7250-quadrant-flat.txt", 1, 68, 4, memory_mb=98304),
-    "skl": Shape("rskl", "skl-2x6148.txt", 2, 20, 1, memory_mb=196608),
+    "knl": Shape("rknl", "knl-7250-quadrant-flat.txt", 1, 68, 4, 98304, "knl", "knl"),
+    "skl": Shape("rskl", "skl-2x6148.txt", 2, 20, 1, 196608, "skl", "skl"),
+    "fabric": Shape(
+        "rfab",
+        "skl-2x6148.txt",
+        2,
+        20,
+        1,
+        196608,
+        "skl",
+        "fabric",
+        nodes=16,
+        switches=Switches(hosts_per_leaf=4, uplinks=2, rate=RATE),
+        served=True,
+    ),
 }

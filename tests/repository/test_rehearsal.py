@@ -27,7 +27,7 @@ from tests.rehearsal.__main__ import (
 from tests.rehearsal.ahead import Ahead, duration_line, look_ahead, refuse
 from tests.rehearsal.faults import FAULTS, Need
 from tests.rehearsal.play import Played, limit_of
-from tests.rehearsal.shapes import SHAPES
+from tests.rehearsal.shapes import RATE, SHAPES
 
 from proofmark.common.errors import BadInput
 from proofmark.site.firmware import wanted
@@ -39,19 +39,20 @@ from proofmark.site.node.topology import Topology
 NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"
 
 
-@pytest.fixture(scope="module", params=["knl", "skl"])
+@pytest.fixture(scope="module", params=["knl", "skl", "fabric"])
 def site(request: pytest.FixtureRequest) -> Site:
     """Return the site of the rehearsal; no rehearsal runs."""
     return load_site(ROOT / "inventory/rehearsal", request.param)
 
 
 def test_nodes_show_the_declared_topology_in_each_mode(site: Site) -> None:
-    assert len(site.hosts) == 8 and site.partition.origin == "emulated"
+    shape = SHAPES[site.partition_name]
+    assert len(site.hosts) == shape.nodes and site.partition.origin == "emulated"
     assert site.partition.firmware
     for name, mode in site.partition.modes.items():
-        attributes: dict[str, Any] = {**DEFAULTS[site.partition_name]}
+        attributes: dict[str, Any] = {**DEFAULTS[shape.firmware]}
         attributes |= wanted(site.partition.firmware, mode.settings)
-        shown = Topology.from_lstopo(notation(attributes, site.partition_name))
+        shown = Topology.from_lstopo(notation(attributes, shape.firmware))
         assert numa_shape(shown) == numa_shape(topology_of_mode(site, name)), name
 
 
@@ -64,10 +65,21 @@ def test_cpuinfo_has_each_processor(site: Site) -> None:
     assert (fields["processor"], fields["core id"]) == (f"{len(blocks) - 1}", f"{shape.cores - 1}")
 
 
-def test_a_verdict_names_bad_nodes_and_jobs_that_ended_early() -> None:
+def test_the_declared_fabric_is_that_of_the_virtual_switches() -> None:
+    switches = SHAPES["fabric"].switches
+    fabric = load_site(ROOT / "inventory/rehearsal", "fabric").partition.fabric
+    (level,) = fabric.levels
+    assert level.hosts_per_switch == switches.hosts_per_leaf
+    assert fabric.link_bytes_per_s == 25e6 and RATE == "200mbit"
+
+
+def test_a_verdict_names_bad_nodes_file_systems_and_jobs_that_ended_early() -> None:
     fleet = {"nodes": [{"node": "rknl0002", "likely": "the node itself"}]}
-    named = named_by({"fleet": fleet, "coverage": {"stopped": ["job 00-0001: lost a node"]}})
-    assert named == ["bad node: rknl0002: the node itself", "job 00-0001: lost a node"]
+    stopped = {"stopped": ["job 00-0001: lost a node"]}
+    files = [{"line": "file system of /run/pfs: full"}]
+    named = named_by({"fleet": fleet, "file_systems": files, "coverage": stopped})
+    bad = "bad node: rknl0002: the node itself"
+    assert named == [bad, "file system of /run/pfs: full", "job 00-0001: lost a node"]
     assert FAULTS["slow-link"].message.format(node="rknl0002") in named[0]
 
 
@@ -106,18 +118,22 @@ def ahead(
 ) -> Ahead:
     names = node_names(SHAPES[limit].prefix, nodes)
     options = {"one_mode": one_mode, "more": more, "names": names}
-    selected = limit_of(limit, names)
+    selected = limit_of(SHAPES[limit], names)
     return look_ahead(ROOT, limit, suite, nodes, **options, selected=selected)  # type: ignore[arg-type]
 
 
 BMC_ONLY = {"bmc-unreachable", "bmc-wrong-password", "bmc-expired-certificate", "bmc-hang"}
 BMC_ONLY |= {"bmc-503-storm", "mode-foreign-pending", "mode-drained-by-admin"}
 RESETS = {"mode-not-applied", "mode-no-return", "mode-other-mode"}
+LINKS = {"slow-link", "slow-uplink", "lossy-link"}
+SHORT = {"throttled-node", "slow-disk-server", "full-file-system", "client-hangs", "server-stops"}
 IMPOSSIBLE: list[tuple[dict[str, Any], set[str], str]] = [
     ({"one_mode": True}, BMC_ONLY | RESETS, "--one-mode: found fault {}"),
     ({"limit": "skl"}, RESETS, "--limit=skl: found a plan in mode snc-off alone; fault {}"),
-    ({"nodes": 3}, {"slow-link"}, "--nodes=3: found fault {}"),
-    ({"suite": "quick"}, {*FAULTS}, "--suite=quick --limit=knl: found a plan without a step on"),
+    ({"limit": "skl"}, {"slow-uplink"}, "--limit=skl: found one switch; fault {}"),
+    ({"nodes": 4}, LINKS, "--nodes=4: found fault {}"),
+    ({"suite": "rehearsal"}, SHORT, "found a plan without it; fault {}"),
+    ({"suite": "quick"}, {*FAULTS}, "--suite=quick --limit={limit}: found a plan without a step"),
     ({"more": ("--check",)}, {*FAULTS} - BMC_ONLY, "ARGS: found --check with fault {}"),
     ({"more": ("--tags", "x")}, {*FAULTS}, "ARGS: found --tags with fault {}"),
 ]
@@ -125,10 +141,15 @@ IMPOSSIBLE: list[tuple[dict[str, Any], set[str], str]] = [
 
 
 def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
-    for name in FAULTS:
-        yield name, {}, ""
+    for name, fault in FAULTS.items():
+        usual = {"suite": fault.suite, "limit": fault.limit, "nodes": SHAPES[fault.limit].nodes}
+        yield name, usual, ""
         for options, impossible, words in IMPOSSIBLE:
-            yield name, options, words.format(name) if name in impossible else ""
+            given = {**usual, **options}
+            if given["limit"] != fault.limit:
+                given["nodes"] = SHAPES[given["limit"]].nodes
+            text = words.format(name, limit=given["limit"])
+            yield name, given, text if name in impossible else ""
 
 
 @pytest.mark.parametrize(("name", "options", "words"), list(of_every_fault()))

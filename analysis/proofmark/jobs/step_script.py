@@ -183,7 +183,12 @@ def step_script(
         *(layout_functions(step.layout, folder) if step.layout else ()),
         "",
     ]
-    needed = {"scratch.sh": step.writes, "layout.sh": step.layout, "load.sh": step.load}
+    needed = {
+        "files.sh": step.uses_scratch,
+        "scratch.sh": step.writes,
+        "layout.sh": step.layout,
+        "load.sh": step.load,
+    }
     optional = (part for part, used in needed.items() if used)
     parts = ("noise.sh", "telemetry.sh", *optional, "step.sh")
     return "\n".join(head) + shell_parts(*parts)

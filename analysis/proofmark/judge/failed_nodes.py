@@ -27,6 +27,9 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
         if len(nodes) == 1:
             figure = " ".join(dict.fromkeys((result.record.case, result.record.metric)))
             reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")
+    for fault in verdict.file_systems:
+        for host in fault.nodes if fault.others else ():
+            reasons[host] = str(fault)
     for line in verdict.coverage.missing:
         step, _, names = line.partition(": ")
         if all(len(nodes) == 1 for nodes in places[step].values()):

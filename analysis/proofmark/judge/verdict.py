@@ -19,6 +19,7 @@ from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
+from proofmark.judge.diagnosis.file_systems import FileSystemFault
 from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.digits import judge_digits
@@ -66,6 +67,7 @@ class Verdict:
         targets: the slow storage targets.
         links: the slow elements of the fabric; None for a run without rounds of pairs.
         limits: whether each limit of the contract was evaluated.
+        file_systems: the faults of file systems.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
         rounds: whether the pairs of each round measured at the same time.
@@ -84,6 +86,7 @@ class Verdict:
     bad: BadNodes = field(default_factory=BadNodes)
     links: LinkFit | None = None
     targets: tuple[SlowTarget, ...] = ()
+    file_systems: tuple[FileSystemFault, ...] = ()
     limits: tuple[LimitCheck, ...] = ()
     required: tuple[str, ...] = ()
     rehearsed: int = 0
@@ -176,6 +179,7 @@ class Verdict:
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
+            "file_systems": [fault.as_json() for fault in self.file_systems],
             **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],

@@ -34,6 +34,7 @@ from proofmark.records.dependent import not_run, read_before
 from proofmark.records.disturbance import tick_reason, without_disturbed
 from proofmark.records.file_layout import FILE as LAYOUT
 from proofmark.records.file_layout import layout_content, layout_error
+from proofmark.records.file_systems import file_system_reason
 from proofmark.records.hosts import HostNames
 from proofmark.records.load import load_error
 from proofmark.records.network import NetworkCheck
@@ -49,6 +50,7 @@ from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import read_looks
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.files import StepFiles
+from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import Node
 from proofmark.runs.noise_file import read_noise
 from proofmark.runs.run import Run, reported_names
@@ -257,13 +259,22 @@ class _StepReader:
             known[LAYOUT] = layout_content(attempt.path)
         return (
             self._wrong_load(hosts, attempt)
-            or invalid_reason(step, attempt, self._binding_check, hosts, known)
+            or self._failed(
+                invalid_reason(step, attempt, self._binding_check, hosts, known), attempt
+            )
             or (read_before(self._about.run.files.step(step.id)) if step.reads else "")
             or conditions.invalid_reason(step, self._mode, all_nodes, attempt)
             or self._wrong_files(attempt, known)
             or layout_error(step.layout, known.get(LAYOUT, b""))
             or self._wrong_network(hosts, attempt)
         )
+
+    def _failed(self, reason: str, attempt: Attempt) -> str:
+        """Return the reason of a failed execution, with the problem of its scratch folder."""
+        if not reason or not self._step.uses_scratch:
+            return reason
+        reports = files_reports(self._about.run.files, self._step.id, attempt)
+        return "; ".join(filter(None, (reason, file_system_reason(reports))))
 
     def _wrong_files(self, attempt: Attempt, known: Mapping[str, bytes]) -> str:
         about, step = self._about, self._step

@@ -29,6 +29,7 @@ def section(run_data: RunData) -> Section:
     blocks = [
         *_failures(run_data),
         *_slow_links(run_data),
+        *_file_systems(run_data),
         *_unmet(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
@@ -84,6 +85,12 @@ def _slow_links(run_data: RunData) -> Iterator[Block]:
     fit = run_data.verdict.links
     if fit and fit.elements:
         yield from links.slow_elements(fit)
+
+
+def _file_systems(run_data: RunData) -> Iterator[Block]:
+    """Yield the faults of file systems, each with its likely cause."""
+    if faults := run_data.verdict.file_systems:
+        yield Block(titles=("File systems that failed",), items=tuple(map(str, faults)))
 
 
 def _unmet(run_data: RunData) -> Iterator[Block]:

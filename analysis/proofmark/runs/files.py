@@ -90,6 +90,11 @@ class StepFiles:
         """Whether the load ran during the whole program, and the CPUs of its ranks, as JSON."""
         return self.folder / "load.json"
 
+    @property
+    def files_report(self) -> Path:
+        """Whether the node could write into the scratch folder after a failure, as JSON."""
+        return self.folder / "files.json"
+
     def submitted(self, execution: StepFiles) -> list[Path]:
         """Return the files of a submission of one execution to the HPL list."""
         outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
@@ -151,6 +156,14 @@ class RunFiles:
     def job(self, name: str) -> JobFiles:
         """Return the files of a job."""
         return JobFiles(self.folder / "jobs" / name)
+
+    def files_reports(self, step: str, attempt: str = "*/attempt-*") -> list[list[Path]]:
+        """Return the reports of nodes that tried the scratch folder after a failure of `step`.
+
+        There is one list for each attempt of a job, ``<job>/attempt-<n>``.
+        """
+        places = sorted(self.folder.glob(f"jobs/{attempt}/files/{step}"))
+        return [sorted(path for path in place.iterdir() if not path.suffix) for place in places]
 
     def link(self, path: Path) -> str:
         """Return the path of a file relative to the run: the target of a link in the report."""

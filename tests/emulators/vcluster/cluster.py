@@ -12,28 +12,31 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from tests.emulators.vcluster.fabric import HEAD_ADDRESS, SHAPE, Switches
 from tests.folders import ROOT
 
 HERE = Path(__file__).parent
 HEAD = "head"
-HEAD_ADDRESS = "10.77.0.1"
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Cluster:
-    """Virtual nodes ``<prefix>0001`` … behind one bridge; a context manager, for root only.
+    """Virtual nodes ``<prefix>0001`` … behind `switches`; a context manager, for root only.
 
     Attributes:
         folder: the files of the cluster. Every node sees this folder, this checkout, the running
             Python and all paths of `shared`. The rest of the file system is that of the host,
             except /tmp, /dev/shm and /run.
+        key: the private key with which root logs in to every node and server.
         bin: commands that run in the network of the cluster, for the first entry of ``PATH``.
         session: environment variables of a login to a node.
+        servers: the names of machines that are booted like the nodes and are not among `names`.
+        switches: the bridges between them.
     """
 
     def __init__(
@@ -44,10 +47,15 @@ class Cluster:
         prefix: str = "knl",
         shared: Iterable[Path] = (),
         session: Mapping[str, str] | None = None,
+        servers: Sequence[str] = (),
+        switches: Switches | None = None,
     ) -> None:
         self.folder = folder.resolve()
         self.bin = self.folder / "bin"
+        self.key = self.folder / "key"
         self.names = node_names(prefix, nodes)
+        self.servers = list(servers)
+        self.switches = switches or Switches()
         self.session = session or {}
         python = (Path(sys.prefix), Path(sys.base_prefix))
         self._shared = names_of(self.folder, ROOT, *python, *shared)
@@ -64,11 +72,14 @@ class Cluster:
         try:
             self._write_files()
             self._head = _start_head(self.folder / "hosts")
-            setup = f"link set lo up\nlink add br0 type bridge\naddr add {HEAD_ADDRESS}/16 dev br0"
-            self._ip(f"{setup}\nlink set br0 up\n")
+            count = len(self.names)
+            self._batch("ip", ["link set lo up", *self.switches.links(count)])
+            self._batch("tc", self.switches.shapes(count))
+            addresses = [self.hardware_address(name) for name in [*self.names, *self.servers]]
+            self._batch("bridge", self.switches.routes(addresses[:count], addresses[count:]))
             for name in ("ssh", "scp", "sftp"):
                 self.command(name, "-F", str(self.folder / "ssh_config"))
-            self.boot(*self.names)
+            self.boot(*self.names, *self.servers)
         except BaseException:
             self.__exit__()
             raise
@@ -94,9 +105,17 @@ class Cluster:
         return child(self._head.pid)
 
     def address(self, name: str) -> str:
-        """Return the address of a node."""
-        number = self.names.index(name) + 2
+        """Return the address of a node or server."""
+        number = self._number(name) + 1
         return f"10.77.{number // 256}.{number % 256}"
+
+    def hardware_address(self, name: str) -> str:
+        """Return the hardware address of a node or server: the same at each boot."""
+        number = self._number(name)
+        return f"02:77:00:00:{number // 256:02x}:{number % 256:02x}"
+
+    def _number(self, name: str) -> int:
+        return [*self.names, *self.servers].index(name) + 1
 
     def inside(self, *command: str) -> list[str]:
         """Return `command` with a prefix that runs it in the network of the cluster."""
@@ -139,13 +158,15 @@ class Cluster:
             self._await(name, "up")
         links = []
         for name in names:
-            number = self.names.index(name) + 1
-            link = f"ve{number}"
             # The same hardware address at each boot: the other nodes cache it.
-            interface = f"eth0 address 02:77:00:00:{number // 256:02x}:{number % 256:02x}"
+            interface = f"eth0 address {self.hardware_address(name)}"
+            server = name in self.servers
+            switch = self.switches
+            bridge = switch.of_server() if server else switch.of_node(self._number(name) - 1)
+            link = f"ve{self._number(name)}"
             links += [f"link add {link} type veth peer name {interface} netns {self.pid(name)}"]
-            links += [f"link set {link} master br0 up"]
-        self._ip("\n".join(links) + "\n")
+            links += [f"link set {link} master {bridge} up"]
+        self._batch("ip", links)
         for name in names:
             stdin = self._nodes[name].stdin
             assert stdin
@@ -165,9 +186,13 @@ class Cluster:
         for name in names:
             os.kill(self.pid(name), signal.SIGKILL)
             _wait_for_end(self._nodes.pop(name))
-            link = f"ve{self.names.index(name) + 1}"
+            link = f"ve{self._number(name)}"
             delete = self.inside("ip", "link", "del", link)
             subprocess.run(delete, check=False, stderr=subprocess.DEVNULL)
+
+    def limit(self, name: str, rate: str) -> None:
+        """Limit the speed of what the switch sends to a node or server; `rate` is a word of tc."""
+        self._batch("tc", [f"qdisc replace dev ve{self._number(name)} {SHAPE.format(rate=rate)}"])
 
     def daemon(self, *command: str) -> subprocess.Popen[bytes]:
         """Start `command` on the head; it ends with the cluster."""
@@ -186,7 +211,7 @@ class Cluster:
         return process
 
     def service(self, name: str, command: str) -> None:
-        """Start the shell command `command` on every node, now and at each boot.
+        """Start the shell command `command` on every node, now and at each boot; on no server.
 
         ``$NODE`` is the name of the node. The output goes to ``log/<name>.<node>``.
         """
@@ -194,9 +219,23 @@ class Cluster:
         log = self.folder / "log" / name
         script.write_text(f'{command} >>"{log}.$NODE" 2>&1 </dev/null &\n')
         with ExitStack() as starts:  # its end waits for each start
-            for node in self._nodes:
+            for node in self._nodes.keys() - set(self.servers):
                 start = [*self._enter(node), "env", f"NODE={node}", "sh", str(script)]
                 starts.enter_context(subprocess.Popen(start, env=clean_environment()))
+
+    def start(self, name: str, *command: str) -> None:
+        """Start `command` on the node `name`; it ends with the node. ``log/`` has its output."""
+        log = self.folder / "log" / f"{Path(command[-1]).name}.{name}"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [*self._enter(name), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=clean_environment(),
+                start_new_session=True,
+            )
+        self._daemons.append(process)
 
     def command(self, name: str, *arguments: str, **environment: str) -> None:
         """Write a command into `bin` that runs the host's program `name` on the head."""
@@ -232,14 +271,18 @@ class Cluster:
         """Return the environment of this process with `bin` as the first entry of ``PATH``."""
         return {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
 
-    def _ip(self, batch: str) -> None:
-        subprocess.run(self.inside("ip", "-batch", "-"), input=batch, text=True, check=True)
+    def _batch(self, program: str, lines: Iterable[str]) -> None:
+        """Run `lines` by ``ip``, ``tc`` or ``bridge`` in the network of the cluster."""
+        if batch := "".join(f"{line}\n" for line in lines):
+            command = self.inside(program, "-batch", "-")
+            subprocess.run(command, input=batch, text=True, check=True)
 
     def _write_files(self) -> None:
         for name in ("bin", "log", "boot.d", "own"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        key, hosts = self.folder / "key", ["127.0.0.1 localhost", f"{HEAD_ADDRESS} {HEAD}"]
-        hosts += [f"{self.address(name)} {name}" for name in self.names]
+        key, hosts = self.key, ["127.0.0.1 localhost", f"{HEAD_ADDRESS} {HEAD}"]
+        everything = [*self.names, *self.servers]
+        hosts += [f"{self.address(name)} {name}" for name in everything]
         (self.folder / "hosts").write_text("\n".join(hosts) + "\n")
         if not key.exists():
             make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
@@ -268,7 +311,7 @@ class Cluster:
         }
         (self.folder / "sshd_config").write_text(_settings(sshd))
         # The host cannot resolve the names of the nodes; this file contains their addresses.
-        nodes = [f"Host {name}\n  HostName {self.address(name)}\n" for name in self.names]
+        nodes = [f"Host {name}\n  HostName {self.address(name)}\n" for name in everything]
         (self.folder / "ssh_config").write_text("".join(nodes) + "Host *\n" + _settings(ssh))
 
 

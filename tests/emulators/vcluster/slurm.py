@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Self
 
-from tests.emulators.vcluster.cluster import HEAD, HEAD_ADDRESS, Cluster, child
+from tests.emulators.vcluster.cluster import HEAD, Cluster, child
+from tests.emulators.vcluster.fabric import HEAD_ADDRESS
 
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "sinfo", "srun", "salloc")
 KNL = {

@@ -38,6 +38,9 @@ class OpenMpi(Launcher):
                 before.append(launch.hostfile(slots))
                 options = ["--hostfile", "hostfile", *options]
         settings |= replace(launch, mpi="openmpi").yielding()
+        if len(launch.by_host) == 1 or launch.settings.bootstrap == "ssh":
+            # Slurm gives a per-node step one task of each node, and Open MPI would start no more.
+            settings["OMPI_MCA_ras"] = "^slurm"
         if launch.settings.bootstrap:
             manager = launch.settings.bootstrap
             settings["OMPI_MCA_plm"] = {"ssh": "rsh"}.get(manager, manager)

@@ -92,6 +92,15 @@ $1
 		echo "job $JOB: step $1: the counters of the networks of a node are missing" >&2
 }
 
+look_at_files() { # look_at_files STEP CODE: after a failure every node tries the scratch folder
+	[ "$2" != 0 ] && [ "$NODES" != 1 ] && [ -z "$STOPPED" ] || return 0
+	script=steps/$1/run.sh
+	[ ! -e "steps/$1/node.sh" ] || script=steps/$1/node.sh
+	grep -q "^SCRATCH='\\{0,1\\}/" "$script" || return 0
+	mkdir -p "$NOTES/files/$1" && everywhere 120 "$RUN/$script" --files "$NOTES/files/$1" ||
+		[ -n "$STOPPED" ] || echo "job $JOB: step $1: a node did not try the scratch folder" >&2
+}
+
 has_result() { # has_result STEP: on a planned node, or by a job
 	[ ! -e "steps/$1/rc" ] || return 0 # a per-node step, or a step of an older format
 	for started in "steps/$1"/execution-*/started; do
@@ -124,6 +133,7 @@ on_every_node() { # on_every_node STEP SECONDS [REPEAT]: with REPEAT only nodes 
 	printf '{"start": "%s", "end": "%s", "seconds": %d, "host": "%s"}\n' "$start" \
 		"$(date -u +%Y-%m-%dT%H:%M:%SZ)" $((${now%.*} - ${began%.*})) "$HOST" >"$folder/when.json" &&
 		echo "$code" >"$folder/rc.new" && mv "$folder/rc.new" "$folder/rc"
+	return "$code"
 }
 
 # In a job of several nodes, a node without a probe does not keep the others from measuring.
@@ -141,7 +151,9 @@ for entry in $STEPS; do
 	else
 		on_every_node "$step" "${entry#*:}"
 	fi
+	code=$?
 	count_networks "$step" after
+	look_at_files "$step" "$code"
 	[ -n "$STOPPED" ] || has_result "$step" || {
 		echo "job $JOB: step $step left no result; stopping" >&2
 		exit 74

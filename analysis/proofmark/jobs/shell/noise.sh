@@ -202,6 +202,9 @@ function report(    task, sum, longest, key, by, best, i, text) {
 	close(file)
 	count_of = 0
 }
+function ended(pid) { # it does not exist, or it is a zombie
+	return !process(pid) || field[1] == "Z"
+}
 function cost(    line, part) { # CPU time of this process and of its children
 	process("self")
 	return (field[12] + field[13] + field[14] + field[15]) / 100
@@ -229,7 +232,8 @@ BEGIN {
 		}
 		samples += (last > 0)
 		idle = sample() ? 0 : idle + 1
-		if (idle > 2 && !process(starter)) break
+		# A launcher may reap a rank only after this process has closed the files of the rank.
+		if (idle && ended(starter)) break
 	}
 	if (last) { scan(); report() }
 	now = number("/proc/uptime") + 0

@@ -5,10 +5,12 @@
 # sh run.sh --launch … (internal) becomes the launcher, in a new session
 # sh run.sh --watchdog … (internal) stops the program at the time limit
 # sh run.sh --watch …  (internal) looks at the files in scratch while the program runs
+# sh run.sh --files …  (internal) reports whether this node can write into the scratch folder
 # sh run.sh --sample … (internal) samples this node while the step runs
 # sh run.sh --rank …   (internal) reports the binding of this rank, then becomes the program
 # sh run.sh --bind …   (internal) the same, but binds the rank to its CPUs first
-HERE=$(CDPATH='' cd -- "${0%run.sh}." && pwd) || exit 74
+HERE=${0%run.sh} # a job calls node.sh with --files
+HERE=$(CDPATH='' cd -- "${HERE%node.sh}." && pwd) || exit 74
 read -r HOST </proc/sys/kernel/hostname
 
 rank_number() { # sets rank: the number among all ranks of the step, also of several copies
@@ -231,18 +233,19 @@ case ${1-} in
 	[ ! -e load.failed ] || exit 69
 	# These variables are those of the launcher that started this step on every node.
 	unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK MP_CHILD SLURM_PROCID FLUX_TASK_RANK
-	if [ "$FILES" = read ]; then
-		[ -d "$SCRATCH" ] || {
-			echo "$STEP: the files of another step are missing: $SCRATCH" >&2
+	if [ -n "$SCRATCH" ]; then
+		answers "$ANSWER_S" try_files >/dev/null 2>&1
+		[ $? != "$NO_ANSWER" ] || {
+			echo "the file system of $SCRATCH did not answer within $ANSWER_S s" >&2
 			exit 73
 		}
-		[ -z "$WRITES" ] || : >scratch.made
-	elif [ -n "$SCRATCH" ]; then
-		[ ! -e "$SCRATCH" ] || rm -rf "$SCRATCH"
-		# Another node may remove the folder of the step, which is empty, before this makes its own.
-		mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null ||
-			mkdir -p "$SCRATCH" || exit 73
-		[ -z "$LAYOUT" ] || set_layout >&2 || exit 73
+		if [ "$FILES" != read ]; then
+			make_scratch || exit 73
+			[ -z "$LAYOUT" ] || set_layout >&2 || exit 73
+		elif [ ! -d "$SCRATCH" ]; then
+			echo "$STEP: the files of another step are missing: $SCRATCH" >&2
+			exit 73
+		fi
 		[ -z "$WRITES" ] || : >scratch.made
 	fi
 	for input in ${DIRECTORY:+$INPUTS}; do cp "$input" "$DIRECTORY/" || exit 73; done
@@ -254,6 +257,15 @@ case ${1-} in
 	PROOFMARK_STEP=$OUT/ sleep "$TIMEOUT" || exit 0 # ended by a later run.sh: this one was killed
 	echo "$TIMEOUT" >timed_out
 	stop_program
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		alive "$PROGRAM" || exit 0
+		sleep 0.5
+	done
+	kill -USR1 "$2" # a file system keeps the program: run.sh waits no longer
+	exit
+	;;
+--files)
+	[ -z "$SCRATCH" ] || report_files "$2/$HOST"
 	exit
 	;;
 --watch)
@@ -387,6 +399,8 @@ export BINDING SCRATCH
 mkdir "$BINDING" noise "noise/$HOST" || exit 74
 
 INTERRUPTED=
+STUCK=
+trap 'STUCK=yes' USR1
 # The handler runs once: a job repeats its signal, and each would start the handler again.
 trap 'INTERRUPTED=yes; trap "" INT TERM HUP; stop_program' INT TERM HUP
 trap 'end_sampler; [ -z "$LOADER" ] || end_process "$LOADER"; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
@@ -424,7 +438,12 @@ fi
 
 wait "$PROGRAM"
 RC=$?
-[ -z "$INTERRUPTED" ] || wait "$PROGRAM"
+[ -z "$STUCK" ] || RC=137
+polls=0
+while [ -n "$INTERRUPTED" ] && [ "$polls" -lt 50 ] && alive "$PROGRAM"; do
+	sleep 0.1
+	polls=$((polls + 1))
+done
 kill -KILL "-$PROGRAM" 2>/dev/null
 PROGRAM=
 [ -z "$LOAD_RANKS" ] || report_load
@@ -442,15 +461,7 @@ if [ -d "$CGROUP" ]; then
 	CHECK=
 fi
 
-[ -z "$WRITES" ] || [ -n "$INTERRUPTED" ] || report_scratch
-[ -z "$LAYOUT" ] || [ -n "$INTERRUPTED" ] || report_layout
-if [ -n "$SCRATCH" ]; then
-	[ -z "$DIRECTORY" ] || [ -z "$MADE" ] || [ ! -f "$DIRECTORY/$MADE" ] || cp "$DIRECTORY/$MADE" .
-	keeps_files || {
-		rm -rf "$SCRATCH"
-		rmdir "${SCRATCH%/*}" 2>/dev/null # the scratch of the run, after its last step
-	}
-fi
+[ -z "$SCRATCH" ] || leave_scratch
 if [ -n "$INTERRUPTED" ]; then
 	echo "$STEP: interrupted; run it again to repeat it" >&2
 	exit 143
@@ -482,7 +493,7 @@ judge_noise || exit 74
 
 digests() { # writes the SHA-256 of each output, if the node has a program for it
 	set -- stdout stderr rc when.json binding.json noise.json
-	for also in copies.json scratch.json layout.txt load.json telemetry.jsonl; do
+	for also in copies.json scratch.json files.json layout.txt load.json telemetry.jsonl; do
 		[ ! -f "$also" ] || set -- "$@" "$also"
 	done
 	[ -z "$MADE" ] || [ ! -f "$MADE" ] || set -- "$@" "$MADE"

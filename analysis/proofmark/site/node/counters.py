@@ -18,6 +18,12 @@ RESET = "the counter was reset: the number of events is unknown"
 GONE = "the counter existed before the job and does not exist any more"
 
 
+RESENT, SENT = "tcp/RetransSegs", "tcp/OutSegs"
+LEAST_RESENT = 1e-3
+"""Fewer segments that were sent again, as a share of all segments, are no change: every network
+loses some packets when it is congested."""
+
+
 class BusyProcess(StrictModel):
     """A process that used more than 20 % of a processor on a node that should be idle."""
 
@@ -144,8 +150,10 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
     changes = [
         _change(name, value, after.values.get(name), before.places)
         for name, value in before.values.items()
-        if after.values.get(name) != value
+        if after.values.get(name) != value and name not in (SENT, RESENT)
     ]
+    if _many_resent(before.values, after.values):
+        changes.append(_change(RESENT, before.values[RESENT], after.values[RESENT], {}))
     if before.boot_id != after.boot_id:
         changes.append(
             CounterChange(
@@ -159,6 +167,15 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
             )
         )
     return sorted(changes, key=lambda change: (not change.invalid, change.name))
+
+
+def _many_resent(before: dict[str, str], after: dict[str, str]) -> bool:
+    """Return whether at least `LEAST_RESENT` of the TCP segments of the job were sent again."""
+    values = [at.get(name, "") for name in (RESENT, SENT) for at in (before, after)]
+    if not all(value.isdecimal() for value in values):
+        return False
+    resent, resent_after, sent, sent_after = map(int, values)
+    return resent_after - resent > 0 and resent_after - resent >= LEAST_RESENT * (sent_after - sent)
 
 
 def _change(name: str, before: str, after: str | None, places: dict[str, str]) -> CounterChange:

@@ -208,6 +208,13 @@ counters() {
         END { exit !found }' "$proc/vmstat" 2>/dev/null || absent counters.vmstat "$(reason_of "$proc/vmstat")"
     awk '$1 == "cpu" { print "| cpu/steal: " $9 + 0; exit }' "$proc/stat" 2>/dev/null ||
         absent counters.cpu "$(reason_of "$proc/stat")"
+    awk '$1 == "Tcp:" {
+            for (i = 2; i <= NF; i++)
+                if (!named) name[i] = $i
+                else if (name[i] ~ /^(OutSegs|RetransSegs)$/) { print "| tcp/" name[i] ": " $i; found = 1 }
+            named = 1
+        }
+        END { exit !found }' "$proc/net/snmp" 2>/dev/null || absent counters.tcp "$(reason_of "$proc/net/snmp")"
     for nic in $(network_ports); do
         counter_files net "$sys/class/net" "$nic"/statistics/*errors
         for file in "$nic"/device/aer_dev_*; do

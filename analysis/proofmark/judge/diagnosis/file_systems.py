@@ -1,0 +1,163 @@
+"""Faults of a file system, and where the cause is: one client, the servers, or no free space.
+
+If one node cannot use a file system that others can use at the same time, its client is the cause.
+If no node can, or if all nodes are slow alike, the servers or the network to them are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.judge.results import Result
+from proofmark.plan.plan import Plan
+from proofmark.records.columns import Record
+from proofmark.runs.attempts import finished_executions
+from proofmark.runs.files import RunFiles
+from proofmark.runs.files_report import FilesReport, read_files_reports
+
+SERVERS = "its servers, or the network to them"
+FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
+
+
+@dataclass(frozen=True)
+class FileSystemFault:
+    """A problem of a file system.
+
+    Attributes:
+        folder: the scratch folder of a step that failed, or of the partition.
+        problem: what happened.
+        nodes: the nodes on which it happened.
+        others: the nodes that could use the file system at the same time.
+    """
+
+    folder: str
+    problem: str
+    nodes: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    @property
+    def likely(self) -> str:
+        """The likely cause."""
+        if self.problem in FULL:
+            return "no free space or quota"
+        if self.others:
+            node = "this node" if len(self.nodes) == 1 else "these nodes"
+            return f"the client of {node}, or its network"
+        return SERVERS if len(self.nodes) > 1 else f"the client of this node, or {SERVERS}"
+
+    def __str__(self) -> str:
+        where = folded(self.nodes)
+        if not self.others and len(self.nodes) > 1:
+            where = f"all nodes ({where})"
+        return f"file system of {self.folder}: {self.problem} on {where}: {self.likely}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "folder": self.folder,
+            "problem": self.problem,
+            "nodes": list(self.nodes),
+            "others": list(self.others),
+            "likely": self.likely,
+            "line": str(self),
+        }
+
+
+def file_system_faults(
+    files: RunFiles, plan: Plan, results: Iterable[Result], scratch: str
+) -> tuple[FileSystemFault, ...]:
+    """Return the faults of the file systems of a run.
+
+    Args:
+        files: the files of the run.
+        plan: its plan.
+        results: its results.
+        scratch: the scratch folder of the partition.
+    """
+    looks = list(_looks(files, plan))
+    return (*failed_access(looks), *slow_alike(results, _writing_cases(plan), scratch))
+
+
+def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
+    """Return one fault for a lack of space, and one for all other problems.
+
+    Args:
+        looks: for each step that failed, the reports of the nodes, which are from one time.
+    """
+    found: dict[bool, dict[str, str]] = {}
+    others: dict[bool, set[str]] = {}
+    folders: dict[bool, str] = {}
+    for reports in looks:
+        sound = {host for host, report in reports.items() if not report.problem}
+        for host, report in reports.items():
+            if problem := report.problem:
+                full = problem in FULL
+                found.setdefault(full, {}).setdefault(host, problem)
+                others.setdefault(full, set()).update(sound)
+                folders.setdefault(full, report.folder)
+    return tuple(
+        FileSystemFault(
+            folders[full],
+            " or ".join(sorted(set(problems.values()))),
+            tuple(sorted(problems)),
+            tuple(sorted(others[full] - problems.keys())),
+        )
+        for full, problems in found.items()
+    )
+
+
+def slow_alike(
+    results: Iterable[Result], cases: Collection[str], scratch: str
+) -> tuple[FileSystemFault, ...]:
+    """Return a fault for each figure of files that misses a limit on every node that measured it.
+
+    A node that is slower than its peers is listed as a bad node instead.
+
+    Args:
+        results: the results of the run.
+        cases: the cases that write files.
+        scratch: the scratch folder of the partition.
+    """
+    slow: dict[str, dict[str, bool]] = {}
+    for result in results:
+        record = result.record
+        if record.case not in cases or record.value is None:
+            continue
+        limits = [each for each in result.references if each.kind != "fleet" and each.ratio]
+        if limits:
+            missed = any(each.at_least and (each.ratio or 0) < each.at_least for each in limits)
+            of_nodes = slow.setdefault(_figure(record), {})
+            for host in hosts_of(record.node):
+                of_nodes[host] = of_nodes.get(host, True) and missed
+    return tuple(
+        FileSystemFault(scratch, f"{figure} slow alike", tuple(sorted(of_nodes)))
+        for figure, of_nodes in slow.items()
+        if len(of_nodes) > 1 and all(of_nodes.values())
+    )
+
+
+def _figure(record: Record) -> str:
+    return f"{record.case} {record.metric}"
+
+
+def _writing_cases(plan: Plan) -> set[str]:
+    return {step.case for step in plan.steps() if step.writes is not None}
+
+
+def _looks(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:
+    """Yield the reports after a failure, for each step that uses scratch."""
+    for step in plan.steps_to_run():
+        if not step.uses_scratch:
+            continue
+        of_job = [read_files_reports(paths) for paths in files.files_reports(step.id)]
+        # The nodes of a job of several nodes have reports in its folder.
+        folders = step.folders() if of_job or step.scope == "job" else []
+        places = (files.step(name) for name in folders)
+        executions = (each for place in places for each in finished_executions(place))
+        own = read_files_reports(each.files_report for each in executions)
+        yield from ({**reports, **own} for reports in of_job or [own])
