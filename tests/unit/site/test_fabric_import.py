@@ -146,5 +146,5 @@ def test_wrong_uplinks_are_refused(
 
 
 def test_the_rate_of_an_uplink_is_that_of_a_node_unless_it_is_declared() -> None:
-    rates = ["100 Gb/sec (4X EDR)", 5e9, None]
+    rates: list[float | str | None] = ["100 Gb/sec (4X EDR)", 5e9, None]
     assert [bytes_per_s(rate) for rate in rates] == [12.5e9, 5e9, None]
