@@ -59,6 +59,7 @@ def test_a_step_of_many_nodes_counts_for_each_node(tmp_path: Path) -> None:
     (step / "when.json").write_text('{"seconds": 36}')
     (step / "rc").write_text("0\n")
     times = time_of_steps(progress(run, active=False).steps)
-    assert (times.measured_s, times.measured_node_h) == (36, pytest.approx(0.03))
+    assert times.measured_s == 36
+    assert times.measured_node_h == pytest.approx(0.03)
     assert main(["report", str(run.folder)]) in (0, 1, 2, 4)
     assert "36.00 times the plan" in run.files.report.read_text(encoding="utf-8")
