@@ -253,17 +253,23 @@ class _Expansion:
             reasons = "; ".join(sweep.left_out)
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
-        drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
+        drafts = list(zip(points, steps, strict=True))
         if use.load:
             load, of_load = use.load, self._cases[use.load.case]
-            drafts = [step for each in drafts for step in beside(each, load, of_load, sweep)]
+            drafts = [
+                (point, step)
+                for point, each in drafts
+                for step in beside(each, load, of_load, sweep)
+            ]
             if not drafts:
                 self._leave_out(f"{name}: no node is free for the load {load.case}")
-        if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
+        planned = [step for _, step in drafts]
+        if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
         return [
             Draft(step, use, number, axes_of(sweep, point))
-            for point, draft in zip(points, drafts, strict=True)
+            for point, draft in drafts
             for step in self._spread_out(draft, use)
         ]
 
