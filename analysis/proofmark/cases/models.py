@@ -525,9 +525,12 @@ class Suite(StrictModel):
     """A named selection of cases, and the number of repeats of each step.
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
+    ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
     """
 
     title: Text
+    finds: str = ""
+    use: str = ""
     repeats: int = Field(default=1, ge=1)
     required_metrics: list[Required] = []
 

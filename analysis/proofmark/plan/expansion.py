@@ -15,7 +15,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
-from proofmark.plan.full_scale import fewer_nodes, intended_nodes
+from proofmark.plan.full_scale import fewer_nodes, fits_a_job, intended_nodes, most_nodes, of_a_job
 from proofmark.plan.layout import Layouts
 from proofmark.plan.load import beside
 from proofmark.plan.plan import Group, Job, Plan
@@ -246,7 +246,7 @@ class _Expansion:
             return []
         key = (name, use.scope)
         self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
-        points = list(sweep.points())
+        points = of_a_job(sweep)
         for reason, times in sweep.left_out.items():
             self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
         if not points:
@@ -254,24 +254,23 @@ class _Expansion:
             found = f"{case.where!r}, which no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", reasons or found, "at least one point")
         steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
-        planned = list(zip(points, steps, strict=True))
+        drafts = list(zip(points, steps, strict=True))
         if use.load:
             load, of_load = use.load, self._cases[use.load.case]
-            planned = [
+            drafts = [
                 (point, step)
-                for point, each in planned
+                for point, each in drafts
                 for step in beside(each, load, of_load, sweep)
             ]
-            if not planned:
+            if not drafts:
                 self._leave_out(f"{name}: no node is free for the load {load.case}")
-        if endless := list(
-            endless_steps(sweep.file, [step for _, step in planned], partition.queue)
-        ):
+        planned = [step for _, step in drafts]
+        if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
         return [
-            Draft(spread, use, number, axes_of(sweep, point))
-            for point, step in planned
-            for spread in self._spread_out(step, use)
+            Draft(step, use, number, axes_of(sweep, point))
+            for point, draft in drafts
+            for step in self._spread_out(draft, use)
         ]
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
@@ -282,10 +281,9 @@ class _Expansion:
         if len(step.nodes) != needed:
             found = f"{len(step.nodes)} nodes with scope {scope}"
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, f"{needed}")
-        limit = self._site.partition.nodes_per_job or needed
-        if needed > limit:
+        if not fits_a_job(needed, self._site):
             found = f"{needed} nodes together"
-            accepted = f"at most {limit}: partition.nodes_per_job"
+            accepted = f"at most {self._site.partition.nodes_per_job}: partition.nodes_per_job"
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
@@ -322,8 +320,8 @@ class _Expansion:
         for key in case.defaults.keys() - symbols.keys():
             symbols[key] = render(case.defaults[key], symbols, file=file, key=f"defaults.{key}")
         nodes = {**case.sweep, **use.sweep}.get("nodes")
-        limit = partition.nodes_per_job
-        if limit and limit < symbols["nodes"]:
+        limit = most_nodes(self._site)
+        if limit < symbols["nodes"]:
             # Nodes that run together are one job; per-node steps are divided into several jobs.
             symbols["nodes"] = limit
             if "nodes" in names_in(nodes):

@@ -11,11 +11,43 @@ from collections.abc import Mapping, Sequence
 from proofmark.cases.models import Scope
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.step import Step
-from proofmark.plan.sweep import Sweep
+from proofmark.plan.sweep import Point, Sweep
+from proofmark.site.inventory import Site
 
 WHOLE = 0.9
 """A sweep is of the whole partition if its largest number of nodes is at least this share of it.
 HPL leaves out a few nodes whose ranks form no usable grid."""
+
+
+def fits_a_job(nodes: int, site: Site) -> bool:
+    """Return whether one job of the site may have this number of nodes."""
+    limit = site.partition.nodes_per_job
+    return limit is None or nodes <= limit or nodes == site.partition.queue.all_nodes
+
+
+def most_nodes(site: Site) -> int:
+    """Return the largest number of the selected nodes that one job may have."""
+    nodes, limit = len(site.hosts), site.partition.nodes_per_job
+    return nodes if limit is None or fits_a_job(nodes, site) else min(nodes, limit)
+
+
+def of_a_job(sweep: Sweep) -> list[Point]:
+    """Return the points of a sweep without those between `nodes_per_job` and all nodes.
+
+    A sweep up to all nodes passes the limit of a job before its end, if only the job on all nodes
+    may exceed it. The points that are left out are added to ``sweep.left_out``.
+    """
+    points = list(sweep.points())
+    if sweep.site.partition.queue.all_nodes is None:
+        return points  # `Sweep.symbols` has the limit as the number of nodes
+    fitting = []
+    for point in points:
+        if fits_a_job(nodes := point.count("nodes"), sweep.site):
+            fitting.append(point)
+        else:
+            reason = f"{nodes} nodes together: nodes_per_job"
+            sweep.left_out[reason] = sweep.left_out.get(reason, 0) + 1
+    return fitting
 
 
 def intended_nodes(sweep: Sweep) -> int:

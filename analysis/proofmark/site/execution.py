@@ -31,6 +31,9 @@ class Queue(RenamedKeys):
         slots_per_node: the slots of a node in the parallel environment.
         cpus_per_node: what the scheduler counts as the CPUs of a node: its cores or its hardware
             threads. If it is not set, a job requests the CPUs that its steps use.
+        all_nodes: of PBS: the number of nodes of the queue, if the queue has these nodes only. A
+            job on this number of nodes requests the number instead of the names, and may exceed
+            ``partition.nodes_per_job``.
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.
@@ -60,6 +63,7 @@ class Queue(RenamedKeys):
     parallel_environment: str = ""
     slots_per_node: Count = 1
     cpus_per_node: Count | None = None
+    all_nodes: Count | None = Field(default=None, exclude_if=lambda nodes: nodes is None)
     memory_per_node: Count | None = None
     alloc_flags: str = Field(default="", pattern=_WORDS)
     network: str = Field(default="", pattern=_WORDS)

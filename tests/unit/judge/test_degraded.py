@@ -21,6 +21,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run
 from proofmark.runs.start import start_or_continue
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 
@@ -69,6 +70,25 @@ def test_a_plan_states_the_cases_with_fewer_nodes_than_the_partition(
     plan = planned(kit, site_of(kit, HOSTS[:nodes], per_job), suite)
     assert plan.fewer_nodes == fewer
     assert ("fewer_nodes" in plan.model_dump(mode="json")) == bool(fewer)
+
+
+@pytest.mark.parametrize(
+    ("all_nodes", "sizes", "fewer"),
+    [(None, {2}, {"fake": 5}), (5, {2, 5}, {}), (4, {2}, {"fake": 5})],
+)
+def test_a_job_on_all_nodes_of_the_queue_may_exceed_the_limit_of_a_job(
+    kit: Kit, all_nodes: int | None, sizes: set[int], fewer: dict[str, int]
+) -> None:
+    """2, 4, 5 nodes with at most three in a job: the job of four nodes is left out."""
+    site = site_of(kit, HOSTS, per_job=3)
+    queue = Queue(all_nodes=all_nodes)
+    partition = site.partition.model_copy(update={"queue": queue})
+    plan = planned(kit, site.model_copy(update={"partition": partition}))
+    together = {len(step.nodes) for step in plan.steps() if step.scope == "job"}
+    assert together == sizes | ({3} if all_nodes != 5 else set())
+    assert plan.fewer_nodes == fewer
+    left_out = "fake: 4 nodes together: nodes_per_job (mode current, 1 points)"
+    assert (left_out in plan.left_out) == (all_nodes == 5)
 
 
 def measured(kit: Kit, hosts: Sequence[str], *, down: str = "") -> Run:

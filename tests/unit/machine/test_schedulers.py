@@ -188,6 +188,16 @@ def test_the_list_of_hosts(name: str, queue: dict[str, Any], expected: str) -> N
 MANY = tuple(f"knl{number:04d}" for number in range(1, 8306))
 
 
+@pytest.mark.parametrize(("nodes", "names"), [(8305, 0), (8304, 2000), (1, 1)])
+def test_a_pbs_job_on_all_nodes_of_the_queue_requests_their_number(nodes: int, names: int) -> None:
+    requested = replace(request(*MANY[: min(nodes, names or nodes)], all_nodes=8305), cpus=68)
+    text = scheduler("pbs").host_list(requested)
+    assert text.count("host=") == names
+    number = 1 if names else nodes
+    assert text.startswith(f"select={number}:")
+    assert text.endswith(":ncpus=68:mpiprocs=1:ompthreads=1")
+
+
 @pytest.mark.parametrize("name", ["flux", "lsf", "pbs", "sge", "slurm"])
 def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
     """Qsub of PBS Pro 14 to 19 reads 4,095 characters of a line and ignores the others."""

@@ -115,12 +115,15 @@ def test_a_disturbed_core_and_its_source_are_named(
 ) -> None:
     """Other programs may use the machine too; sixteen more on one CPU take most of it."""
     with disturbers(tmp_path, CPUS[-1], number):
-        found = rows(os_noise)
-    assert list(found) == CPUS
-    available, source = found[CPUS[-1]]
-    assert (source == "task:disturber") == bool(number)
-    assert not number or available < 40
-    assert all(other != "task:disturber" for cpu, (_, other) in found.items() if cpu != CPUS[-1])
+        measured = [rows(os_noise) for _ in range(3 if number else 1)]
+    named = [found[CPUS[-1]][1] == "task:disturber" for found in measured]
+    assert sum(named) >= (2 if number else 0)
+    assert number or not any(named)
+    for found in measured:
+        assert list(found) == CPUS
+        assert not number or found[CPUS[-1]][0] < 40
+        others = [source for cpu, (_, source) in found.items() if cpu != CPUS[-1]]
+        assert "task:disturber" not in others
 
 
 @pytest.mark.parametrize("words", [["0"], ["x"], ["1", "2"]])

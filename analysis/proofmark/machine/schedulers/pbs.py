@@ -111,12 +111,17 @@ class Pbs(DrainingScheduler):
     def host_list(self, request: Request) -> str:
         """Return the selection: one chunk for each host, with its CPUs and memory.
 
+        A job on all nodes of the queue requests their number: the names of some thousand nodes do
+        not fit into an argument.
+
         With ``mpiprocs=1`` a chunk has one line in the file of nodes, so that pbsdsh starts one
         task on each host. Without ``ompthreads`` PBS sets OMP_NUM_THREADS to ``ncpus``.
         """
         memory = request.queue.memory_per_node
         limit = f":mem={memory // 1024}kb" if memory else ""
         resources = f":ncpus={request.cpus}{limit}:mpiprocs=1:ompthreads=1"
+        if len(request.nodes) == request.queue.all_nodes:
+            return f"select={len(request.nodes)}{resources}"
         chunks = "+".join(f"1:host={node}{resources}" for node in request.nodes)
         return as_argument(f"select={chunks}", request)
 

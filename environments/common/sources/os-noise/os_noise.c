@@ -9,7 +9,7 @@
  *
  * The source of the lost time of a core is found by what the kernel counted there meanwhile: the
  * time of other tasks (/proc/PID/task/TID/schedstat), of the hypervisor (steal in /proc/stat), and
- * interrupts (/proc/interrupts). A task that ended meanwhile shows only as switches of the thread.
+ * interrupts (/proc/interrupts). Tasks that ended or moved show only as switches of the thread.
  *
  * Build: cc -std=c11 -O2 -fopenmp os_noise.c -o os_noise
  */
@@ -153,12 +153,12 @@ static size_t read_tasks(task *to) {
     return found;
 }
 
-/* Replaces the time of each task by the time that it has used meanwhile. */
+/* Replaces the time of each task by the time that it has used meanwhile; 0 if it has moved. */
 static void subtract_time_before(void) {
     for (size_t each = 0; each < tasks_found[1]; each++) {
         task *after = &tasks[1][each];
         const task *before = bsearch(after, tasks[0], tasks_found[0], sizeof *after, by_id);
-        after->ns -= before ? before->ns : 0;
+        if (before) after->ns = before->cpu == after->cpu ? after->ns - before->ns : 0;
     }
 }
 
@@ -203,7 +203,7 @@ static void find_source(core *of, int at) {
     else if (of->tasks_us >= half) source = "task:", of_what = name;
     else if (of->steal_us >= half) source = "hypervisor";
     else if ((double)of->interrupts * INTERRUPT_US >= half) source = "interrupt:", of_what = device;
-    else if (of->switches > 0) source = "ended-tasks";
+    else if (of->switches > 0) source = "other-tasks";
     snprintf(of->source, sizeof of->source, "%s%s", source, of_what);
 }
 

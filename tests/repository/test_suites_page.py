@@ -1,0 +1,40 @@
+"""docs/suites.md has each suite with its present cost."""
+
+from __future__ import annotations
+
+import pytest
+from tests.suites_page import BEGIN, LARGE, PAGE, SMALL, Example, benchmarks, sections, table
+
+WRITE = "python -m tests.suites_page writes the page"
+
+
+def page() -> str:
+    return PAGE.read_text(encoding="utf-8").partition(BEGIN)[2]
+
+
+@pytest.mark.parametrize("key", ["finds", "use"])
+def test_each_suite_states_what_it_finds_and_when_it_is_used(key: str) -> None:
+    suites = benchmarks().suites.items()
+    assert [name for name, suite in suites if not getattr(suite, key)] == []
+
+
+def test_the_page_has_the_text_of_each_suite() -> None:
+    assert page().endswith("\n".join(sections()) + "\n"), WRITE
+
+
+@pytest.mark.parametrize(
+    ("example", "first"),
+    [
+        pytest.param(SMALL, 2, id="64 nodes"),
+        pytest.param(LARGE, 5, id="8,305 nodes", marks=pytest.mark.soak),
+    ],
+)
+def test_the_page_has_the_present_costs(example: Example, first: int) -> None:
+    rows = [line.split("|") for line in page().splitlines() if line.startswith("| [")]
+    columns = ["|".join(row[first : first + 3]).strip() for row in rows]
+    planned = [line.split("|", 2)[2].removesuffix("|").strip() for line in table([example])]
+    assert columns == planned[2:], WRITE
+
+
+def test_the_sizes_of_the_examples() -> None:
+    assert (SMALL.nodes, LARGE.nodes) == (64, 8305)

@@ -1,0 +1,115 @@
+"""Writes the generated part of docs/suites.md, from the suites, the cases and the plans.
+
+``python -m tests.suites_page`` writes it. A test compares the page with the plans.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from tests.folders import ROOT
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.common.text import duration, size
+from proofmark.plan.expansion import make_plan
+from proofmark.plan.plan import Totals
+from proofmark.site.inventory import Site, load_site
+from proofmark.site.machines import machines_of
+
+PAGE = ROOT / "docs" / "suites.md"
+BEGIN = "<!-- `python -m tests.suites_page` writes all lines below -->\n"
+WIDTH = 128
+
+
+@dataclass(frozen=True)
+class Example:
+    """A partition of an inventory whose plans give the costs."""
+
+    inventory: str
+    partition: str
+
+    @property
+    def nodes(self) -> int:
+        """The number of its nodes."""
+        return len(_site(self).hosts)
+
+    @property
+    def title(self) -> str:
+        """Its column in the table."""
+        return f"{self.nodes:,} nodes"
+
+    def costs(self, suite: str) -> str:
+        """Return the cells of one row: time, node-hours and bytes in scratch."""
+        totals = self.totals(suite)
+        hours = f"{totals.node_hours:,.1f}"
+        return (
+            f"{duration(totals.wall_s)} | {hours} | {size(totals.bytes) if totals.bytes else '–'}"
+        )
+
+    def totals(self, suite: str) -> Totals:
+        """Return the cost of a suite."""
+        site = _site(self)
+        machines, _ = machines_of(site)
+        return make_plan(benchmarks(), suite, site, machines).totals
+
+
+SMALL = Example("example-xeon", "xeon")
+LARGE = Example("nurion", "knl")
+
+
+@cache
+def benchmarks() -> Benchmarks:
+    """Return the cases and suites of the checkout."""
+    return load_benchmarks(ROOT / "benchmarks")
+
+
+@cache
+def _site(example: Example) -> Site:
+    return load_site(ROOT / "inventory" / example.inventory, example.partition)
+
+
+def table(examples: Sequence[Example]) -> Iterator[str]:
+    """Yield the lines of the table of costs."""
+    titles = " | ".join(f"{each.title}: time | node-hours | scratch" for each in examples)
+    yield f"| suite | {titles} |"
+    yield "|---|" + "---|---:|---:|" * len(examples)
+    for suite in benchmarks().suites:
+        costs = " | ".join(each.costs(suite) for each in examples)
+        yield f"| [{suite}](#{suite}) | {costs} |"
+
+
+def sections() -> Iterator[str]:
+    """Yield the lines about each suite."""
+    for name, suite in benchmarks().suites.items():
+        repeats = f" Each step runs {suite.repeats} times." if suite.repeats > 1 else ""
+        cases = ", ".join(f"`{case}`" for case in benchmarks().members(name))
+        yield f"\n## {name}\n"
+        yield from _wrapped(f"{suite.title}.{repeats}")
+        yield ""
+        yield from _wrapped(f"- **Finds:** {suite.finds}")
+        yield from _wrapped(f"- **Use it:** {suite.use}")
+        yield from _wrapped(f"- **Cases:** {cases}")
+
+
+def _wrapped(text: str) -> list[str]:
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def written() -> str:
+    """Return the generated part of the page."""
+    return "\n".join(["", *table([SMALL, LARGE]), *sections()]) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    head = PAGE.read_text(encoding="utf-8").partition(BEGIN)[0]
+    PAGE.write_text(head + BEGIN + written(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
