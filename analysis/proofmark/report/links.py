@@ -50,6 +50,8 @@ def slow_elements(fit: LinkFit) -> Iterator[Block]:
         f"compared with like pairs. On a healthy fabric, {100 * fit.level:g} of 100 runs name at "
         "least one element."
     )
+    if fit.untested:
+        base += f" Too few measurements to name one of these: {'; '.join(fit.untested)}."
     if not fit.elements:
         yield Block(paragraphs=("No element of the fabric is slow.", base))
         return

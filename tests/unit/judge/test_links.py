@@ -161,6 +161,13 @@ def test_a_quarter_of_the_speed_of_a_single_uplink_is_found_on_16_nodes(noise: f
     assert names(found) == ["the uplink of leaf-003"]
 
 
+def test_elements_with_too_few_measurements_are_counted() -> None:
+    tree = FatTree(TWO, 64)
+    found = fit(tree.measure(tree.plan()[:1]), tree.paths, LEVEL)
+    assert found.limited[tree.element("port of n00003")] == 1
+    assert found.limited[tree.element("uplink 3 of leaf-002")] == 0
+
+
 def test_all_pairs_of_16_nodes_without_levels_name_a_slow_port() -> None:
     tree = FatTree(Fabric(), 16)
     assert names(fitted(tree)) == []

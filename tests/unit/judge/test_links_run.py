@@ -102,6 +102,7 @@ def test_a_healthy_fabric_is_stated_in_the_report(tmp_path: Path) -> None:
     run, verdict = judged(tmp_path, "")
     assert verdict.links is not None
     assert verdict.links.elements == ()
+    assert verdict.links.untested == ()
     assert verdict.counts["FAIL"] == 0
     page = write_report(run, verdict).read_text()
     assert "No element of the fabric is slow." in page

@@ -84,6 +84,7 @@ class Fit:
         owner: the place in `named` of the element that makes a measurement slower; -1 for none;
             shape (measurements,).
         tested: the number of elements that could be named.
+        limited: the number of compared measurements that each element limits; shape (elements,).
     """
 
     samples: Samples
@@ -93,6 +94,7 @@ class Fit:
     found: Deviations
     owner: Numbers
     tested: int
+    limited: Numbers
 
 
 def fit(samples: Samples, paths: Paths, level: float) -> Fit:
@@ -109,7 +111,8 @@ def fit(samples: Samples, paths: Paths, level: float) -> Fit:
     named = tuple(islice(search.elements_by_evidence(), MOST))
     residual = np.where(about.like == NONE, 0.0, search.found.residual + search.change)
     found = Deviations(residual, search.found.spread)
-    return Fit(samples, about, elements, named, found, search.owner, search.tested)
+    limited = limits.counts(about.like != NONE).reshape(-1, limits.series).sum(axis=1)
+    return Fit(samples, about, elements, named, found, search.owner, search.tested, limited)
 
 
 @dataclass

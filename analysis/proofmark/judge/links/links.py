@@ -12,7 +12,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.links.bisection import Bisection, bisections
-from proofmark.judge.links.evidence import LEAST_DROP, slow_at
+from proofmark.judge.links.evidence import LEAST_DROP, LEAST_SLOW, slow_at
 from proofmark.judge.links.fit import Fit, fit
 from proofmark.judge.links.matrix import Matrix, matrix
 from proofmark.judge.links.measurements import measurements
@@ -69,6 +69,7 @@ class LinkFit:
         compared: the number of those that have enough like measurements.
         rounds: the number of rounds and waves.
         elements: the slow elements, the one with the most evidence first.
+        untested: the elements that too few measurements test, by kind: ``12 of 4160 uplink``.
         bisections: the rate across each level of the fabric.
         judgements: the judgement of each slow figure behind a slow element, by figure.
         hosts: the node of each slow port, by the pair that it makes slow; empty text for a pair
@@ -81,6 +82,7 @@ class LinkFit:
     compared: int = 0
     rounds: int = 0
     elements: tuple[SlowElement, ...] = ()
+    untested: tuple[str, ...] = ()
     bisections: tuple[Bisection, ...] = ()
     judgements: Mapping[int, Judgement] = field(default_factory=dict)
     hosts: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class LinkFit:
             "measured": self.measured,
             "compared": self.compared,
             "rounds": self.rounds,
+            "untested": list(self.untested),
             "elements": [element.as_json() for element in self.elements],
             "bisection": [each.as_json() for each in self.bisections],
         }
@@ -130,6 +133,7 @@ def link_fit(
         compared=int((fitted.about.like != NONE).sum()),
         rounds=len(found.steps),
         elements=tuple(elements),
+        untested=tuple(_untested(fitted)),
         bisections=tuple(bisections(fitted, [step.id for step in found.steps])),
         judgements=judgements,
         hosts=hosts,
@@ -163,6 +167,16 @@ def _slow_elements(
         yield one, np.union1d(behind, named.slow)
     for each in slow_uplinks(fitted, level):
         yield _of_uplink(fitted, each, nodes), each.slow
+
+
+def _untested(fitted: Fit) -> Iterator[str]:
+    """Yield the number of elements of each kind that too few measurements test."""
+    elements = fitted.elements
+    for family in elements.families:
+        few = int((fitted.limited[family.first :][: family.count] < LEAST_SLOW).sum())
+        if few and not family.direction:
+            above = f" of {elements.paths.tiers[family.level].name}" if family.level >= 0 else ""
+            yield f"{few} of {family.count} {family.kind}{above}"
 
 
 def _of_uplink(fitted: Fit, found: SlowUplink, nodes: Sequence[str]) -> SlowElement:
