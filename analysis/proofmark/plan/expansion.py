@@ -256,7 +256,12 @@ class _Expansion:
         drafts = labelled(name, points, [step_of(name, sweep, point) for point in points])
         if use.load:
             load, of_load = use.load, self._cases[use.load.case]
-            drafts = [step for each in drafts for step in beside(each, load, of_load, sweep)]
+            both = [
+                (point, step)
+                for point, each in zip(points, drafts, strict=True)
+                for step in beside(each, load, of_load, sweep)
+            ]
+            points, drafts = [point for point, _ in both], [step for _, step in both]
             if not drafts:
                 self._leave_out(f"{name}: no node is free for the load {load.case}")
         if endless := list(endless_steps(sweep.file, drafts, partition.queue)):
