@@ -166,7 +166,7 @@ FAULTS = {
     ),
     "slow-uplink": Fault(
         "uplink 1 of the second leaf switch has a quarter of its speed",
-        "slow element: uplink leaf-002",
+        "slow element: uplink 1 of leaf-002",
         slow_uplink=(2, 1),
         suite="rehearsal-links",
         limit="fabric",
