@@ -2,15 +2,6 @@
 # All links have the same speed, so that they measure the same on a busy machine.
 read -r rate <"$folder/rates/$NODE"
 tc qdisc add dev eth0 root tbf rate "$rate" burst 32kb limit 16mb
-if [ -e "$folder/losses/$NODE" ]; then
-	# This kernel may have no netem: a filter drops a packet if a random number is below a limit.
-	read -r limit <"$folder/losses/$NODE"
-	tc qdisc add dev eth0 clsact
-	for way in ingress egress; do # load a random number; is it at least the limit? drop; pass
-		tc filter add dev eth0 "$way" bpf direct-action bytecode \
-			"4,32 0 0 4294963256,53 1 0 $limit,6 0 0 2,6 0 0 0"
-	done
-fi
 [ -d "$folder/bmc/nodes/$NODE" ] || return 0 # a server has no emulated firmware
 # The content of /proc and /sys that a virtual node shows after its boot. The files of the firmware
 # are copied, because a later change of the firmware must not appear before the next boot.

@@ -166,9 +166,9 @@ FAULTS = {
     ),
     "slow-uplink": Fault(
         "uplink 1 of the second leaf switch has a quarter of its speed",
-        "slow element: uplink leaf-002",
+        "slow element: uplink 1 of leaf-002",
         slow_uplink=(2, 1),
-        suite="links",
+        suite="rehearsal-links",
         limit="fabric",
         needs=frozenset({Need.CHANGE, Need.LINKS, Need.UPLINKS}),
     ),
@@ -189,7 +189,7 @@ FAULTS = {
     ),
     "slow-disk-server": Fault(
         "the link of the file server {server} has a quarter of its speed",
-        "slow alike on all nodes: its servers, or the network to them",
+        "slow alike on all nodes",
         slow_links="server",
         served=True,
         ends_well=True,

@@ -99,6 +99,8 @@ class Room:
             self._stack.enter_context(self.cluster)
             if self.server:
                 self.cluster.limit(self.server, self._rate(self.server))
+            if self.fault and self.fault.loss:
+                self.cluster.lose(self.victim, self.fault.loss)
             self.file_system = self._make_file_system(NAME)
             if self.fault and self.fault.mount:
                 self._make_file_system("other")
@@ -145,10 +147,6 @@ class Room:
         (self.folder / "rates").mkdir()
         for name in (*self.names, *self.cluster.servers):
             (self.folder / "rates" / name).write_text(f"{self._rate(name)}\n")
-        if self.fault and self.fault.loss:
-            (self.folder / "losses").mkdir()
-            limit = round(self.fault.loss * 2**32)
-            (self.folder / "losses" / self.victim).write_text(f"{limit}\n")
         if self.fault and self.fault.throttled:
             (self.folder / "throttled").mkdir()
             (self.folder / "throttled" / self.victim).touch()

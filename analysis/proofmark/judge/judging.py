@@ -12,7 +12,7 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
-from proofmark.judge.diagnosis.file_systems import file_system_faults
+from proofmark.judge.diagnosis.file_systems import file_system_faults, of_servers
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.diagnosis.slow_targets import of_target, slow_targets
 from proofmark.judge.files import write_junit, write_verdict
@@ -93,13 +93,15 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))
-    of_nodes = [result for result in failed if not of_target(result)]
+    broken = file_system_faults(run.files, run.plan, verdict.results, partition.scratch.path)
+    of_nodes = [
+        result for result in failed if not of_target(result) and not of_servers(broken, result)
+    ]
     slow_ends = verdict.links.hosts if verdict.links else {}
     measured, judged = verdict.measured(), verdict.judged()
     bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged)
     unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
     lacking = degraded(run.plan, hosts, measured, unmeasured)
-    broken = file_system_faults(run.files, run.plan, verdict.results, partition.scratch.path)
     found = replace(verdict, bad=bad, targets=slow_targets(failed), file_systems=broken)
     return records, found.labelled(lacking)

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.emulators.vcluster.fabric import HEAD_ADDRESS, SHAPE, Switches
+from tests.emulators.vcluster.fabric import HEAD_ADDRESS, SHAPE, Switches, loss
 from tests.folders import ROOT
 
 HERE = Path(__file__).parent
@@ -61,6 +61,7 @@ class Cluster:
         self._shared = names_of(self.folder, ROOT, *python, *shared)
         self._head: subprocess.Popen[bytes] | None = None
         self._nodes: dict[str, subprocess.Popen[str]] = {}
+        self._shapes: dict[str, list[str]] = {}
         self._daemons: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
@@ -167,6 +168,7 @@ class Cluster:
             links += [f"link add {link} type veth peer name {interface} netns {self.pid(name)}"]
             links += [f"link set {link} master {bridge} up"]
         self._batch("ip", links)
+        self._batch("tc", [line for name in names for line in self._shapes.get(name, ())])
         for name in names:
             stdin = self._nodes[name].stdin
             assert stdin
@@ -192,7 +194,16 @@ class Cluster:
 
     def limit(self, name: str, rate: str) -> None:
         """Limit the speed of what the switch sends to a node or server; `rate` is a word of tc."""
-        self._batch("tc", [f"qdisc replace dev ve{self._number(name)} {SHAPE.format(rate=rate)}"])
+        self._shape(name, f"qdisc replace dev {{port}} {SHAPE.format(rate=rate)}")
+
+    def lose(self, name: str, share: float) -> None:
+        """Let the link of a node or server lose this share of the packets in each direction."""
+        self._shape(name, *loss(share))
+
+    def _shape(self, name: str, *lines: str) -> None:
+        of_port = [line.format(port=f"ve{self._number(name)}") for line in lines]
+        self._shapes.setdefault(name, []).extend(of_port)
+        self._batch("tc", of_port)
 
     def daemon(self, *command: str) -> subprocess.Popen[bytes]:
         """Start `command` on the head; it ends with the cluster."""

@@ -17,6 +17,21 @@ SHAPE = "root tbf rate {rate} burst 32kb limit 16mb"
 """The words of tc that limit the speed of an interface."""
 
 
+def loss(share: float) -> list[str]:
+    """Return lines of ``tc -batch`` by which ``{port}`` loses this share of packets, both ways.
+
+    Not every kernel has netem. A classic BPF program loads a random number (`SKF_AD_RANDOM` of
+    linux/filter.h), and drops the packet if it is below a limit.
+    """
+    load, compare = "32 0 0 4294963256", f"53 1 0 {round(share * 2**32)}"
+    program = f"4,{load},{compare},6 0 0 2,6 0 0 0"
+    filters = [
+        f'filter add dev {{port}} {way} bpf direct-action bytecode "{program}"'
+        for way in ("ingress", "egress")
+    ]
+    return ["qdisc add dev {port} clsact", *filters]
+
+
 @dataclass(frozen=True)
 class Switches:
     """The switches between the nodes; by default one, to which everything is connected.

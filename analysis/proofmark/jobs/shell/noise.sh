@@ -224,7 +224,9 @@ BEGIN {
 		now = number("/proc/uptime") + 0
 		if (now - start0 > limit) break
 		watch_sensors()
-		if (samples > 3 && cost() > 0.05 + 0.002 * (now - start0)) continue
+		# A launcher may reap a rank only after this process has closed the files of the rank.
+		over = ended(starter)
+		if (!over && samples > 3 && cost() > 0.05 + 0.002 * (now - start0)) continue
 		if (!last || now - start0 >= next_scan) {
 			find()
 			if (last) { scan(); report() }
@@ -232,8 +234,7 @@ BEGIN {
 		}
 		samples += (last > 0)
 		idle = sample() ? 0 : idle + 1
-		# A launcher may reap a rank only after this process has closed the files of the rank.
-		if (idle && ended(starter)) break
+		if (idle && over) break
 	}
 	if (last) { scan(); report() }
 	now = number("/proc/uptime") + 0

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.judge.results import Result
+from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
-from proofmark.records.columns import Record
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.files import RunFiles
 from proofmark.runs.files_report import FilesReport, read_files_reports
@@ -33,12 +32,14 @@ class FileSystemFault:
         problem: what happened.
         nodes: the nodes on which it happened.
         others: the nodes that could use the file system at the same time.
+        measurands: the figures that are slow on all nodes because of it, each with its parameters.
     """
 
     folder: str
     problem: str
     nodes: tuple[str, ...]
     others: tuple[str, ...] = ()
+    measurands: frozenset[str] = frozenset()
 
     @property
     def likely(self) -> str:
@@ -69,7 +70,7 @@ class FileSystemFault:
 
 
 def file_system_faults(
-    files: RunFiles, plan: Plan, results: Iterable[Result], scratch: str
+    files: RunFiles, plan: Plan, results: Results, scratch: str
 ) -> tuple[FileSystemFault, ...]:
     """Return the faults of the file systems of a run.
 
@@ -79,8 +80,9 @@ def file_system_faults(
         results: its results.
         scratch: the scratch folder of the partition.
     """
-    looks = list(_looks(files, plan))
-    return (*failed_access(looks), *slow_alike(results, _writing_cases(plan), scratch))
+    writing = {step.case for step in plan.steps() if step.writes is not None}
+    of_files = results.about(lambda record: record.case in writing)
+    return (*failed_access(_looks(files, plan)), *slow_alike(of_files, scratch))
 
 
 def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
@@ -111,42 +113,51 @@ def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSyste
     )
 
 
-def slow_alike(
-    results: Iterable[Result], cases: Collection[str], scratch: str
-) -> tuple[FileSystemFault, ...]:
+def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:
     """Return a fault for each figure of files that misses a limit on every node that measured it.
 
     A node that is slower than its peers is listed as a bad node instead.
 
     Args:
-        results: the results of the run.
-        cases: the cases that write files.
+        results: the results of the cases that write files.
         scratch: the scratch folder of the partition.
     """
     slow: dict[str, dict[str, bool]] = {}
     for result in results:
         record = result.record
-        if record.case not in cases or record.value is None:
-            continue
         limits = [each for each in result.references if each.kind != "fleet" and each.ratio]
-        if limits:
+        if record.value is not None and limits:
             missed = any(each.at_least and (each.ratio or 0) < each.at_least for each in limits)
-            of_nodes = slow.setdefault(_figure(record), {})
+            of_nodes = slow.setdefault(_measurand(result), {})
             for host in hosts_of(record.node):
                 of_nodes[host] = of_nodes.get(host, True) and missed
+    found: dict[str, list[str]] = {}
+    for measurand, of_nodes in slow.items():
+        if len(of_nodes) > 1 and all(of_nodes.values()):
+            found.setdefault(measurand.partition(": ")[0], []).append(measurand)
     return tuple(
-        FileSystemFault(scratch, f"{figure} slow alike", tuple(sorted(of_nodes)))
-        for figure, of_nodes in slow.items()
-        if len(of_nodes) > 1 and all(of_nodes.values())
+        FileSystemFault(
+            scratch,
+            f"{figure} slow alike",
+            tuple(sorted({host for each in measurands for host in slow[each]})),
+            measurands=frozenset(measurands),
+        )
+        for figure, measurands in found.items()
     )
 
 
-def _figure(record: Record) -> str:
-    return f"{record.case} {record.metric}"
+def of_servers(faults: Iterable[FileSystemFault], result: Result) -> bool:
+    """Return whether a fault of the servers explains that `result` fails.
+
+    It does not explain that a node is slower than its peers.
+    """
+    peers = any(each.kind == "fleet" and each.outcome == "FAIL" for each in result.references)
+    return not peers and any(_measurand(result) in fault.measurands for fault in faults)
 
 
-def _writing_cases(plan: Plan) -> set[str]:
-    return {step.case for step in plan.steps() if step.writes is not None}
+def _measurand(result: Result) -> str:
+    record = result.record
+    return f"{record.case} {record.metric}: {sorted(record.parameters.items())}"
 
 
 def _looks(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, FilesReport]]:
