@@ -43,12 +43,11 @@ class Example:
         return f"{self.nodes:,} nodes"
 
     def costs(self, suite: str) -> str:
-        """Return the cells of one row: time, node-hours and bytes in scratch."""
+        """Return the cells of one row: time, node-hours and the most bytes in scratch."""
         totals = self.totals(suite)
         hours = f"{totals.node_hours:,.1f}"
-        return (
-            f"{duration(totals.wall_s)} | {hours} | {size(totals.bytes) if totals.bytes else '–'}"
-        )
+        most = size(totals.scratch_peak_bytes) if totals.scratch_peak_bytes else "–"
+        return f"{duration(totals.wall_s)} | {hours} | {most}"
 
     def totals(self, suite: str) -> Totals:
         """Return the cost of a suite."""
@@ -74,7 +73,7 @@ def _site(example: Example) -> Site:
 
 def table(examples: Sequence[Example]) -> Iterator[str]:
     """Yield the lines of the table of costs."""
-    titles = " | ".join(f"{each.title}: time | node-hours | scratch" for each in examples)
+    titles = " | ".join(f"{each.title}: time | node-hours | most in scratch" for each in examples)
     yield f"| suite | {titles} |"
     yield "|---|" + "---|---:|---:|" * len(examples)
     for suite in benchmarks().suites:

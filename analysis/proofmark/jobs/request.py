@@ -30,7 +30,7 @@ def request(job: Job, name: str, log: Path, queue: Queue) -> Request:
         log: the file for its messages.
         queue: the settings of the queue.
     """
-    seconds = EXECUTIONS * sum(2 * step.seconds + 30 for step in job.steps)
+    seconds = EXECUTIONS * sum(2 * step.seconds + step.pause_s + 30 for step in job.steps)
     longest = max(step.timeout + step.stagger for step in job.steps)
     limit = 600 + max(int(seconds), longest)
     return Request(

@@ -179,6 +179,16 @@ class Step(StrictModel):
         return {f"{one}+{other}": [one, other] for one, other in pairs}
 
     @property
+    def pause_s(self) -> int:
+        """The seconds over which the starts of its nodes are spread."""
+        return self.stagger if self.scope != "job" else 0
+
+    @property
+    def wall_s(self) -> float:
+        """The expected seconds from the start of its first node to the end of its last node."""
+        return self.seconds + self.pause_s
+
+    @property
     def uses_scratch(self) -> bool:
         """Whether the step needs a folder in scratch."""
         texts = [*self.arguments, *self.environment.values(), *self.inputs.values()]

@@ -26,7 +26,7 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
     ]
     steps = [step for _, members in jobs for step in members]
     node_seconds = sum(
-        len(job.nodes) * sum(step.seconds for step in members) for job, members in jobs
+        len(job.nodes) * sum(step.wall_s for step in members) for job, members in jobs
     )
     sizes = {step.id: step.bytes * step.measurements for step in steps}
     kept = sum(sizes[step.id] for step in steps if step.kept)
@@ -37,7 +37,7 @@ def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
         bytes=sum(sizes.values()),
         scratch_peak_bytes=kept
         + max((sizes[step.id] for step in steps if not step.kept), default=0),
-        wall_s=round(sum(step.seconds for step in steps), 1),
+        wall_s=round(sum(step.wall_s for step in steps), 1),
     )
 
 

@@ -59,7 +59,7 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
     for mode, step, nodes in _steps(plan):
         seconds = took.get(_identity(mode, step))
         known += seconds is not None
-        took_s = median(seconds) if seconds else step.seconds
+        took_s = step.pause_s + (median(seconds) if seconds else step.seconds)
         wall += took_s
         node_seconds += took_s * nodes
     return MeasuredCost(int(known), len(used), round(wall, 1), round(node_seconds / 3600, 4))

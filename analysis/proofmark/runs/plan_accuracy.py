@@ -52,9 +52,9 @@ def time_of_steps(states: Iterable[StepState], name: str = "") -> TimeOfSteps:
     return TimeOfSteps(
         name,
         len(timed),
-        sum(step.seconds for step, _ in timed),
+        sum(step.wall_s for step, _ in timed),
         sum(seconds for _, seconds in timed),
-        sum(step.seconds * len(step.nodes) for step, _ in timed) / 3600,
+        sum(step.wall_s * len(step.nodes) for step, _ in timed) / 3600,
         sum(seconds * len(step.nodes) for step, seconds in timed) / 3600,
     )
 

@@ -92,14 +92,14 @@ def progress(
         for step in run.plan.steps_to_run()
     ]
     took = sum(state.seconds or 0.0 for state in states)
-    expected = sum(state.step.seconds for state in states if state.state == "done")
+    expected = sum(state.step.wall_s for state in states if state.state == "done")
     pace = took / expected if expected and took else 1.0
     left = 0.0
     unlikely = uncounted(run.plan.searches, {state.step.id: state.step for state in states})
     for state in states:
         if state.state != "done" and state.step.id not in unlikely:
             spent = moment - state.started if state.started and state.state == "running" else 0.0
-            left += max(0.0, state.step.seconds * pace - spent)
+            left += max(0.0, state.step.wall_s * pace - spent)
     finished = sum(state.state == "done" for state in states)
     rate = 3600 * finished / took if took else 0.0
     return Progress(states, active, left, rate)
