@@ -32,7 +32,8 @@ options:
 """
 
 EXAMPLES = """
-- hosts: "{{ query('proofmark.kit.nodes_to_mark', {'n2': 'refused'}, selected=3, most=256) }}"
+- name: Mark the nodes
+  hosts: "{{ query('proofmark.kit.nodes_to_mark', {'n2': 'refused'}, selected=3, most=256) }}"
 """
 
 RETURN = """
