@@ -32,7 +32,8 @@ def planted(
     """Return one to five faults of random kinds, each 25 to 60 % slow.
 
     With `limited`, the number of measurements of each element, an element has `LEAST` or more. The
-    last switches of 8,305 nodes have few nodes, and some of their uplinks carry almost nothing.
+    last switches of 8,305 nodes have few nodes, and some of their uplinks carry almost nothing. No
+    fault is a part of another one, which would hide it.
     """
     faults: dict[int, float] = {}
     enough = np.full(len(tree.elements), LEAST) if limited is None else limited
@@ -41,7 +42,10 @@ def planted(
         family = families[generator.integers(len(families))]
         choice = np.flatnonzero(enough[family.first :][: family.count] >= LEAST)
         number = int(family.first + generator.choice(choice))
-        faults[number] = float(generator.uniform(0.4, 0.75))
+        links = set(tree.elements.links(number).tolist())
+        others = [set(tree.elements.links(other).tolist()) for other in faults]
+        if not any(links <= other or other <= links for other in others):
+            faults[number] = float(generator.uniform(0.4, 0.75))
     return faults
 
 
