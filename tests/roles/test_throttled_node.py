@@ -33,7 +33,7 @@ echo END
 """
 
 
-@pytest.mark.fault("throttled-node")
+@pytest.mark.fault("throttled-virtual-node")
 @pytest.mark.parametrize("throttled", [False, True])
 def test_a_node_that_throttles_itself_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, throttled: bool

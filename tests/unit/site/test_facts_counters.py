@@ -151,6 +151,21 @@ def test_changes_are_in_the_order_of_their_names_the_invalid_ones_first() -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("resent", "sent", "listed"),
+    [(99, 100_000, False), (100, 100_000, True), (0, 100_000, False), (5, 10, True)],
+)
+def test_tcp_segments_are_listed_if_many_were_sent_again(
+    resent: int, sent: int, listed: bool
+) -> None:
+    def values(resent: int, sent: int) -> Counters:
+        return reading(values={"tcp/RetransSegs": f"{resent}", "tcp/OutSegs": f"{sent}"})
+
+    changes = counter_differences(values(7, 50), values(7 + resent, 50 + sent))
+    assert [change.difference for change in changes] == ([resent] if listed else [])
+    assert counter_differences(reading(values={}), values(9, 9)) == []
+
+
 def test_the_reasons_of_missing_readings_are_kept() -> None:
     given = text("live-kvm-zen3")
     head = "=== counters\n"
