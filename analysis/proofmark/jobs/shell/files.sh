@@ -49,6 +49,14 @@ make_scratch() {
 	mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH" 2>/dev/null || mkdir -p "$SCRATCH"
 }
 
+keeps_files() { # a step will read them: after this one, or this one again
+	case $FILES in
+	kept) [ "$RC$INTERRUPTED" = 0 ] ;;
+	read) [ -n "$INTERRUPTED" ] ;;
+	*) false ;;
+	esac
+}
+
 clear_scratch() { # copies the output file of the program
 	[ -z "$DIRECTORY" ] || [ -z "$MADE" ] || [ ! -f "$DIRECTORY/$MADE" ] || cp "$DIRECTORY/$MADE" .
 	keeps_files || {

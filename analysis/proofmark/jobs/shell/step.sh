@@ -326,14 +326,6 @@ claim() { # creates the first free unfinished-<n>; sets NUMBER and OUT
 	done
 }
 
-keeps_files() { # a step will read them: after this one, or this one again
-	case $FILES in
-	kept) [ "$RC$INTERRUPTED" = 0 ] ;;
-	read) [ -n "$INTERRUPTED" ] ;;
-	*) false ;;
-	esac
-}
-
 refuse() { # refuse REASON: removes the claim
 	echo "$STEP: $1" >&2
 	rm -f "$OUT/started"

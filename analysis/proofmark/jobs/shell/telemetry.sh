@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2016 # awk has dollars
+# shellcheck shell=sh disable=SC2016,SC2034 # awk has dollars; noise.sh uses the variables
 # The sampler of a node also reads its sensors, every 10 s: power, temperature, clock, throttling.
 # A line of telemetry.jsonl is one interval of TELEMETRY seconds; a sensor that is absent has no key.
 
