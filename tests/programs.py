@@ -32,7 +32,7 @@ OURS = (".awk", ".c", ".sh", ".yml")
 STARTS = frozenset({"Popen", "check_call", "check_output", "run", "run_command", "which"})
 """Functions that take a command, or the name of a program."""
 OWN_STARTS = {
-    **{"ask": 0, "ask_scheduler": 0, "ask_tool": 0, "call": 0},
+    **{"_batch": 0, "ask": 0, "ask_scheduler": 0, "ask_tool": 0, "call": 0},
     **{"built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1},
 }
 """Functions of this repository that take the words of a command: the index of the first word."""
@@ -45,7 +45,8 @@ GENERATED = frozenset(
     | {"set_layout", "print_layout", "report_layout"}
     | {"alive", "end_sampler", "is_disturbed", "judge_noise", "process_facts"}
     | {"sample_node", "start_sampler", "ask_ipmi", "find_sensors", "centiseconds"}
-    | {"end_process", "report_load", "start_load"}
+    | {"end_process", "report_load", "start_load", "keeps_files"}
+    | {"answers", "leave_scratch", "make_scratch", "report_files", "try_files"}
 )
 """Functions that another part of a generated script defines."""
 

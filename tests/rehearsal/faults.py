@@ -206,7 +206,7 @@ FAULTS = {
     ),
     "client-hangs": Fault(
         "the client of the file system hangs on {node} during a job",
-        "no answer on {node}: the client of this node, or its network",
+        "on {node}: the client of this node, or its network",
         meanwhile=_stop_client,
         suite=SHORT,
         needs=_FILES,

@@ -32,14 +32,26 @@ from proofmark.site.inventory import Site
 Calls = dict[str, set[str]]
 """The places that need a program, by its name."""
 
-STEP_PARTS = ("each", "job", "layout", "load", "network", "noise", "scratch", "step", "telemetry")
+STEP_PARTS = (
+    "each",
+    "files",
+    "job",
+    "layout",
+    "load",
+    "network",
+    "noise",
+    "scratch",
+    "step",
+    "telemetry",
+)
 IN_STEPS = {
     "site/node/probe.sh",
     *(f"jobs/shell/{name}.sh" for name in STEP_PARTS),
 }
 NO_PROGRAMS = {
     *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
-    *("execute", "mirror", "name", "nan", "plan", "report", "sign", "validate", "verdict"),
+    *("execute", "mirror", "name", "nan", "plan", "report", "sign", "status", "tune", "validate"),
+    "verdict",
     "verify",
 }
 """First words of lists with an option that are not commands."""
