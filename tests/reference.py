@@ -58,6 +58,15 @@ EXPECTED = {
     r"/verdict\.json/results/\d+/confidence: new": "ADR 0057: an interval has its confidence",
     r"/verdict\.json/(results/\d+/)?single_runs?: new": "ADR 0074: a single run is labelled",
     r"/verdict\.json/(results/\d+/)?degraded: new": "ADR 0100: a run without nodes is labelled",
+    r"/verdict\.json/links: new": "ADR 0091: the slow elements of the fabric",
+    r"/verdict\.json/file_systems: new": "ADR 0093: the causes in the file system",
+    r"/verdict\.json/fleet/figures/\d+/hardware: '(.*)' before, '\1; distance \w+' after": (
+        "ADR 0092: pairs are compared with pairs of the same distance"
+    ),
+    r"/verdict\.json/fleet/figures/\d+/members: new": "ADR 0096: storage targets are compared",
+    r"/verdict\.json/storage_targets: new": "ADR 0096: slow storage targets",
+    r"/verdict\.json/over_time: new": "ADR 0097: the end is compared with the beginning",
+    r"/verdict\.json/slowdowns: new": "ADR 0098: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
     r"/verdict\.json/fleet/nodes/\d+/digits: new": "ADR 0077: like nodes compute the same digits",
