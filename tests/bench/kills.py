@@ -141,6 +141,7 @@ def _write_site(kit: Kit, room: Room) -> None:
     facts = yaml.safe_load((ROOT / "inventory/rehearsal/group_vars/knl/partition.yml").read_text())[
         "partition"
     ]
+    del facts["limits"]  # of cases that this kit lacks
     facts["scratch"] = {"path": f"{kit.folder}/scratch"}
     facts["firmware"] |= {"poll_s": 0.1, "boot_s": 1}
     site = kit.folder / "inventory/rehearsal"
