@@ -12,6 +12,7 @@ inequalities for sums of bounded random variables", Journal of the American Stat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ SPREADS = (1.5, 3.0, 6.0)
 """Distances from the usual value, in spreads, from which a measurement is slow. Each is tried."""
 LEAST_SLOW = 3
 """The least number of slow measurements that name an element."""
+CHUNK = 10_000
+"""The number of measurements whose elements are listed at a time, to save memory."""
 PRIOR_WEIGHT = 4.0
 """How many measurements the share of slow ones in all rounds weighs against that of one round."""
 
@@ -43,8 +46,8 @@ class Incidence:
         cells: the number of cells.
     """
 
-    sample: Numbers
-    cell: Numbers
+    sample: NDArray[np.int32]
+    cell: NDArray[np.int32]
     series: int
     cells: int
 
@@ -52,21 +55,40 @@ class Incidence:
         """Return the number of chosen measurements of each cell; shape (cells,)."""
         return np.bincount(self.cell[chosen[self.sample]], minlength=self.cells)
 
+    @cached_property
+    def _by_cell(self) -> NDArray[np.int32]:
+        return np.argsort(self.cell, kind="stable").astype(np.int32)
+
+    @cached_property
+    def _ends(self) -> Numbers:
+        counts = np.bincount(self.cell, minlength=self.cells)
+        return np.append(0, np.cumsum(counts))
+
+    def of(self, element: int) -> Numbers:
+        """Return the measurements that an element limits."""
+        first, last = self._ends[[element * self.series, (element + 1) * self.series]]
+        return self.sample[self._by_cell[first:last]].astype(np.int64)
+
 
 def incidence(samples: Samples, about: Expected, elements: Elements) -> Incidence:
     """Return which measurements each element limits: those with a link of it without slack."""
-    limits = (about.path != NONE) & (about.slack == 0)
-    links = np.where(limits, about.path, NONE)
     width = elements.of_link.shape[1]
-    padded = np.concatenate([elements.of_link, np.full((1, width), NONE, dtype=np.int64)])
-    found = np.sort(padded[links].reshape(len(samples), -1), axis=1)
-    new = found != NONE
-    new[:, 1:] &= found[:, 1:] != found[:, :-1]
-    new[about.like == NONE] = False
-    sample, column = np.nonzero(new)
+    padded = np.concatenate([elements.of_link, np.full((1, width), NONE)]).astype(np.int32)
     series = len(samples.of)
-    cell = found[sample, column] * series + samples.series[sample]
-    return Incidence(sample, cell, series, len(elements) * series)
+    parts: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+    for first in range(0, len(samples), CHUNK):
+        part = slice(first, first + CHUNK)
+        limits = (about.path[part] != NONE) & (about.slack[part] == 0)
+        links = np.where(limits, about.path[part], NONE)
+        found = np.sort(padded[links].reshape(len(links), -1), axis=1)
+        new = found != NONE
+        new[:, 1:] &= found[:, 1:] != found[:, :-1]
+        new[about.like[part] == NONE] = False
+        sample, column = np.nonzero(new)
+        cell = found[sample, column] * series + samples.series[part][sample]
+        parts.append(((sample + first).astype(np.int32), cell.astype(np.int32)))
+    samples_of, cells_of = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Incidence(samples_of, cells_of, series, len(elements) * series)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +173,7 @@ def _chances(
     place = np.full(limits.cells, NONE, dtype=np.int64)
     place[cells] = np.arange(len(cells))
     kept = usable[limits.sample] & (place[limits.cell] != NONE)
-    sample, cell = limits.sample[kept], place[limits.cell[kept]]
+    sample, cell = limits.sample[kept].astype(np.int64), place[limits.cell[kept]]
     series = cells % limits.series
     counted = usable & (np.bincount(limits.sample, minlength=len(samples)) > 0)
     rounds = int(samples.round.max()) + 1

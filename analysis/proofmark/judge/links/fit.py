@@ -194,8 +194,7 @@ class _Search:
 
     def _of(self, element: int, chosen: NDArray[np.bool_]) -> Numbers:
         """Return the numbers of the chosen measurements that an element limits."""
-        of_element = self.limits.cell // self.limits.series == element
-        numbers = self.limits.sample[of_element]
+        numbers = self.limits.of(element)
         kept: Numbers = numbers[chosen[numbers]]
         return kept
 
