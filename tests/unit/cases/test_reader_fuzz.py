@@ -82,11 +82,11 @@ def damaged(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def numbers(text: str) -> set[float]:
-    """Return the numbers that are words in complete lines of `text`."""
+    """Return the numbers that are words in complete lines of `text`, also with a rate's unit."""
     text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)
     complete = text if "{" in text else text[: text.rfind("\n") + 1]
     values = set()
-    for word in re.split(r'[\s=:,"]+', complete):
+    for word in re.split(r'(?:MB/s)?[\s=:,"]+', complete):
         if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", word) and word.count(".") < 2:
             values.add(float(word) if word.strip("+-.") else 0.0)
     return values

@@ -84,7 +84,7 @@ def test_limits_of_other_suites_are_listed(
     assert (code, said) == (0, "")
     of_limits = [line for line in printed.splitlines() if line.startswith("limit: skl: ")]
     assert len(of_limits) == len(RIGHT)
-    assert of_limits[0].startswith("limit: skl: hpl rmax (nodes=16): in p1, full; not in this suit")
+    assert of_limits[0].startswith("limit: skl: hpl rmax (nodes=16): in system, p1, full; not in ")
 
     plan = ("plan", "-i", inventory, "-l", "skl", "--suite", "node")
     code, printed, said = called(capsys, *plan)
