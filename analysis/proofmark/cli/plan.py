@@ -185,7 +185,7 @@ def validate(options: Namespace) -> int:
     from proofmark.jobs.site_check import job_mistakes
 
     inventory = inventory_of(options)
-    plans, mistakes, limits, lacks = check_site(
+    plans, mistakes, limits, lacks, not_here = check_site(
         inventory,
         options.limit,
         kit_benchmarks(),
@@ -210,6 +210,8 @@ def validate(options: Namespace) -> int:
     for partition, lines in limits.items():
         for line in lines:
             print_line(f"limit: {partition}: {line}")
+    for line in not_here:
+        print_line(f"not here: {line}")
     for place, question in comments(inventory.folder):
         print_line(f"question: {place}: {question}")
     return 0

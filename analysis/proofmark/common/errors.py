@@ -57,6 +57,10 @@ class BadInput(ProofmarkError):
         return type(self), self.mistakes
 
 
+class NothingToRun(BadInput):
+    """A suite has no step that the machine can run; another machine may have one."""
+
+
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     """Return a `BadInput` with one error."""
     return BadInput(InputError(str(file), key, found, accepted))

@@ -11,7 +11,7 @@ from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.models import Benchmarks, Case, Scope, SuiteUse
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
@@ -99,7 +99,8 @@ def make_plan(
             groups.append(Group(mode=mode, environment=environment, jobs=_jobs(steps, len(groups))))
     if not groups:
         found = f"nothing that {site.partition_name} can run"
-        raise bad_input(benchmarks.folder, suite, found, "; ".join(expansion.left_out) or "steps")
+        accepted = "; ".join(expansion.left_out) or "steps"
+        raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
     all_steps = [step for group in groups for job in group.jobs for step in job.steps]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     body = {

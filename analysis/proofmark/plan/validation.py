@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.models import Benchmarks
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import BadInput, InputError, NothingToRun
 from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
 from proofmark.plan.limits_of_suites import by_suite
@@ -41,12 +41,14 @@ class Checked(NamedTuple):
         mistakes: all mistakes.
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
         lacks: for each of `plans`, its packages that the provider of the partition lacks.
+        not_here: a line for each suite that has no step for a partition, with the reasons.
     """
 
     plans: list[Plan]
     mistakes: list[InputError]
     limits: dict[str, list[str]]
     lacks: list[list[str]]
+    not_here: list[str]
 
 
 def validate(
@@ -85,7 +87,7 @@ def validate(
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return Checked([], [*mistakes, *error.mistakes], {}, [])
+        return Checked([], [*mistakes, *error.mistakes], {}, [], [])
     mistakes += site_mistakes
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
@@ -93,6 +95,7 @@ def validate(
     plans: list[Plan] = []
     limits: dict[str, list[str]] = {}
     lacks: list[list[str]] = []
+    not_here: list[str] = []
     for site in [*sites, *broken]:
         found = list(_wrong_facts(site, benchmarks, checks))
         known: Collection[str] | None = None
@@ -100,8 +103,9 @@ def validate(
             known, package_mistakes = _packages(site, packages)
             found += package_mistakes
         whole = any(site is each for each in sites)
-        plans_of_site, more = _plans(site, benchmarks, suites, known, whole=whole)
+        plans_of_site, more, idle = _plans(site, benchmarks, suites, known, whole=whole)
         found += more
+        not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
         found += provider_mistakes(site, plans_of_site, known, each=suite is not None)
         found += job_mistakes(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
@@ -110,7 +114,7 @@ def validate(
         if not mistakes:
             lines = by_suite(site.partition.limits, plans_of_site, benchmarks)
             limits[site.partition_name] = lines
-    return Checked(plans, list(dict.fromkeys(mistakes)), limits, lacks)
+    return Checked(plans, list(dict.fromkeys(mistakes)), limits, lacks, not_here)
 
 
 def _without_limits(site: Site) -> Site:
@@ -201,27 +205,31 @@ def _plans(
     packages: Collection[str] | None,
     *,
     whole: bool,
-) -> tuple[list[Plan], list[InputError]]:
-    """Return the plans of `suites`, and the mistakes in facts that only a plan can find.
+) -> tuple[list[Plan], list[InputError], list[InputError]]:
+    """Return the plans of `suites`, the mistakes in facts that only a plan finds, and idle suites.
 
+    An idle suite has no step that the partition can run. This is a mistake if it is the only suite.
     A site that is not `whole` lacks wrong facts: it has no plans, and its hardware is read only if
     it is declared.
     """
     if not whole and site.partition.hardware == "discovered":
-        return [], []
+        return [], [], []
     machines, mistakes = _machines(site)
     mistakes += _broken_rules(benchmarks, site, machines, packages)
     plans: list[Plan] = []
     if not whole or not machines:
-        return [], mistakes
+        return [], mistakes, []
+    idle: list[InputError] = []
     unlimited = _without_limits(site)  # each plan would check the limits again
     for suite in suites:
         try:
             if benchmarks.members(suite):
                 plans.append(make_plan(benchmarks, suite, unlimited, machines.__getitem__))
+        except NothingToRun as error:
+            (idle if len(suites) > 1 else mistakes).extend(error.mistakes)
         except BadInput as error:
             mistakes += error.mistakes
-    return plans, [*mistakes, *idle_limits(benchmarks, site, machines.__getitem__)]
+    return plans, [*mistakes, *idle_limits(benchmarks, site, machines.__getitem__)], idle
 
 
 def _located(site: Site, mistake: InputError) -> InputError:
