@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     ),
     "preinstalled-without-programs": (
         {"provision_from: .*": "provision_from: preinstalled"},
-        "partition.provision_from: found 'preinstalled', which has no package: quick lacks fio, ",
+        "partition.provision_from: found 'preinstalled', which has os-noise: quick lacks fio, ",
         "accepted: the packages of the suite",
     ),
     "preinstalled-package": (
@@ -233,7 +233,7 @@ def test_a_provider_without_the_packages_of_any_suite(
     edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
     assert main(["validate", "-i", str(inventory)]) == 3
     said = capsys.readouterr().err
-    assert "found 'preinstalled', which has no package: links lacks osu-mi" in said
+    assert "found 'preinstalled', which has os-noise: io lacks ior; links lacks osu-mi" in said
     assert "; …; accepted: the packages of at least one suite" in said
 
 
