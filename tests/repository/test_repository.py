@@ -162,7 +162,7 @@ def test_one_version() -> None:
 
 
 def marks_of(test: str) -> set[str]:
-    """Return the names of the marks of a test or class, and of the class that contains it.
+    """Return the names of the marks of a test or class, of its class and of its module.
 
     `test` is a node id of pytest.
 
@@ -171,7 +171,12 @@ def marks_of(test: str) -> set[str]:
     """
     file, *names = test.split("::")
     body = ast.parse((ROOT / file).read_text(encoding="utf-8")).body
-    marks: set[str] = set()
+    of_module = (
+        ast.unparse(each.value)
+        for each in body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "pytestmark"
+    )
+    marks = {mark for text in of_module for mark in re.findall(r"pytest\.mark\.(\w+)", text)}
     for name in names:
         kinds = ast.ClassDef | ast.FunctionDef
         node = next(each for each in body if isinstance(each, kinds) and each.name == name)
