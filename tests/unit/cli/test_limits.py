@@ -90,7 +90,7 @@ def test_limits_of_other_suites_are_listed(
     code, printed, said = called(capsys, *plan)
     assert (code, said) == (0, "")
     lines = [line for line in printed.splitlines() if "not in this suite" in line]
-    assert lines == ["not in this suite: limit hpl rmax (nodes=16), of p1, full"]
+    assert lines == ["not in this suite: limit hpl rmax (nodes=16), of system, p1, full"]
     code, printed, said = called(capsys, *plan, "--json")
     assert (code, json.loads(printed)["idle_limits"], said.splitlines()) == (0, lines, lines)
 
