@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
+from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.checkout import arguments as run_arguments
 from proofmark.cli.checkout import open_or_plan_run, refuse_other_hosts, site_of_inventory
 from proofmark.cli.command import Command, Rights, verb_argument
-from proofmark.cli.input import read_limited
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
-from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.common.messages import say
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.bmc.model import Host
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.drains import history_of
@@ -56,12 +53,7 @@ def arguments(parser: ArgumentParser) -> None:
     run_arguments(parser)
     parser.add_argument("--scratch-dir", help="see plan")
     parser.add_argument("--mode", help="a mode of the run's plan")
-    parser.add_argument(
-        "--credentials",
-        metavar="FILE",
-        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
-        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
-    )
+    credentials_argument(parser)
     parser.add_argument(
         "--confirm-reboot", action="store_true", help="required for enter and restore"
     )
@@ -309,23 +301,6 @@ def _mode_argument(mode: str | None) -> str:
     if mode is None:
         raise bad_input("--mode", "", "nothing", "a mode of the partition")
     return mode
-
-
-def credentials_of(options: Namespace) -> Credentials:
-    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets.
-
-    Raises:
-        BadInput: they have another format, or more than `MAX_SMALL_BYTES`.
-    """
-    source = options.credentials
-    if not source:
-        content = b""
-    elif source == "-":
-        content = read_limited(sys.stdin.buffer, "stdin", MAX_SMALL_BYTES)
-    else:
-        with Path(source).open("rb") as file:
-            content = read_limited(file, source, MAX_SMALL_BYTES)
-    return credentials(content, options.secrets)
 
 
 COMMANDS = {

@@ -8,13 +8,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.checkout import (
     kit_benchmarks,
     repeats_argument,
     suite_argument,
 )
 from proofmark.cli.command import Command
-from proofmark.cli.modes import credentials_of
 from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.failed_nodes import note_failed_nodes
@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-l", "--limit", required=True, help="a partition, or hosts of one")
     suite_argument(parser)
     repeats_argument(parser)
-    parser.add_argument("--credentials", metavar="FILE", help="see modes")
+    credentials_argument(parser)
     parser.add_argument("--window-ends", metavar="TIME", help="end of the maintenance window")
 
 

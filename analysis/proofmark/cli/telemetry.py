@@ -1,4 +1,4 @@
-"""The command ``telemetry``: it asks the BMCs for power and temperature while a run runs."""
+"""The command ``telemetry``: it reads power and temperature from the BMCs during a run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 
+from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.command import Command, Rights, run_argument
-from proofmark.cli.modes import credentials_of
 from proofmark.common.errors import bad_input
 from proofmark.common.messages import say
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, tls_context
@@ -26,19 +26,14 @@ NODES_OF_A_LOOK = 1000
 def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     run_argument(parser)
+    credentials_argument(parser)
     parser.add_argument(
-        "--credentials",
-        metavar="FILE",
-        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
-        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
-    )
-    parser.add_argument(
-        "--once", action="store_true", help="ask once, also if the run does not run"
+        "--once", action="store_true", help="read once, also if the run does not run"
     )
 
 
 def run(options: Namespace) -> int:
-    """Ask the BMCs of the nodes of a run every minute until the run ends; return 0.
+    """Read the sensors of the BMCs of a run every minute until the run ends; return 0.
 
     A BMC that fails is only counted.
 

@@ -13,7 +13,7 @@ from proofmark.common.text import duration
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import scheduler
-from proofmark.plan.plan import Job
+from proofmark.plan.plan import Group, Job
 from proofmark.runs.job_folder import JobFolder, complete
 from proofmark.runs.journal import unverified
 from proofmark.runs.lock import lock
@@ -66,26 +66,29 @@ def execute(
     """
     scheduler(scheduler_name)
     with lock(run.folder):
-        queue = site_of(run).partition.queue
         for group in run.plan.to_run():
-            ready = ReadySteps(run, group, figures, say)
-            excluded: dict[str, str] = {}
+            _execute_group(run, group, scheduler_name, say, figures)
 
-            def next_jobs(
-                ready: ReadySteps = ready, mode: str = group.mode, known: dict[str, str] = excluded
-            ) -> list[Job]:
-                return _possible(run, ready.jobs(), mode, scheduler_name, known, say)
 
-            jobs = JobMonitor(
-                run,
-                next_jobs(),
-                scheduler_name,
-                queue,
-                say,
-                excluded_nodes=excluded,
-                follow=next_jobs,
-            )
-            poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
+def _execute_group(
+    run: Run,
+    group: Group,
+    scheduler_name: str,
+    say: Callable[[str], None],
+    figures: FigureReader | None,
+) -> None:
+    """Run the unfinished jobs of one mode."""
+    queue = site_of(run).partition.queue
+    ready = ReadySteps(run, group, figures, say)
+    excluded: dict[str, str] = {}
+
+    def next_jobs() -> list[Job]:
+        return _possible(run, ready.jobs(), group.mode, scheduler_name, excluded, say)
+
+    jobs = JobMonitor(
+        run, next_jobs(), scheduler_name, queue, say, excluded_nodes=excluded, follow=next_jobs
+    )
+    poll_until_done(jobs, ProgressReporter(ready, jobs, say).report)
 
 
 def _possible(

@@ -217,10 +217,10 @@ def telemetry_interval(nodes: int) -> int:
 
 def _load_variables(step: Step) -> list[str]:
     if step.load is None:
-        return ["LOAD_RANKS= # the ranks of the program beside it; empty: there is none"]
+        return ["LOAD_RANKS= # the number of ranks of the load; empty: the step has no load"]
     ranks = step.load.step.ranks
     warm_up = round(100 * step.load.warm_up_s)
-    return [f"LOAD_RANKS={ranks} LOAD_WARM_UP={warm_up} # the program beside it; centiseconds"]
+    return [f"LOAD_RANKS={ranks} LOAD_WARM_UP={warm_up} # number; hundredths of a second"]
 
 
 def _thresholds(stability: Stability | None) -> str:

@@ -109,7 +109,7 @@ def _sides(
 def _with_load(
     figures: Aggregates, benchmarks: Benchmarks
 ) -> Iterator[tuple[int, tuple[str, ...], Scalar]]:
-    """Yield each valid figure of a step with a load or a baseline, its key, and its load."""
+    """Yield the number, the key and the load of each valid figure that has the parameter `LOAD`."""
     known: dict[int, tuple[tuple[str, ...], Scalar]] = {}
     for number, each in enumerate(figures.records.measurands):
         parameters: Mapping[str, Scalar] = json.loads(each.parameters)

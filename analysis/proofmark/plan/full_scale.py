@@ -15,8 +15,8 @@ from proofmark.plan.sweep import Point, Sweep
 from proofmark.site.inventory import Site
 
 WHOLE = 0.9
-"""A sweep is of the whole partition if its largest number of nodes is at least this share of it.
-HPL leaves out a few nodes whose ranks form no usable grid."""
+"""A sweep uses the whole partition if its largest step has at least this share of the nodes. HPL
+leaves out a few nodes: the ranks of all nodes may form no usable grid."""
 
 
 def fits_a_job(nodes: int, site: Site) -> bool:

@@ -65,7 +65,7 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
     """
 
     def cost(candidate: Candidate) -> float:
-        return sum(steps[step].seconds * len(steps[step].nodes) for step in candidate.steps)
+        return sum(steps[step].wall_s * len(steps[step].nodes) for step in candidate.steps)
 
     left: set[str] = set()
     for search in searches:

@@ -31,7 +31,7 @@ def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path
 
 
 def _labelled(records: Records, verdict: Verdict) -> pl.DataFrame:
-    """Return the records with two more columns.
+    """Return the table of the records with the columns ``single_run`` and ``degraded``.
 
     ``single_run`` is true for the only measurement of a valid figure. ``degraded`` is the label of
     a figure of fewer nodes than intended; empty for all others.

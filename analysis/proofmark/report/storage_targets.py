@@ -1,4 +1,4 @@
-"""The slow storage targets of a file system: index, ratio to the others, figures."""
+"""The section of the report with the slow storage targets of a file system."""
 
 from __future__ import annotations
 

@@ -292,8 +292,8 @@ class Cluster:
         for name in ("bin", "log", "boot.d", "own"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         key, hosts = self.key, ["127.0.0.1 localhost", f"{HEAD_ADDRESS} {HEAD}"]
-        everything = [*self.names, *self.servers]
-        hosts += [f"{self.address(name)} {name}" for name in everything]
+        machines = [*self.names, *self.servers]
+        hosts += [f"{self.address(machine)} {machine}" for machine in machines]
         (self.folder / "hosts").write_text("\n".join(hosts) + "\n")
         if not key.exists():
             make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)]
@@ -322,7 +322,7 @@ class Cluster:
         }
         (self.folder / "sshd_config").write_text(_settings(sshd))
         # The host cannot resolve the names of the nodes; this file contains their addresses.
-        nodes = [f"Host {name}\n  HostName {self.address(name)}\n" for name in everything]
+        nodes = [f"Host {machine}\n  HostName {self.address(machine)}\n" for machine in machines]
         (self.folder / "ssh_config").write_text("".join(nodes) + "Host *\n" + _settings(ssh))
 
 

@@ -50,7 +50,7 @@ class JuiceFs:
 
     @property
     def meta(self) -> str:
-        """The address of its metadata: the source of a mount."""
+        """The URL of the database with the metadata. The mount command takes it as the source."""
         return f"sqlite3://{self.cluster.folder}/{self.database}.db"
 
     @property

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from proofmark.cli import input as cli_input
+from proofmark.cli.bmc_credentials import credentials_of
 from proofmark.cli.input import read_stdin
-from proofmark.cli.modes import credentials_of
 from proofmark.common.errors import BadInput
 from proofmark.common.limits import MAX_SMALL_BYTES
 from proofmark.software.provision import Probes

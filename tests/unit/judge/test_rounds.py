@@ -33,7 +33,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def overlap(run: Run, late: float = 0.0, seconds: float = 4.0) -> RoundOverlap:
-    """Return the overlap of a round whose last pair started `late` seconds after the others."""
+    """Return the overlap of a round. The last pair starts `late` seconds after the other pairs."""
     step = next(run.plan.steps())
     pairs = list(step.instances())
     executions = [

@@ -19,7 +19,7 @@ Direction = Literal["", "up", "down"]
 
 @dataclass(frozen=True)
 class Family:
-    """The elements of one kind at one level; their numbers follow each other.
+    """All elements of one kind at one level. Their numbers are consecutive.
 
     Attributes:
         first: the number of the first element.

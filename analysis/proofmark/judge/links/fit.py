@@ -185,10 +185,8 @@ class _Search:
             return True
         slow = residual[visible] < ratio / 2
         distance = self.distance[visible]
-        count, hit = (
-            np.bincount(distance),
-            np.bincount(distance[slow], minlength=distance.max() + 1),
-        )
+        count = np.bincount(distance)
+        hit = np.bincount(distance[slow], minlength=len(count))
         least = CLEAR if self.elements.unrouted(element) else CONSISTENT
         return bool(slow.mean() >= least and (2 * hit >= count)[count > 1].all())
 

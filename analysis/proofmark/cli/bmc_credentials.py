@@ -1,0 +1,38 @@
+"""The option with the credentials of the BMCs, for each command that connects to BMCs."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from proofmark.cli.input import read_limited
+from proofmark.common.limits import MAX_SMALL_BYTES
+from proofmark.machine.bmc.credentials import Credentials, credentials
+
+
+def credentials_argument(parser: ArgumentParser) -> None:
+    """Add the option ``--credentials`` to `parser`."""
+    parser.add_argument(
+        "--credentials",
+        metavar="FILE",
+        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
+        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
+    )
+
+
+def credentials_of(options: Namespace) -> Credentials:
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in secrets.
+
+    Raises:
+        BadInput: they have another format, or more than `MAX_SMALL_BYTES`.
+    """
+    source = options.credentials
+    if not source:
+        content = b""
+    elif source == "-":
+        content = read_limited(sys.stdin.buffer, "stdin", MAX_SMALL_BYTES)
+    else:
+        with Path(source).open("rb") as file:
+            content = read_limited(file, source, MAX_SMALL_BYTES)
+    return credentials(content, options.secrets)
