@@ -22,7 +22,6 @@ from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.plan.search import Figures, Search
-from proofmark.records.figures import figures_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
@@ -181,6 +180,8 @@ def execute(options: Namespace) -> int:
 
 def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
     """Return the figures of finished steps, with the reports of the nodes so far."""
+    from proofmark.records.figures import figures_of  # polars costs time; few runs search
+
     collect_nodes(run)
     return figures_of(run, search, steps)
 

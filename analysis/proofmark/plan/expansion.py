@@ -19,7 +19,6 @@ from proofmark.plan.full_scale import fewer_nodes, fits_a_job, intended_nodes, m
 from proofmark.plan.layout import Layouts
 from proofmark.plan.load import beside
 from proofmark.plan.plan import Group, Job, Plan
-from proofmark.plan.rounds_of_steps import steps_of_rounds
 from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
@@ -289,6 +288,8 @@ class _Expansion:
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
         if use.pairs == "rounds":
+            from proofmark.plan.rounds_of_steps import steps_of_rounds  # numpy costs time
+
             made = steps_of_rounds(step, use, self._site)
             for reason in made.left_out:
                 self._leave_out(reason)

@@ -8,9 +8,12 @@ level whose switch they share; it is the number of levels if they share none.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+
+from proofmark.cases.models import TOGETHER
 
 Numbers = NDArray[np.int64]
 
@@ -34,6 +37,18 @@ class Round:
 
     pairs: Numbers
     distance: int | None = None
+
+
+@lru_cache(maxsize=64)
+def schedule(
+    switches: tuple[tuple[int, ...], ...], hosts: int, most: int, measured: str
+) -> tuple[Round, ...]:
+    """Return all rounds, or all waves, of hosts on switches of these sizes."""
+    numbers = [np.repeat(np.arange(len(sizes)), sizes) for sizes in switches]
+    fabric = np.array(numbers, dtype=np.int64).reshape(len(switches), hosts)
+    if measured == TOGETHER:
+        return tuple(rounds(fabric, most))
+    return tuple(waves(fabric, rounds(fabric, ROUNDS), most))
 
 
 def rounds(switches: Numbers, number: int = ROUNDS) -> list[Round]:
