@@ -36,5 +36,12 @@ def test_the_page_has_the_present_costs(example: Example, first: int) -> None:
     assert columns == planned[2:], WRITE
 
 
-def test_the_sizes_of_the_examples() -> None:
-    assert (SMALL.nodes, LARGE.nodes) == (64, 8305)
+@pytest.mark.parametrize(
+    ("example", "nodes"),
+    [
+        pytest.param(SMALL, 64, id="64 nodes"),
+        pytest.param(LARGE, 8305, id="8,305 nodes", marks=pytest.mark.soak),
+    ],
+)
+def test_the_size_of_an_example(example: Example, nodes: int) -> None:
+    assert example.nodes == nodes
