@@ -55,6 +55,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "user": {"type": "str", "default": ""},
                 "stdin": {"type": "str", "default": ""},
                 "groups": {"type": "bool", "default": False},
+                "beside": {"type": "list", "elements": "str", "default": []},
+                "beside_stdin": {"type": "str", "default": ""},
             }
         )
         argv, writes = options["argv"] + _option_words(options["options"]), options["writes"]
@@ -72,6 +74,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
                 words.append(f"--groups-fd={groups.fileno()}")
                 handed.append(groups)
+            beside = (options["beside"], options["beside_stdin"])
+            ends.enter_context(_running_beside(*beside, self._show, self._display.warning))
             child = _Child(words, options["user"], stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
             text, nodes = _text(stdout), _text(failures)
@@ -241,6 +245,11 @@ class _Child:
             self._process.terminate()
             raise
 
+    def end(self, show: Callable[[str], None]) -> tuple[int, list[str]]:
+        """Terminate the command and wait as `wait` does."""
+        self._stop(0)
+        return self.wait(show)
+
     def _stop(self, number: int, _frame: Any = None) -> None:
         if not self._signal:
             self._signal = number
@@ -262,6 +271,29 @@ class _Child:
             yield from (line.decode(errors="replace") for line in whole)
             yield ""
         yield rest.decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _running_beside(
+    argv: Sequence[str], text: str, show: Callable[[str], None], warn: Callable[[str], None]
+) -> Iterator[None]:
+    """Run a command during the block, as the user of this process. `warn` gets its errors.
+
+    Its few lines of progress are shown at its end. Without `argv` there is no command.
+    """
+    if not argv:
+        yield
+        return
+    with tempfile.TemporaryFile() as stdout:
+        child = _Child(argv, "", stdout, text)
+        try:
+            yield
+        finally:
+            code, errors = child.end(show)
+            for line in errors:
+                warn(line)
+            if not errors and code not in (0, -signal.SIGTERM):
+                warn(f"proofmark {' '.join(argv)}: exit code {code}")
 
 
 def _in_memory(content: bytes) -> IO[bytes]:

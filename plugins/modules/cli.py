@@ -58,6 +58,18 @@ options:
       - Options of the play count, for example C(-u), C(--private-key), C(-K) and vault passwords.
     type: bool
     default: false
+  beside:
+    description:
+      - The arguments of a second command that runs while the command runs, and is then terminated.
+      - It runs as the user of C(ansible-playbook). Its errors are warnings.
+    type: list
+    elements: str
+    default: []
+  beside_stdin:
+    description:
+      - Text that the second command reads from its standard input. Never shown or returned.
+    type: str
+    default: ""
 attributes:
   check_mode:
     description: A command that writes nothing is run; any other is only shown.

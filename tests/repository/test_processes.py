@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
-from plugins.action.cli import _Child
-from tests.fixtures.kit import left_behind
+from plugins.action.cli import _Child, _running_beside
+from tests.fixtures.kit import left_behind, until
 from tests.processes import namespace, running
 
 from proofmark.software import build_process
@@ -103,3 +104,35 @@ def test_a_command_of_a_playbook_ends_if_its_lines_cannot_be_printed(
     process = child._process
     assert process.returncode == -15
     assert process.stderr and process.stderr.closed
+
+
+@pytest.mark.parametrize(
+    ("script", "shown", "warnings"),
+    [
+        pytest.param(WAITS, ["line"], [], id="it runs until the end"),
+        pytest.param("echo line >&2", ["line"], [], id="it has nothing to do"),
+        pytest.param("echo proofmark: broken >&2; exit 3", [], ["broken"], id="it fails"),
+        pytest.param("exit 3", [], ["proofmark telemetry r: exit code 3"], id="without a message"),
+    ],
+)
+def test_a_command_beside_another_ends_with_it_and_its_errors_are_warnings(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    shown: list[str],
+    warnings: list[str],
+) -> None:
+    (tmp_path / "proofmark").write_text(f"#!/bin/sh\n: >{tmp_path}/started\n{script}\n")
+    (tmp_path / "proofmark").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")
+    lines: list[str] = []
+    warned: list[str] = []
+    with _running_beside(["telemetry", "r"], "", lines.append, warned.append):
+        until((tmp_path / "started").exists)
+        time.sleep(0.2)
+    assert (lines, warned) == (shown, warnings)
+
+
+def test_no_command_beside_another(tmp_path: Path) -> None:
+    with _running_beside([], "", fails, fails):
+        pass

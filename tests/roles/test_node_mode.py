@@ -98,6 +98,9 @@ def test_every_mode_of_the_plan_runs_and_the_node_is_restored(
     assert phi.resets == 3, "two changes and the restore"
     assert played.printed("site: local, nodes: 1 (localhost), BMCs: 127.9.0.1: to hemisphere-flat")
     texts = [path.read_bytes() for path in kit.folder.rglob("*") if path.is_file()]
+    looks = (kit.run() / "telemetry/bmc.jsonl").read_text().splitlines()
+    assert [json.loads(look)["nodes"][NODE]["watts"] for look in looks] == [211.5] * len(looks)
+    assert looks, "the BMC was asked while the steps ran"
     assert PASSWORD not in played.output
     assert not any(PASSWORD.encode() in text for text in texts)
     again = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/run.yml")

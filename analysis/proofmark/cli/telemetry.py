@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from collections.abc import Iterator
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.command import Command, Rights, run_argument
@@ -19,6 +20,7 @@ from proofmark.runs.lock import is_locked
 from proofmark.runs.run import Run, open_run, site_of
 
 EVERY_S = 60.0
+WAIT_S = 0.5
 NODES_OF_A_LOOK = 1000
 """For each further thousand nodes the pause between two looks is as long again."""
 
@@ -27,15 +29,20 @@ def arguments(parser: ArgumentParser) -> None:
     """Add the command's arguments to `parser`."""
     run_argument(parser)
     credentials_argument(parser)
-    parser.add_argument(
-        "--once", action="store_true", help="read once, also if the run does not run"
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--once", action="store_true", help="read once, also if the run does not run")
+    when.add_argument(
+        "--until-stopped",
+        action="store_true",
+        help="wait for the run and read while it runs, until a signal; a playbook uses it",
     )
 
 
 def run(options: Namespace) -> int:
     """Read the sensors of the BMCs of a run every minute until the run ends; return 0.
 
-    A BMC that fails is only counted.
+    A BMC that fails is only counted. With ``--until-stopped``, a partition without Redfish BMCs and
+    missing credentials are no errors: a line is printed.
 
     Raises:
         BadInput: the partition has no Redfish BMCs, or the credentials cannot be used.
@@ -43,13 +50,18 @@ def run(options: Namespace) -> int:
     opened = open_run(options.folder)
     site = site_of(opened)
     firmware = firmware_of(site)
+    given = credentials_of(options)
+    if options.until_stopped and (firmware.back_end != "redfish" or not given.user):
+        reason = f"back_end {firmware.back_end}" if given.user else "no user of the BMCs is given"
+        say(f"BMCs: power and temperature are not read: {reason}")
+        return 0
     if firmware.back_end != "redfish":
         found = f"back_end {firmware.back_end}"
         raise bad_input(site.facts, "partition.firmware.back_end", found, "redfish")
     settings = ConnectionSettings(
         tls_context(firmware.ca, verify=firmware.verify_tls),
         firmware.port,
-        credentials_of(options),
+        given,
         firmware.timeout_s,
         1,
         firmware.auth == "session",
@@ -57,23 +69,32 @@ def run(options: Namespace) -> int:
     sensors = BmcSensors(ConnectionPool(settings))
     nodes = set(opened.plan.nodes())
     hosts = [host for node, host in hosts_of(site, firmware).items() if node in nodes]
-    pause = EVERY_S * -(-len(hosts) // NODES_OF_A_LOOK)
-    while options.once or is_locked(opened):
-        begin = time.time()
+    answered = -1
+    for begin in _times(opened, EVERY_S * -(-len(hosts) // NODES_OF_A_LOOK), options):
         good, bad = split(fan_out(hosts, sensors.read, firmware.max_parallel))
         failed = Counter(str(failure.outcome.name) for failure in bad.values())
         values = {host.node: value for host, value in good.items()}
         whole = append_look(opened.files, begin, values, dict(failed))
-        say(f"BMCs: {len(good)} of {len(hosts)} answered" + ("" if whole else "; the file is full"))
-        if options.once or not whole:
+        if len(good) != answered or not whole:
+            answered = len(good)
+            note = "" if whole else "; the file is full"
+            say(f"BMCs: {answered} of {len(hosts)} answered{note}")
+        if not whole:
             break
-        _wait(opened, begin + pause)
     return 0
 
 
-def _wait(opened: Run, until: float) -> None:
-    while time.time() < until and is_locked(opened):
-        time.sleep(min(2.0, max(0.0, until - time.time())))
+def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
+    """Yield the time of each look."""
+    if options.once:
+        yield time.time()
+        return
+    due = 0.0
+    while (runs := is_locked(run)) or options.until_stopped:
+        if runs and time.time() >= due:
+            due = time.time() + pause
+            yield due - pause
+        time.sleep(WAIT_S)
 
 
 COMMANDS = {

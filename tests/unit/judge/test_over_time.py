@@ -149,7 +149,7 @@ def cases() -> Benchmarks:
     return load_benchmarks(ROOT / "benchmarks")
 
 
-def series_run(values: Sequence[Sequence[float]], step_s: float = 600) -> OverTime:
+def series_run(values: Sequence[Sequence[float]], step_s: float = 1200) -> OverTime:
     """Return the comparison of the repeats of some nodes, `step_s` seconds apart."""
     executions = [
         Execution(f"s/{node}", number + 1, number + 1, start=1e9 + step_s * number)
@@ -177,6 +177,25 @@ def series_run(values: Sequence[Sequence[float]], step_s: float = 600) -> OverTi
 
 def test_too_few_repeats_are_not_compared() -> None:
     assert series_run([[100.0, 100, 100, 50, 50]]).changes == {}
+
+
+@pytest.mark.fault("speed-of-minutes")
+@pytest.mark.parametrize(("step_s", "compared"), [(100, False), (110, True)])
+def test_a_run_of_less_than_an_hour_is_not_compared(step_s: float, compared: bool) -> None:
+    """The control is the run of 110 s × 33 intervals: it takes an hour."""
+    values = 100 + np.random.default_rng(5).normal(0, 0.2, (2, 34))
+    values[1, -12:] /= 2
+    found = series_run(values.tolist(), step_s)
+    assert [each.node for each in found.worse] == (["n1"] if compared else [])
+    assert bool(found.changes) is compared
+
+
+def test_a_figure_of_one_part_of_the_run_is_not_compared() -> None:
+    """Ten repeats of n1 within the first three hours of a run of ten."""
+    found = series_run(
+        [[100.0 + number % 2 for number in range(31)], [100.0, 101] * 3 + [50.0] * 4]
+    )
+    assert [each.node for each in found.changes.values()] == ["n0"]
 
 
 def test_healthy_machines_are_not_reported() -> None:

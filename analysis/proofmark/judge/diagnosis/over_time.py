@@ -1,8 +1,12 @@
 """Compares the end of a run with its beginning: a node that becomes slower under load.
 
-The first and the last hour are compared, or the first and the last quarter of a shorter run. The
-noise of a repeat is measured by the differences of successive repeats of all like figures: a slow
-change over hours hardly adds to them (von Neumann, Annals of Mathematical Statistics 12, 1941).
+The first and the last hour are compared, or the first and the last quarter of a run of less than
+four hours. A run of less than one hour is not compared: the speed of a node also changes for some
+seconds or minutes, for example when a hypervisor moves its processors.
+
+The noise of a repeat is measured by the differences of successive repeats of all like figures: a
+slow change over hours hardly adds to them (von Neumann, Annals of Mathematical Statistics 12,
+1941).
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from proofmark.records.columns import Floats
 KIND = "over time"
 """The kind of the judgement of a figure by its own beginning."""
 WINDOW_S = 3600.0
+LEAST_RUN_S = 3600.0
 LEAST_REPEATS = 6
 """The least number of repeats of a figure that is compared: three at the beginning and the end."""
 LEAST_CHANGE = 0.03
@@ -140,7 +145,7 @@ Series = dict[int, tuple[Floats, Floats]]
 def over_time(
     figures: Aggregates, benchmarks: Benchmarks, family_level: float = FAMILY_LEVEL
 ) -> OverTime:
-    """Return the change of each figure that was repeated often enough over the run.
+    """Return the change of each figure that was repeated often enough over the whole run.
 
     Args:
         figures: of a run. The digits of a result and the sensors are not compared.
@@ -152,7 +157,14 @@ def over_time(
         return OverTime()
     begin = min(float(times[0]) for times, _ in series.values())
     end = max(float(times[-1]) for times, _ in series.values())
+    if end - begin < LEAST_RUN_S:
+        return OverTime()
     window = min(WINDOW_S, (end - begin) / 4)
+    series = {
+        number: (times, values)
+        for number, (times, values) in series.items()
+        if times[0] <= begin + window and times[-1] >= end - window
+    }
     better = {number: each for number in series if (each := _better(figures, benchmarks, number))}
     noise = _noise(figures, {number: series[number] for number in better})
     level = level_of_one(family_level, len(better))
