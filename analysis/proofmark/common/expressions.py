@@ -92,16 +92,19 @@ def gridded(nodes: int, ranks_per_node: int) -> int:
     A grid is usable if Q is at most `GRID_RATIO` × P, or if it is small. The broadcast of a panel
     along a row of Q processes and the exchange of rows along a column of P are then of similar cost
     (HPL, TUNING).
-    8,301 ranks have only the grid 3 × 2767, so 8,300 are used, as 83 × 100.
+    8,301 ranks have only the grid 3 × 2767, so 8,300 are used, as 83 × 100. If no number of nodes
+    has a usable grid, all nodes are used: one node with 26 ranks has the grid 2 × 13.
 
     Raises:
         ValueError: `nodes` is less than 1.
     """
+    if int(nodes) < 1:
+        raise ValueError(f"a grid on {nodes} nodes; their number must be a whole number from 1")
     for count in range(int(nodes), 0, -1):
         rows, columns = grid(count * ranks_per_node)
         if columns <= GRID_RATIO * rows or rows * columns <= SMALL_GRID:
             return count
-    raise ValueError(f"a grid on {nodes} nodes; their number must be a whole number from 1")
+    return int(nodes)
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {

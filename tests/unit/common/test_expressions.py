@@ -75,12 +75,15 @@ def test_a_gridded_number_of_nodes_is_the_largest_with_a_usable_grid(
         return columns <= GRID_RATIO * rows or rows * columns <= SMALL_GRID
 
     found = gridded(nodes, ranks_per_node)
-    assert usable(found)
     assert not any(usable(count) for count in range(found + 1, nodes + 1))
+    if not usable(found):
+        assert found == nodes
+        assert not any(usable(count) for count in range(1, nodes))
 
 
 @pytest.mark.parametrize(
-    ("nodes", "per_node", "found"), [(8305, 1, 8305), (8301, 1, 8300), (132, 2, 132), (11, 1, 11)]
+    ("nodes", "per_node", "found"),
+    [(8305, 1, 8305), (8301, 1, 8300), (132, 2, 132), (11, 1, 11), (1, 26, 1)],
 )
 def test_few_nodes_are_left_out_of_a_grid(nodes: int, per_node: int, found: int) -> None:
     assert gridded(nodes, per_node) == found
