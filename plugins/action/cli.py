@@ -277,9 +277,10 @@ class _Child:
 def _running_beside(
     argv: Sequence[str], text: str, show: Callable[[str], None], warn: Callable[[str], None]
 ) -> Iterator[None]:
-    """Run a command during the block, as the user of this process. `warn` gets its errors.
+    """Run a second command during the block, as the user of this process.
 
-    Its few lines of progress are shown at its end. Without `argv` there is no command.
+    At its end its lines of progress are passed to `show`, and its errors to `warn`. An empty `argv`
+    runs no command.
     """
     if not argv:
         yield

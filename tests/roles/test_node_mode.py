@@ -116,6 +116,7 @@ def test_without_confirmation_nothing_is_reset_and_steps_are_listed(
     assert played.code == 0, played.output
     assert modes_measured(kit) == {"quadrant-flat"}
     assert len(kit.verdict()["coverage"]["not_run"]) == 4
+    assert played.printed("no figures of power and temperature: no user of the BMCs is given")
     assert emulator.machines[NODE].resets == 0
 
 

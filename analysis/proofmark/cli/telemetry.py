@@ -1,4 +1,4 @@
-"""The command ``telemetry``: it reads power and temperature from the BMCs during a run."""
+"""The command ``telemetry`` reads power and temperature from the BMCs during a run."""
 
 from __future__ import annotations
 
@@ -51,13 +51,15 @@ def run(options: Namespace) -> int:
     site = site_of(opened)
     firmware = firmware_of(site)
     given = credentials_of(options)
-    if options.until_stopped and (firmware.back_end != "redfish" or not given.user):
-        reason = f"back_end {firmware.back_end}" if given.user else "no user of the BMCs is given"
-        say(f"BMCs: power and temperature are not read: {reason}")
-        return 0
     if firmware.back_end != "redfish":
         found = f"back_end {firmware.back_end}"
+        if options.until_stopped:
+            say(f"BMCs: no figures of power and temperature: {found}")
+            return 0
         raise bad_input(site.facts, "partition.firmware.back_end", found, "redfish")
+    if options.until_stopped and not given.user:
+        say("BMCs: no figures of power and temperature: no user of the BMCs is given")
+        return 0
     settings = ConnectionSettings(
         tls_context(firmware.ca, verify=firmware.verify_tls),
         firmware.port,

@@ -58,7 +58,7 @@ class BadInput(ProofmarkError):
 
 
 class NothingToRun(BadInput):
-    """A suite has no step that the machine can run; another machine may have one."""
+    """The machine can run no step of a suite. Another machine can perhaps run some."""
 
 
 def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:

@@ -71,8 +71,9 @@ class PairRound(StrictModel):
         Raises:
             ValueError: the switches are not those of so many hosts, or there is no such round.
         """
-        if wrong := [name for name, sizes in self.switches.items() if sum(sizes) != hosts]:
-            raise ValueError(f"round.switches.{wrong[0]}: not the sizes for {hosts} nodes")
+        for name, sizes in self.switches.items():
+            if (found := sum(sizes)) != hosts:
+                raise ValueError(f"round.switches.{name}: {found} nodes, but the step has {hosts}")
         from proofmark.plan.pairings import schedule  # numpy costs time; few steps have rounds
 
         made = schedule(tuple(self.switches.values()), hosts, self.most, self.measured)

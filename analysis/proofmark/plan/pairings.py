@@ -43,7 +43,14 @@ class Round:
 def schedule(
     switches: tuple[tuple[int, ...], ...], hosts: int, most: int, measured: str
 ) -> tuple[Round, ...]:
-    """Return all rounds, or all waves, of hosts on switches of these sizes."""
+    """Return all rounds or all waves of a fabric.
+
+    Args:
+        switches: the numbers of hosts of successive switches, one tuple for each level.
+        hosts: the number of hosts.
+        most: the largest number of rounds or waves.
+        measured: ``together`` gives rounds, ``alone`` gives waves.
+    """
     numbers = [np.repeat(np.arange(len(sizes)), sizes) for sizes in switches]
     fabric = np.array(numbers, dtype=np.int64).reshape(len(switches), hosts)
     if measured == TOGETHER:

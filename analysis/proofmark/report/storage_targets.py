@@ -1,4 +1,4 @@
-"""The section of the report with the slow storage targets of a file system."""
+"""The report section about slow storage targets."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class JuiceFs:
 
     @property
     def meta(self) -> str:
-        """The URL of the database with the metadata. The mount command takes it as the source."""
+        """The URL of the metadata database. It is the source argument of the mount command."""
         return f"sqlite3://{self.cluster.folder}/{self.database}.db"
 
     @property

@@ -142,7 +142,7 @@ def test_two_hosts_have_one_ordinary_step(kit: Kit) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"switches": {"leaf": "4"}}, "not the sizes for 8 nodes"),
+        ({"switches": {"leaf": "4"}}, "4 nodes, but the step has 8"),
         ({"switches": {"leaf": "9*99999999"}}, "no list of sizes"),
         ({"switches": {"leaf": "8*1 0"}}, "greater than or equal to 1"),
         ({"number": 99}, "there are 7 rounds"),

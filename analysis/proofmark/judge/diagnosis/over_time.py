@@ -145,7 +145,7 @@ Series = dict[int, tuple[Floats, Floats]]
 def over_time(
     figures: Aggregates, benchmarks: Benchmarks, family_level: float = FAMILY_LEVEL
 ) -> OverTime:
-    """Return the change of each figure that was repeated often enough over the whole run.
+    """Return the change of each figure with enough repeats in the first and in the last part.
 
     Args:
         figures: of a run. The digits of a result and the sensors are not compared.
