@@ -17,12 +17,14 @@ description:
   - A stage that ends with a verdict has no such task. The nodes are then those of the verdict, and
     those that earlier stages left out. A stage without a verdict has a failure of its own.
   - A failure of more nodes than O(most) is a failure of the partition, because a play has a cost
-    for each host. Then no node is returned.
+    for each host. So is a failure that is not that of single nodes. The representative of the
+    partition is then the node that failed.
 options:
   _terms:
     description: >-
       The result of the failed task, the result of the task that wrote a verdict (empty if there is
-      none), and the nodes that earlier stages left out.
+      none), the nodes that earlier stages left out, and the representative with the reason of the
+      failure.
     type: list
     required: true
   most:
@@ -33,7 +35,9 @@ options:
 
 EXAMPLES = """
 - ansible.builtin.set_fact:
-    failed: "{{ lookup('proofmark.kit.failed_nodes', ansible_failed_result, {}, {}, most=256) }}"
+    failed: >-
+      {{ lookup('proofmark.kit.failed_nodes', ansible_failed_result, {}, {}, {'n1': 'no answer'},
+                most=256) }}
 """
 
 RETURN = """
@@ -49,8 +53,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[dict[str, str]]:
         """Return one dictionary of reasons by node."""
         self.set_options(var_options=variables, direct=kwargs)
-        found = failed_nodes(*terms)
-        return [found if len(found) <= self.get_option("most") else {}]
+        *stage, partition = terms
+        return [few_or(failed_nodes(*stage), self.get_option("most"), partition)]
 
 
 def failed_nodes(
@@ -69,3 +73,8 @@ def failed_nodes(
     if "json" in written:
         return {**left_out, **written.get("failed_nodes", {})}
     return {}
+
+
+def few_or(nodes: Mapping[str, str], most: int, partition: Mapping[str, str]) -> dict[str, str]:
+    """Return `nodes` if there are 1 to `most` of them, otherwise `partition`."""
+    return dict(nodes if 0 < len(nodes) <= most else partition)

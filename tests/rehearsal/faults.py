@@ -213,7 +213,7 @@ FAULTS = {
     ),
     "server-stops": Fault(
         "the file server {server} stops during a job",
-        "on all nodes: its servers, or the network to them",
+        "): its servers, or the network to them",
         served=True,
         meanwhile=_stop_server,
         suite=SHORT,

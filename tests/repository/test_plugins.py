@@ -13,7 +13,7 @@ import yaml
 from ansible.errors import AnsibleFilterError, AnsibleLookupError
 from plugins.action.cli import _option_words
 from plugins.filter.kit import probes, system_packages
-from plugins.lookup.failed_nodes import failed_nodes
+from plugins.lookup.failed_nodes import failed_nodes, few_or
 from plugins.lookup.nodes_to_mark import patterns
 from plugins.lookup.result_folder import LookupModule
 from plugins.modules import cli as documentation
@@ -97,6 +97,16 @@ def test_the_failed_nodes_are_those_of_the_task_or_of_the_verdict(
     failed: dict[str, Any], written: dict[str, Any], found: dict[str, str]
 ) -> None:
     assert failed_nodes(failed, written, {"n1": "down"}) == found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "marked"),
+    [(1, ["n1"]), (2, ["n1", "n2"]), (3, ["r"]), (0, ["r"])],
+    ids=["one", "most", "too-many", "no-single-node"],
+)
+def test_the_representative_failed_if_not_a_few_nodes_did(nodes: int, marked: list[str]) -> None:
+    failed = {f"n{number + 1}": "refused" for number in range(nodes)}
+    assert list(few_or(failed, 2, {"r": "the task above"})) == marked
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,37 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output
     assert emulator.machines[NODE].pending == {}
+
+
+@pytest.mark.fault("busy-mount")
+def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
+    machine: Callable[..., Machine],
+) -> None:
+    """A process works in the file system. After its end the restore succeeds."""
+    kit, _ = machine()
+    point = kit.folder.parent / "pfs"
+    scratch = {"path": f"{point}/runs", "type": "tmpfs", "source": "none"}
+    kit.partition(
+        **yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
+        | {"scratch": {**scratch, "mount": {"point": f"{point}"}}}
+    )
+    suites = {"quick": {"modes": ["quadrant-flat"]}}
+    case = yaml.safe_load(NAP) | {"suites": suites}
+    (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+    mounted = play(kit, "--tags", "plan,build,scratch")
+    assert mounted.code == 0, mounted.output
+    with subprocess.Popen(["sleep", "600"], cwd=point) as busy:
+        try:
+            played = play(kit)
+        finally:
+            busy.kill()
+    assert (played.code, kit.verdict()["counts"]["FAIL"]) == (2, 0), played.output
+    assert played.printed("PASS: ")
+    marks = played.output.partition("PLAY [Nodes that failed]")[2]
+    assert " is busy" in " ".join(marks.split())
+    restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
+    assert restored.code == 0, restored.output
+    assert not point.is_mount()
 
 
 def test_a_mode_that_a_person_changed_is_detected_before_any_step(

@@ -113,21 +113,33 @@ def check_failure_budget(
     """
     firmware = site.partition.firmware
     budget = firmware.max_failures if firmware else 0
-    reasons: dict[str, list[str]] = {}
-    for node, error in failed.items():
-        reason = error.text.replace(f"{node}: ", "")
-        reasons.setdefault(f"{error.outcome}: {reason}", []).append(node)
-    if failed and (len(failed) > budget or len(failed) == asked):
-        accepted = f"{accepted}; at most {budget} nodes without"
-        raise BadInput(
-            *(
-                InputError(what, f"on {folded(nodes)}", reason, accepted)
-                for reason, nodes in reasons.items()
-            )
-        )
-    for reason, nodes in reasons.items():
+    if len(failed) > budget or len(failed) == asked:
+        refuse_failures(what, failed, f"{accepted}; at most {budget} nodes without")
+    for reason, nodes in _nodes_by_reason(failed).items():
         say(f"proofmark: {folded(nodes)}: left out, {reason}")
         note_failed_nodes(dict.fromkeys(nodes, reason))
+
+
+def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -> None:
+    """Refuse the nodes that failed, if there are any; the arguments are as for the budget.
+
+    Raises:
+        BadInput: a node failed.
+    """
+    errors = (
+        InputError(what, f"on {folded(nodes)}", reason, accepted)
+        for reason, nodes in _nodes_by_reason(failed).items()
+    )
+    if failed:
+        raise BadInput(*errors)
+
+
+def _nodes_by_reason(failed: Mapping[str, NodeError]) -> dict[str, list[str]]:
+    nodes: dict[str, list[str]] = {}
+    for node, error in failed.items():
+        reason = error.text.replace(f"{node}: ", "")
+        nodes.setdefault(f"{error.outcome}: {reason}", []).append(node)
+    return nodes
 
 
 def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:

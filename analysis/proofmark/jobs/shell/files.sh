@@ -31,13 +31,14 @@ try_files() { # writes a small file beside the files of the step; prints why it 
 	rm -f "$file"
 }
 
+# Each node reports the folder of the step; each.sh replaces the word @FOLDER@.
 report_files() { # report_files FILE: as JSON, whether the scratch folder takes a small file
 	answers "$ANSWER_S" try_files >"$1.why" 2>&1
 	[ $? != "$NO_ANSWER" ] || ANSWERED=false
 	json=
 	json_text "$(sed -n '/^dd: /p; $p' "$1.why" | sed -n 1p)"
 	why=$json
-	json_text "$SCRATCH"
+	json_text "${SCRATCH%/@FOLDER@}"
 	printf '{"host": "%s", "scratch": "%s", "answered": %s, "seconds": %d, "why": "%s"}\n' \
 		"$HOST" "$json" "$ANSWERED" "$ANSWER_S" "$why" >"$1.new" && mv "$1.new" "$1"
 	rm -f "$1.why"

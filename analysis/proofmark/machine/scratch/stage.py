@@ -18,7 +18,12 @@ from proofmark.common.files import read_bytes, write_whole
 from proofmark.common.json_text import parse_json
 from proofmark.common.messages import say
 from proofmark.common.nodesets import fold, folded, unfold
-from proofmark.machine.node_scripts import Script, check_failure_budget, run_on_nodes
+from proofmark.machine.node_scripts import (
+    Script,
+    check_failure_budget,
+    refuse_failures,
+    run_on_nodes,
+)
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scratch.checks import (
     ScratchFacts,
@@ -262,7 +267,7 @@ def unmount(state: Path, site: Site) -> list[str]:
     }
     _write_mounted(state, failed)
     accepted = "a node that unmounts it and answers"
-    check_failure_budget(site, site.partition.scratch.path, len(names), failed, accepted)
+    refuse_failures(site.partition.scratch.path, failed, accepted)
     return _nodes_with(outputs, "unmounted")
 
 
