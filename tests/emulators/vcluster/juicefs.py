@@ -15,7 +15,9 @@ PROGRAM = Path(sys.executable).with_name("juicefs")
 NAME = "pfs"
 OPTIONS = "--cache-dir=memory --cache-size=32 --log=/run/juicefs.log --backup-meta=0"
 # A server that does not answer is an error after half a minute, not after many minutes.
-OPTIONS += " --put-timeout=8s --get-timeout=8s --io-retries=2"
+OPTIONS += " --put-timeout=8s --get-timeout=8s --io-retries=2 --max-uploads=2"
+BLOCK = "1024"
+"""KiB of one transfer. Even the transfers of 16 nodes to a slow server end within the limit."""
 STOP_CLIENT = """
 for comm in /proc/[0-9]*/comm; do
 	read -r name <"$comm" && [ "$name" = juicefs ] || continue
@@ -70,7 +72,7 @@ class JuiceFs:
         if self.server:
             bucket = f"{self.cluster.address(self.server)}:{store}/"
             where = ["--storage", "sftp", "--bucket", bucket, "--access-key", "root"]
-        size = ["--capacity", str(self.capacity_gib), "--trash-days", "0"]
+        size = ["--capacity", str(self.capacity_gib), "--trash-days", "0", "--block-size", BLOCK]
         command = [str(PROGRAM), "format", self.meta, NAME, *where, *size]
         done = subprocess.run(
             self.cluster.inside(*command),
