@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from proofmark.cases.models import RESOLVED_AXES, Required
+from proofmark.cases.models import RESOLVED_AXES, SENSOR, Required
+from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
 from proofmark.judge.references.compare import traits
@@ -79,6 +80,8 @@ def _classes(
         if measurand.case != required.case:
             continue
         known = traits(records.of_measurand(number))
+        if (SENSOR in known) != (metric in TELEMETRY):
+            continue  # a job of several nodes has the sensors of each of them
         if any(known.get(key, value) != value for key, value in required.where.items()):
             continue
         part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)

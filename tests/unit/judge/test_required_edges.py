@@ -81,6 +81,16 @@ class TestRequired:
     def test_a_figure_of_another_case_makes_no_class(self, kit: tuple[Plan, Benchmarks]) -> None:
         assert verdict(kit, [record(case="other")]).required == ()
 
+    def test_the_sensors_of_a_node_are_no_class_of_another_metric(
+        self, kit: tuple[Plan, Benchmarks]
+    ) -> None:
+        """A job of two nodes has the sensors of each of them."""
+        sensed = record(metric="node_power", parameters={"size": 1, "sensor": "bmc"}, node="n1")
+        pair = record(node="n[1-2]")
+        assert verdict(kit, [pair, sensed]).required == ()
+        (line,) = verdict(kit, [pair, sensed], metrics=["node_power"]).required
+        assert line.startswith("fake node_power on unknown hardware: ")
+
     def test_all_traits_can_be_required(self, kit: tuple[Plan, Benchmarks]) -> None:
         where = {"size": 1, "benchmark": "FAKE", "placement": ""}
         assert verdict(kit, [record()], where=where).required == ()
