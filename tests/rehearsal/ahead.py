@@ -22,9 +22,8 @@ from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
 
-LEAST_LINKS = 5
-"""In a ring of four nodes two of the four links are those of the slow node. Their median is between
-the slow and the usual rate."""
+LEAST_LINKS = 7
+"""In a ring, a node with a bad link and its two peers must be less than half of the nodes."""
 START_S = 60
 """The cluster takes 10 s to start and end. The playbooks take the rest, without the steps."""
 MODE_S = 15

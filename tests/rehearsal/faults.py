@@ -174,7 +174,7 @@ FAULTS = {
     ),
     "lossy-link": Fault(
         "the link of {node} loses 3 % of the packets",
-        "bad node: {node}: TCP segments were sent again",
+        "bad node: {node}: its port or cable loses packets",
         loss=0.03,
         suite=SHORT,
         needs=frozenset({Need.CHANGE, Need.LINKS}),

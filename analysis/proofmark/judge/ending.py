@@ -91,10 +91,11 @@ def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _worst(verdict: Verdict) -> Iterator[str]:
-    """Yield the FAIL figures, the INVALID figures, then the missing steps.
+    """Yield the faults of nodes, the FAIL figures, the INVALID figures, then the missing steps.
 
     The FAIL figure furthest from its limit comes first.
     """
+    yield from map(_short, verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)

@@ -110,12 +110,12 @@ class VerdictLineTemplate:
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:
-    """Write ``junit.xml``: FAIL is a failure, INVALID an error, UNJUDGED skipped."""
+    """Write ``junit.xml``: FAIL and a fault are failures, INVALID an error, UNJUDGED skipped."""
     counts = verdict.counts
     attributes = {
         "name": verdict.run,
-        "tests": len(verdict.results),
-        "failures": counts["FAIL"],
+        "tests": len(verdict.results) + len(verdict.faults),
+        "failures": counts["FAIL"] + len(verdict.faults),
         "errors": counts["INVALID"],
         "skipped": counts["UNJUDGED"],
     }
@@ -123,6 +123,7 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     file.write(f"<testsuite{_attributes(attributes.items())}>\n")
     if verdict.degraded:
         file.write(f"{_property(verdict.degraded.label)}\n")
+    file.writelines(map(_faulty, verdict.faults))
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
 
@@ -150,6 +151,12 @@ def _junit_lines(results: Results) -> Iterator[str]:
             ).split(_MARK)
         head, middle, tail = pieces[measurand, single]
         yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"
+
+
+def _faulty(fault: str) -> str:
+    node, _, reason = fault.partition(": ")
+    head = f"<testcase{_attributes([('classname', 'node'), ('name', node)])}>"
+    return f"{head}<failure{_attributes([('message', reason)])}/></testcase>\n"
 
 
 def _testcase(result: Result) -> str:

@@ -103,6 +103,11 @@ class Verdict:
         return replace(self, degraded=degraded, results=results)
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """The faults of nodes that no figure has. With them the verdict is never PASS."""
+        return tuple(f"{node.host}: {node.loss}" for node in self.bad.nodes if node.loss)
+
+    @property
     def unmet(self) -> tuple[str, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
         limits = (sentence for check in self.limits for sentence in check.sentences)
@@ -118,7 +123,7 @@ class Verdict:
 
         With `strict`, it is 4 instead of 0 if not everything was judged, or not on all nodes.
         """
-        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed)
+        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
         more = self.counts["UNJUDGED"] or self.coverage.not_run or self.degraded
         return 4 if strict and more and not code else code
 
@@ -176,6 +181,7 @@ class Verdict:
             "coverage": vars(self.coverage),
             "degraded": self.degraded and self.degraded.as_json(),
             "unmet": list(self.unmet),
+            "faults": list(self.faults),
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
@@ -210,21 +216,23 @@ def exit_code(
     coverage: Measured,
     unmet: Collection[str] = (),
     rehearsed: int = 0,
+    faults: Collection[str] = (),
 ) -> int:
     """Return the exit code of a verdict.
 
-    2: INVALID, or a step not measured once. 1: FAIL. 4: nothing was judged, or not everything that
-    must be judged. 0: PASS.
+    2: INVALID, or a step not measured once. 1: FAIL, or a fault that no figure has. 4: nothing was
+    judged, or not everything that must be judged. 0: PASS.
 
     Args:
         counts: the number of results by verdict.
         coverage: the planned and the measured steps.
         unmet: the limits and required metrics that were not judged.
         rehearsed: the number of emulated figures that are like those of their peers.
+        faults: the faults of nodes that no figure has.
     """
     if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
         return 2
-    if counts.get("FAIL"):
+    if counts.get("FAIL") or faults:
         return 1
     if unmet:
         return 4

@@ -31,6 +31,7 @@ class WrittenVerdict(BaseModel):
         coverage: the number of planned steps, of measured ones, and of figures measured twice.
         unmet: the limits and required metrics that were not judged.
         rehearsed: the number of emulated figures that are like those of their peers.
+        faults: the faults of nodes that no figure has.
     """
 
     run: str
@@ -38,11 +39,12 @@ class WrittenVerdict(BaseModel):
     coverage: _Coverage
     unmet: list[str] = []
     rehearsed: int = 0
+    faults: list[str] = []
 
     @property
     def line(self) -> str:
         """The verdict with its counts, as the first of the last lines of an acceptance."""
-        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed)
+        code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
         measured = f"{self.coverage.measured} of {self.coverage.expected} steps measured"
         return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
 

@@ -79,6 +79,8 @@ def headline(verdict: Verdict) -> str:
         parts.append(f"{all_of} within the limits")
     else:
         parts.append("no figure could be judged")
+    if verdict.faults:
+        parts.append(f"{count(len(verdict.faults), 'node')} with a fault that no figure has")
     if verdict.unmet:
         parts.append(f"{count(len(verdict.unmet), 'requirement')} not judged")
     if counts["UNJUDGED"]:

@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.diagnosis.causes import Cause, causes
 from proofmark.judge.diagnosis.drift import Drift, drift
+from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.diagnosis.traits import Traits, configuration, traits_of, usual
 from proofmark.judge.results import Result
@@ -41,7 +42,7 @@ class SlowFigure:
 
 @dataclass(frozen=True)
 class BadNode:
-    """A node with figures that fail, with wrong digits, or with error counters that rose.
+    """A node with figures that fail, wrong digits, error counters that rose, or lost packets.
 
     Attributes:
         host: its name.
@@ -51,6 +52,7 @@ class BadNode:
         rare_settings: the settings that few other nodes have.
         counters: the changes of its error counters while the benchmarks ran.
         digits: the results whose digits differ from those of its peers: it computes wrongly.
+        loss: the packets that its link loses; None if it loses no more than usual.
     """
 
     host: str
@@ -60,6 +62,7 @@ class BadNode:
     rare_settings: tuple[str, ...]
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
+    loss: Loss | None = None
 
     @property
     def worst(self) -> float:
@@ -69,6 +72,8 @@ class BadNode:
     @property
     def likely(self) -> str:
         """Return the likeliest cause in one line, or that no cause is known."""
+        if self.loss:
+            return str(self.loss)
         if self.counters:
             return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
         if self.digits:
@@ -113,6 +118,7 @@ class BadNode:
             "retest": self.retest,
             "likely": self.likely,
             "counters": [str(change) for change in self.counters],
+            "loss": self.loss and self.loss.as_json(),
         }
 
 
@@ -158,7 +164,8 @@ def bad_nodes(
     """Return the bad nodes of a run, and the traits that they share.
 
     A node is bad if a figure of the node fails, if its digits are wrong, if all of its judged
-    links fail, if its port is a slow element of the fabric, or if its error counters show a fault.
+    links fail, if its port is a slow element of the fabric, if its error counters show a fault, or
+    if its link loses packets.
     Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
     Args:
@@ -193,6 +200,9 @@ def bad_nodes(
     for host, changes in counters.items():
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
+    lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
+    for host in lossy:
+        by_node.setdefault(host, [])
     shared = causes(by_node, measured_traits)
     counts = usual(settings)
     bad = [
@@ -206,6 +216,7 @@ def bad_nodes(
             rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
             counters=counters.get(host, ()),
             digits=tuple(digits.get(host, ())),
+            loss=lossy.get(host),
         )
         for host, slow in by_node.items()
     ]

@@ -152,7 +152,7 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
         for name, value in before.values.items()
         if after.values.get(name) != value and name not in (SENT, RESENT)
     ]
-    if _many_resent(before.values, after.values):
+    if _many_resent(before, after):
         changes.append(_change(RESENT, before.values[RESENT], after.values[RESENT], {}))
     if before.boot_id != after.boot_id:
         changes.append(
@@ -169,13 +169,23 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
     return sorted(changes, key=lambda change: (not change.invalid, change.name))
 
 
-def _many_resent(before: dict[str, str], after: dict[str, str]) -> bool:
-    """Return whether at least `LEAST_RESENT` of the TCP segments of the job were sent again."""
-    values = [at.get(name, "") for name in (RESENT, SENT) for at in (before, after)]
+def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
+    """Return the TCP segments that a node sent again, and all that it sent, between two readings.
+
+    None: the node does not have these counters, or it reset them.
+    """
+    values = [at.values.get(name, "") for name in (RESENT, SENT) for at in (before, after)]
     if not all(value.isdecimal() for value in values):
-        return False
+        return None
     resent, resent_after, sent, sent_after = map(int, values)
-    return resent_after - resent > 0 and resent_after - resent >= LEAST_RESENT * (sent_after - sent)
+    again, all_sent = resent_after - resent, sent_after - sent
+    return (again, all_sent) if again >= 0 and all_sent >= 0 else None
+
+
+def _many_resent(before: Counters, after: Counters) -> bool:
+    """Return whether at least `LEAST_RESENT` of the TCP segments of the job were sent again."""
+    again, sent = tcp_segments(before, after) or (0, 0)
+    return again > 0 and again >= LEAST_RESENT * sent
 
 
 def _change(name: str, before: str, after: str | None, places: dict[str, str]) -> CounterChange:
