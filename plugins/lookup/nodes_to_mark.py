@@ -16,10 +16,16 @@ description:
   - Without a failed node, the play has no host.
   - A play has a cost for each host. Therefore the nodes that did not fail are hosts of the play
     only if few nodes are selected.
+  - If only the representative failed, the other nodes are no hosts of the play, because the failure
+    may be that of the whole partition.
 options:
   _terms:
     description: The failed nodes, as a dictionary of reasons by node.
     type: list
+    required: true
+  representative:
+    description: The node that stands for the partition.
+    type: str
     required: true
   selected:
     description: The number of nodes that the limit of the playbook selects.
@@ -33,7 +39,8 @@ options:
 
 EXAMPLES = """
 - name: Mark the nodes
-  hosts: "{{ query('proofmark.kit.nodes_to_mark', {'n2': 'refused'}, selected=3, most=256) }}"
+  hosts: "{{ query('proofmark.kit.nodes_to_mark', {'n2': 'refused'}, representative='n1',
+                       selected=3, most=256) }}"
 """
 
 RETURN = """
@@ -55,17 +62,20 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         """Return the patterns of the hosts of the play."""
         self.set_options(var_options=variables, direct=kwargs)
         failed = [str(node) for reasons in terms for node in reasons]
-        return patterns(failed, self.get_option("selected"), self.get_option("most"))
+        options = (self.get_option(name) for name in ("representative", "selected", "most"))
+        return patterns(failed, *options)
 
 
-def patterns(failed: Collection[str], selected: int, most: int) -> list[str]:
+def patterns(failed: Collection[str], representative: str, selected: int, most: int) -> list[str]:
     """Return the patterns of the play: no host, all nodes, or the failed ones.
 
     Args:
         failed: the names of the nodes that failed.
+        representative: the node that stands for the partition.
         selected: the number of selected nodes.
         most: the largest number of them of which all are hosts of the play.
     """
     if not failed:
         return [NO_HOST]
-    return [ALL_NODES] if selected <= most else list(failed)
+    alone = set(failed) == {representative}
+    return list(failed) if alone or selected > most else [ALL_NODES]

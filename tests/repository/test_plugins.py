@@ -111,10 +111,16 @@ def test_the_representative_failed_if_not_a_few_nodes_did(nodes: int, marked: li
 
 @pytest.mark.parametrize(
     ("failed", "selected", "hosts"),
-    [([], 3, ["!all"]), (["n2"], 3, ["compute"]), (["n2", "n1"], 4, ["n2", "n1"])],
-    ids=["none-failed", "few-selected", "many-selected"],
+    [
+        ([], 3, ["!all"]),
+        (["n2"], 3, ["compute"]),
+        (["n2", "n1"], 3, ["compute"]),
+        (["n2", "n1"], 4, ["n2", "n1"]),
+        (["n1"], 3, ["n1"]),
+    ],
+    ids=["none-failed", "few-selected", "two-failed", "many-selected", "partition"],
 )
 def test_the_hosts_of_the_play_that_marks_nodes(
     failed: list[str], selected: int, hosts: list[str]
 ) -> None:
-    assert patterns(failed, selected, 3) == hosts
+    assert patterns(failed, "n1", selected, 3) == hosts

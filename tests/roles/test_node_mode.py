@@ -159,6 +159,9 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     played = play(kit)
     assert played.code == 2
     assert played.printed("NOT_APPLIED: 1 nodes (localhost)")
+    assert played.printed("INVALID, or not every step was measured once: 2 PASS"), played.output
+    marks = played.output.partition("PLAY [Nodes that failed]")[2]
+    assert "fatal: [localhost]" in marks
     ran = {path.parent.parent.name for path in kit.run().glob("steps/*/execution-1/rc")}
     assert len(ran) == 2, "the steps of the mode before the change"
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
