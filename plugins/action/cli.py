@@ -20,11 +20,6 @@ from typing import IO, Any
 from ansible.errors import AnsibleActionFail, AnsibleActionSkip
 from ansible.plugins.action import ActionBase
 
-with contextlib.suppress(ImportError):  # `_Child` states the command that installs the package
-    # Ansible imports this file before it forks a worker for each task. Otherwise each worker would
-    # import these modules, which takes a fifth of a second.
-    from proofmark.api import RESOLVED, Passwords, resolved_groups  # noqa: F401
-
 ERROR_MARK = "proofmark: "
 """Starts a line of stderr that is an error; all other lines are progress."""
 GRACE_S = 150

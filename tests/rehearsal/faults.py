@@ -150,7 +150,7 @@ FAULTS = {
         mount='set -- $(echo "$@" | sed "s|pfs\\.db|other.db|")',
     ),
     "node-dies": Fault(
-        "{node} loses power during a job", "lost a node: NODE_FAIL", meanwhile=_take_power
+        "{node} loses power during a job", "without {node}: down", meanwhile=_take_power
     ),
     "scheduler-restarts": Fault(
         "slurmctld is killed during a job and started again",
