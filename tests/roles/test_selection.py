@@ -150,9 +150,11 @@ def test_each_play_of_a_stage_has_its_tag(stage: str) -> None:
 
 
 def test_the_acceptance_has_its_stages_in_their_order() -> None:
-    plays = yaml.safe_load((ROOT / "playbooks/acceptance.yml").read_text(encoding="utf-8"))
+    text = (ROOT / "playbooks/acceptance.yml").read_text(encoding="utf-8")
+    *plays, marks = yaml.safe_load(text)
     files = [play["ansible.builtin.import_playbook"].removesuffix(".yml") for play in plays]
     assert all(play["vars"] == {"selection_stages": files} for play in plays)
+    assert (marks["ansible.builtin.import_playbook"], marks["tags"]) == ("nodes.yml", ["run"])
 
 
 @pytest.mark.fault("empty-acceptance")
