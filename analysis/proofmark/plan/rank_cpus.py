@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
 
 from proofmark.common.limits import MAX_NODES
 
@@ -46,6 +46,14 @@ def _fold(ranks: Sequence[RankCpus]) -> list[list[Any]]:
     return entries
 
 
+def _read(entries: Any, validate: ValidatorFunctionWrapHandler) -> list[RankCpus]:
+    """Return a list from JSON, unfolded and checked; a list of `RankCpus` is returned as it is."""
+    if isinstance(entries, list) and all(type(entry) is RankCpus for entry in entries):
+        return entries  # a full-scale step has hundreds of thousands
+    ranks: list[RankCpus] = validate(_unfold(entries))
+    return ranks
+
+
 def _unfold(entries: Any) -> Any:
     if not isinstance(entries, list):
         return entries
@@ -64,6 +72,6 @@ def _unfold(entries: Any) -> Any:
 
 
 RankCpusList = Annotated[
-    list[RankCpus], BeforeValidator(_unfold), PlainSerializer(_fold, when_used="json")
+    list[RankCpus], WrapValidator(_read), PlainSerializer(_fold, when_used="json")
 ]
 """One entry per rank. JSON has one entry for consecutive nodes with the same CPUs."""
