@@ -126,12 +126,12 @@ def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -
     Raises:
         BadInput: a node failed.
     """
-    errors = (
+    mistakes = [
         InputError(what, f"on {folded(nodes)}", reason, accepted)
         for reason, nodes in _nodes_by_reason(failed).items()
-    )
-    if failed:
-        raise BadInput(*errors)
+    ]
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 def _nodes_by_reason(failed: Mapping[str, NodeError]) -> dict[str, list[str]]:
