@@ -41,28 +41,10 @@ def make_plan(
     site: Site,
     machines: Machines,
     repeats: int | None = None,
+    *,
+    digest: bool = True,
 ) -> Plan:
-    """Return the plan of `suite` on the partition of `site`; the arguments are as for `expand`.
-
-    Raises:
-        BadInput: as for `expand`.
-    """
-    plan = expand(benchmarks, suite, site, machines, repeats)
-    # Other facts of the partition, such as another scratch, make another run.
-    content = [plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
-    return plan.model_copy(update={"digest": content_digest(content)})
-
-
-def expand(
-    benchmarks: Benchmarks,
-    suite: str,
-    site: Site,
-    machines: Machines,
-    repeats: int | None = None,
-) -> Plan:
-    """Return the plan of `suite` on the partition of `site`, without its digest.
-
-    The digest of a plan of thousands of nodes takes a fifth of the time.
+    """Return the plan of `suite` on the partition of `site`.
 
     Args:
         benchmarks: all cases and suites.
@@ -70,6 +52,7 @@ def expand(
         site: the partition and its nodes.
         machines: the machine, or a function from a mode to the machine in this mode.
         repeats: how often each step runs; None is the number of the suite.
+        digest: whether the plan gets its digest, which takes a fifth of the time.
 
     Raises:
         BadInput: the suite is unknown or has no case, a sweep has no point, the machine cannot hold
@@ -137,7 +120,12 @@ def expand(
         "searches": searches,
         "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
     }
-    return Plan(**body)
+    plan = Plan(**body)
+    if not digest:
+        return plan
+    # Other facts of the partition, such as another scratch, make another run.
+    content = [plan.model_dump(mode="json"), site.partition.model_dump(mode="json")]
+    return plan.model_copy(update={"digest": content_digest(content)})
 
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:

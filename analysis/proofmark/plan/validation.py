@@ -9,7 +9,7 @@ from typing import NamedTuple
 from proofmark.cases.models import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun
 from proofmark.common.yaml_models import placed, repeated_keys
-from proofmark.plan.expansion import expand, idle_limits, limit_mistakes
+from proofmark.plan.expansion import idle_limits, limit_mistakes, make_plan
 from proofmark.plan.limits_of_suites import by_suite
 from proofmark.plan.plan import Plan
 from proofmark.plan.site_rules import (
@@ -224,7 +224,8 @@ def _plans(
     for suite in suites:
         try:
             if benchmarks.members(suite):
-                plans.append(expand(benchmarks, suite, unlimited, machines.__getitem__))
+                machine = machines.__getitem__
+                plans.append(make_plan(benchmarks, suite, unlimited, machine, digest=False))
         except NothingToRun as error:
             (idle if len(suites) > 1 else mistakes).extend(error.mistakes)
         except BadInput as error:
