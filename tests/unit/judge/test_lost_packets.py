@@ -17,7 +17,6 @@ from proofmark.judge.diagnosis.bad_nodes import BadNodes, bad_nodes
 from proofmark.judge.diagnosis.lost_packets import (
     LEAST,
     LEAST_NODES,
-    LEAST_SENT,
     losses,
     segments_of,
 )
@@ -78,8 +77,17 @@ def test_a_usual_loss_names_no_node(shares: dict[str, float]) -> None:
 
 
 def test_few_segments_are_no_share() -> None:
-    assert losses(of(RING, LEAST_SENT - 1)) == {}
-    assert list(losses(of(RING, LEAST_SENT))) == ["n2"]
+    assert losses(of(RING, 999)) == {}
+    assert list(losses(of(RING, 1000))) == ["n2"]
+
+
+@pytest.mark.parametrize(
+    ("usual", "share", "named"),
+    [(0.0, 0.005, True), (0.0, 0.00498, False), (0.004, 0.016, True), (0.004, 0.0158, False)],
+)
+def test_the_least_share_and_the_least_ratio(usual: float, share: float, *, named: bool) -> None:
+    found = losses(of(dict.fromkeys(RING, usual) | {"n2": share}))
+    assert list(found) == (["n2"] if named else [])
 
 
 @given(st.lists(st.floats(0, 0.2), min_size=LEAST_NODES, max_size=40))
@@ -154,6 +162,9 @@ def test_a_lossy_link_is_never_accepted(judged: tuple[Verdict, Plan]) -> None:
     lossy = replace(verdict, bad=found(RING))
     assert lossy.exit_code() == 1
     (fault,) = lossy.faults
+    (written,) = lossy.head()["fleet"]["nodes"]
+    usual = pytest.approx(0.0008)
+    assert written["loss"] == {"share": pytest.approx(0.0274), "usual": usual, "nodes": 7}
     assert fault.startswith("n2: its port or cable loses packets: TCP segments were sent again")
     assert failed_nodes(lossy, plan).keys() == {"n2"}
     first, worst, _ = ending(lossy, "report.html", "runs/r")

@@ -72,6 +72,6 @@ def segments_of(node: Node) -> tuple[int, int]:
     again = sent = 0
     for job in node.jobs:
         before, after = job.provenance.before, job.provenance.after
-        more = tcp_segments(before, after) if after else None
-        again, sent = again + (more or (0, 0))[0], sent + (more or (0, 0))[1]
+        if after and (of_job := tcp_segments(before, after)):
+            again, sent = again + of_job[0], sent + of_job[1]
     return again, sent
