@@ -15,6 +15,7 @@ from tests.fixtures.finished import write_execution, write_software
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.cli.main import main
+from proofmark.judge.degraded import Degraded, degraded
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
@@ -179,3 +180,64 @@ def test_a_strict_acceptance_needs_all_nodes(kit: Kit, lacking: bool) -> None:
     passed = replace(verdict, counts=counts, required=())
     assert passed.exit_code() == 0
     assert passed.exit_code(strict=True) == (4 if lacking else 0)
+
+
+def steps_of(plan: Plan) -> dict[int, str]:
+    """Return the ids of the steps that measure together, by their number of nodes."""
+    return {len(step.nodes): step.id for step in plan.steps() if step.scope == "job"}
+
+
+def test_a_run_lacks_nothing_if_all_nodes_or_no_node_measured(kit: Kit) -> None:
+    plan = planned(kit, site_of(kit, HOSTS))
+    every = set(steps_of(plan).values())
+    assert degraded(plan, HOSTS, HOSTS, ()) is None
+    assert degraded(plan, HOSTS, ["n[1-5]"], every) is None
+    assert degraded(plan, HOSTS, (), every) is None
+
+
+@pytest.mark.parametrize(
+    ("unmeasured", "limit"),
+    [((2,), ""), ((4,), "local:!n3"), ((5,), "local:!n3"), ((2, 5), "local:!n3")],
+)
+def test_the_limit_leaves_out_a_node_that_a_missing_step_needs(
+    kit: Kit, unmeasured: tuple[int, ...], limit: str
+) -> None:
+    """A job of two nodes does not need n3, and a step that each node measures alone does not."""
+    plan = planned(kit, site_of(kit, HOSTS))
+    steps = steps_of(plan)
+    alone = {step.id for step in plan.steps() if step.scope != "job"}
+    missing = {steps[nodes] for nodes in unmeasured} | alone
+    found = degraded(plan, HOSTS, ["n[1-2]", "n[4-5]"], missing)
+    assert found == Degraded(nodes=4, of=5, missing=("n3",), limit=limit)
+    other = degraded(plan, HOSTS, ["n[1-2]", "n[4-5]"], alone)
+    assert other and other.limit == ""
+
+
+def test_the_largest_steps_of_each_case_are_labelled(kit: Kit) -> None:
+    plan = planned(kit, site_of(kit, HOSTS[:4]))
+    found = degraded(plan, HOSTS, HOSTS[:4], set(steps_of(plan).values()))
+    assert found == Degraded(4, 5, ("n5",), {steps_of(plan)[4]: LABEL})
+    fewer = degraded(plan, HOSTS, HOSTS[:3], ())
+    assert fewer and (fewer.nodes, fewer.missing) == (3, ("n4", "n5"))
+
+
+def test_each_repeat_of_the_largest_step_is_labelled(kit: Kit) -> None:
+    site = site_of(kit, HOSTS[:2])
+    machine = Machine({**SYMBOLS, "nodes": 2}, topology(2))
+    plan = make_plan(kit.benchmarks(), "system", site, machine, 2)
+    found = degraded(plan, HOSTS, HOSTS[:2], ())
+    together = [step.id for step in plan.steps() if step.scope == "job"]
+    assert len(together) == 2
+    assert found and found.steps == dict.fromkeys(together, "degraded: 2 of 5 nodes")
+
+
+@pytest.mark.parametrize(("lost", "named"), [(10, True), (11, False)])
+def test_a_limit_names_at_most_ten_nodes(kit: Kit, lost: int, *, named: bool) -> None:
+    hosts = [f"n{number}" for number in range(1, 14)]
+    site = kit.site(hosts=hosts).model_copy(update={"partition_hosts": hosts})
+    plan = planned(kit, site)
+    found = degraded(plan, hosts, hosts[lost:], set(steps_of(plan).values()))
+    assert found and len(found.missing) == lost
+    assert found.limit == (
+        ":".join(["local", *(f"!{host}" for host in hosts[:lost])]) if named else ""
+    )

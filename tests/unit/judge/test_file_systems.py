@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
+from tests.unit.judge.test_verdict import record
 
-from proofmark.judge.diagnosis.file_systems import SERVERS, failed_access
+from proofmark.judge.diagnosis.file_systems import (
+    SERVERS,
+    failed_access,
+    of_servers,
+    slow_alike,
+)
+from proofmark.judge.references.compare import Judgement
+from proofmark.judge.results import Result
 from proofmark.records.file_systems import file_system_reason
 from proofmark.runs.files_report import FilesReport, read_files_report, read_files_reports
 
@@ -56,6 +64,80 @@ def test_the_cause_follows_from_the_nodes_that_could_write(
     assert str(fault) == f"file system of /pfs/run/step: {line}"
     assert fault.as_json()["line"] == str(fault)
     assert fault.problem.split(" or ")[0] in file_system_reason(by_host)
+
+
+def result(
+    node: str,
+    *ratios: float | None,
+    value: float | None = 1.0,
+    kind: str = "contract",
+    size: int = 1,
+) -> Result:
+    """Return a figure of `node` with a limit of 0.5 for each ratio."""
+    limits = tuple(
+        Judgement(kind, "s", "FAIL" if (ratio or 1) < 0.5 else "PASS", "", 1.0, ratio, 0.5, None)
+        for ratio in ratios
+    )
+    return Result(record(size, node=node, value=value), (), "", "", limits)
+
+
+def slow(*results: Result) -> list[str]:
+    return [str(fault) for fault in slow_alike(results, "/pfs")]
+
+
+def test_the_servers_are_the_cause_if_every_node_misses_a_limit() -> None:
+    line = f"file system of /pfs: fake rate slow alike on all nodes (n[1-2]): {SERVERS}"
+    assert slow(result("n1", 0.3), result("n2", 0.49)) == [line]
+    assert slow(result("n1", 0.9, 0.3), result("n2", 0.3, 0.9)) == [line], "one missed limit counts"
+    assert slow(result("n[1-2]", 0.3)) == [line]
+    both = [result(node, 0.3, size=size) for node in ("n1", "n2") for size in (1, 2)]
+    assert slow(*both) == [line], "one line for each figure"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [result("n2", 0.5)],  # kept exactly
+        [result("n2", 0.9)],
+        [result("n2", 0.3), result("n2", 0.9)],  # once kept on this node
+        [result("n2", 0.9), result("n2", 0.3)],
+        [],  # one node is no proof
+        [result("n2", 0.3, size=2)],  # another measurand
+    ],
+)
+def test_the_servers_are_not_the_cause_if_a_node_keeps_the_limit(others: list[Result]) -> None:
+    assert slow(result("n1", 0.3), *others) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        result("n3", 0.9, value=None),
+        result("n3", 0.9, kind="fleet"),
+        result("n3", None),
+        result("n3"),
+    ],
+)
+def test_a_figure_without_a_limit_is_left_out(odd: Result) -> None:
+    assert len(slow(result("n1", 0.3), result("n2", 0.3), odd)) == 1
+    assert slow(odd, odd) == []
+
+
+def test_a_maximum_is_no_missed_minimum() -> None:
+    most = Judgement("contract", "s", "FAIL", "", 1.0, 0.3, None, 0.2)
+    alike = [Result(record(node=node), (), "", "", (most,)) for node in ("n1", "n2")]
+    assert slow(*alike) == []
+
+
+def test_the_servers_explain_a_limit_and_not_a_difference_from_peers() -> None:
+    first, second = result("n1", 0.3), result("n2", 0.3)
+    faults = slow_alike([first, second], "/pfs")
+    assert of_servers(faults, first)
+    assert not of_servers((), first)
+    assert not of_servers(faults, result("n1", 0.3, size=2))
+    peers = result("n1", 0.3, kind="fleet")
+    assert not of_servers(faults, peers)
+    assert of_servers(faults, result("n1", 0.9, kind="fleet"))
 
 
 @given(states=st.lists(st.tuples(st.sampled_from(HOSTS), st.booleans()), min_size=1))
