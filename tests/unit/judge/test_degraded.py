@@ -221,6 +221,12 @@ def test_the_largest_steps_of_each_case_are_labelled(kit: Kit) -> None:
     assert fewer and (fewer.nodes, fewer.missing) == (3, ("n4", "n5"))
 
 
+def test_a_job_that_cannot_have_all_nodes_is_labelled(kit: Kit) -> None:
+    plan = planned(kit, site_of(kit, HOSTS, per_job=2))
+    found = degraded(plan, HOSTS, HOSTS, ())
+    assert found == Degraded(2, 5, (), {steps_of(plan)[2]: "degraded: 2 of 5 nodes"})
+
+
 def test_each_repeat_of_the_largest_step_is_labelled(kit: Kit) -> None:
     site = site_of(kit, HOSTS[:2])
     machine = Machine({**SYMBOLS, "nodes": 2}, topology(2))
