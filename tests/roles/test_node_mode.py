@@ -82,6 +82,15 @@ def play(kit: Kit, *arguments: str, playbook: str = "acceptance.yml") -> Played:
     return kit.play(playbook, *CONFIRMED, GIVEN, *arguments)
 
 
+def with_mount(kit: Kit) -> Path:
+    """Declare a file system that the play mounts; return its mount point."""
+    point = kit.folder.parent / "pfs"
+    scratch = {"path": f"{point}/runs", "type": "tmpfs", "source": "none"}
+    facts = yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
+    kit.partition(**facts | {"scratch": {**scratch, "mount": {"point": f"{point}"}}})
+    return point
+
+
 def modes_measured(kit: Kit) -> set[str]:
     return {result["mode"] for result in kit.verdict()["results"]}
 
@@ -126,18 +135,7 @@ def test_check_mode_of_a_new_run_shows_each_node_and_the_duration_and_changes_no
     machine: Callable[..., Machine],
 ) -> None:
     kit, emulator = machine()
-    point = kit.folder.parent / "pfs"
-    kit.partition(
-        **yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
-        | {
-            "scratch": {
-                "path": f"{point}/runs",
-                "type": "tmpfs",
-                "source": "none",
-                "mount": {"point": f"{point}"},
-            }
-        }
-    )
+    point = with_mount(kit)
     before = kit.files()
     played = play(kit, "--check", "--diff")
     assert played.code == 0, played.output
@@ -173,14 +171,9 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
 def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
     machine: Callable[..., Machine],
 ) -> None:
-    """A process works in the file system. After its end the restore succeeds."""
+    """A process uses the file system. The restore succeeds when the process has ended."""
     kit, _ = machine()
-    point = kit.folder.parent / "pfs"
-    scratch = {"path": f"{point}/runs", "type": "tmpfs", "source": "none"}
-    kit.partition(
-        **yaml.safe_load((kit.folder / FACTS).read_text())["partition"]
-        | {"scratch": {**scratch, "mount": {"point": f"{point}"}}}
-    )
+    point = with_mount(kit)
     suites = {"quick": {"modes": ["quadrant-flat"]}}
     case = yaml.safe_load(NAP) | {"suites": suites}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))

@@ -129,7 +129,7 @@ def counters_of(cluster: Cluster) -> dict[str, Counters]:
 @pytest.mark.fault("lossy-link")
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.1])
 def test_a_link_that_loses_packets_is_named(tmp_path: Path, share: float) -> None:
-    """Without a loss it is the control. A loss of 3 % need not be slow."""
+    """The control has no loss. A loss of 3 % does not always make the link slow."""
     with fabric(tmp_path, Switches(4, 2, RATE)) as cluster:
         victim = cluster.names[5]
         if share:

@@ -99,7 +99,7 @@ def gridded(nodes: int, ranks_per_node: int) -> int:
         ValueError: `nodes` is less than 1.
     """
     if int(nodes) < 1:
-        raise ValueError(f"a grid on {nodes} nodes; it must be a whole number of nodes from 1")
+        raise ValueError(f"a grid on {nodes} nodes; accepted: a whole number of nodes from 1")
     for count in range(int(nodes), 0, -1):
         rows, columns = grid(count * ranks_per_node)
         if columns <= GRID_RATIO * rows or rows * columns <= SMALL_GRID:

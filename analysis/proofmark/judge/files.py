@@ -110,7 +110,10 @@ class VerdictLineTemplate:
 
 
 def write_junit(file: TextIO, verdict: Verdict) -> None:
-    """Write ``junit.xml``: FAIL and a fault are failures, INVALID an error, UNJUDGED skipped."""
+    """Write ``junit.xml``.
+
+    A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped.
+    """
     counts = verdict.counts
     attributes = {
         "name": verdict.run,

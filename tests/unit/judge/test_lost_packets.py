@@ -134,7 +134,7 @@ def test_the_segments_of_all_jobs_of_a_node_are_added() -> None:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdict, Plan]:
-    """Return a verdict of PASS on the nodes of the ring, and its plan."""
+    """Return a verdict and its plan. All nodes of the ring have PASS."""
     kit = make_kit(tmp_path_factory.mktemp("kit"))
     kit.case(sweep={"size": [1]})
     plan = kit.plan()

@@ -1,4 +1,4 @@
-"""Nodes whose link loses packets, by the TCP segments that were sent again during the jobs.
+"""Finds nodes whose link loses packets. It compares the shares of TCP segments that were resent.
 
 TCP repairs a loss of some percent, and large messages keep most of their rate. A comparison of
 rates therefore does not find it.
@@ -68,7 +68,7 @@ def losses(segments: Mapping[str, tuple[int, int]]) -> dict[str, Loss]:
 
 
 def segments_of(node: Node) -> tuple[int, int]:
-    """Return the TCP segments that `node` sent again, and all that it sent, during its jobs."""
+    """Return the numbers of resent and of all sent TCP segments during the jobs of `node`."""
     again = sent = 0
     for job in node.jobs:
         before, after = job.provenance.before, job.provenance.after

@@ -170,7 +170,7 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
 
 
 def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
-    """Return the TCP segments that a node sent again, and all that it sent, between two readings.
+    """Return the numbers of resent and of all sent TCP segments between two readings.
 
     None: the node does not have these counters, or it reset them.
     """
