@@ -49,6 +49,7 @@ COMMANDS = {
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),
+    "baseline": ("baseline", "accept a signed run as the reference of later runs"),
     "compare": ("judge", "compare later runs with the first one"),
     "tune": ("tune", "accept the best values of a search as facts of the partition"),
     "export": ("report", "write a run in the format of another program"),

@@ -26,6 +26,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.validation import validate as check_site
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.start import start_or_continue
+from proofmark.site.baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.inventory import load_site, load_sites
 from proofmark.site.machines import machines_of
@@ -44,6 +45,10 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
+    parser.add_argument(
+        "--baseline",
+        help=f"with --create: the accepted runs to compare with, or {NONE} (default: {ACCEPTED})",
+    )
     parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
 
 
@@ -85,6 +90,7 @@ def plan(options: Namespace) -> int:
         probe,
         run_id=options.run_id,
         fresh=options.fresh,
+        baseline=chosen_baseline(site.inventory, site.partition_name, options.baseline),
     )
     for line in without_figures(made, benchmarks, site, machines):
         say(line)

@@ -16,7 +16,8 @@ LANGUAGES = (ENGLISH, "ko")
 CATALOGUES = Path(__file__).parent / "catalogues"
 """Its files are ``<language>/LC_MESSAGES/proofmark.mo``."""
 
-_catalogue: ContextVar[NullTranslations] = ContextVar("catalogue", default=NullTranslations())
+_NONE = NullTranslations()
+_catalogue: ContextVar[NullTranslations] = ContextVar("catalogue", default=_NONE)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
 
     The FAIL figure furthest from its limit comes first.
     """
-    yield from map(_short, verdict.faults)
+    yield from (_short(str(fault)) for fault in verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)

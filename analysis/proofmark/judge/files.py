@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from proofmark.common.text import one_line
 from proofmark.judge.claims.model import Answer
 from proofmark.judge.intervals import interval
-from proofmark.judge.verdict import Result, Results, Verdict, result_json
+from proofmark.judge.verdict import NodeFault, Result, Results, Verdict, result_json
 
 SINGLE_RUN = "single run"
 """Label of a figure that was measured once."""
@@ -156,10 +156,9 @@ def _junit_lines(results: Results) -> Iterator[str]:
         yield f"{head}{nodes[node]}{middle}{_text(results.fleet.reason_alike(figure))}{tail}"
 
 
-def _faulty(fault: str) -> str:
-    node, _, reason = fault.partition(": ")
-    head = f"<testcase{_attributes([('classname', 'node'), ('name', node)])}>"
-    return f"{head}<failure{_attributes([('message', reason)])}/></testcase>\n"
+def _faulty(fault: NodeFault) -> str:
+    head = f"<testcase{_attributes([('classname', 'node'), ('name', fault.node)])}>"
+    return f"{head}<failure{_attributes([('message', fault.reason)])}/></testcase>\n"
 
 
 def _testcase(result: Result) -> str:

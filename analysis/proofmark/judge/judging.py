@@ -9,6 +9,8 @@ from typing import TextIO
 
 from proofmark.common.files import read_json, replacing
 from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.judge.baseline.circumstances import Circumstances
+from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import bad_nodes
@@ -90,6 +92,9 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         partition.rated_hardware,
         site.distance,
         paths_of(partition.fabric, site.partition_hosts or site.hosts),
+        BaselineOfRun(run.files.baseline, Circumstances(site, facts, software))
+        if run.files.baseline.is_dir()
+        else None,
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))
@@ -99,7 +104,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     ]
     slow_ends = verdict.links.hosts if verdict.links else {}
     measured, judged = verdict.measured(), verdict.judged()
-    bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged)
+    bad = bad_nodes(of_nodes, measured, nodes, places, slow_ends, judged, verdict.lost)
     unmeasured = {line.partition(":")[0] for line in verdict.coverage.missing}
     hosts = site.partition_hosts or site.hosts
     lacking = degraded(run.plan, hosts, measured, unmeasured)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.intervals import Interval, interval
 from proofmark.judge.references.compare import Judgement
@@ -64,6 +65,7 @@ class Results(Sequence[Result]):
         fleet: the comparison of like nodes.
         by_reference: the judged figures of each reference, by its place in `ordered_references`.
         degraded: the label of each step with fewer nodes than intended.
+        baseline: the comparison with the accepted runs; None if there are none.
     """
 
     aggregates: Aggregates
@@ -72,6 +74,7 @@ class Results(Sequence[Result]):
     fleet: Fleet
     by_reference: Mapping[int, Sequence[tuple[int, Judgement]]] = field(default_factory=dict)
     degraded: Mapping[str, str] = field(default_factory=dict)
+    baseline: BaselineComparison | None = None
 
     def __len__(self) -> int:
         return len(self.aggregates)
@@ -90,7 +93,8 @@ class Results(Sequence[Result]):
         if not record.valid:
             return Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
         fleet = self.fleet.judge(figure)
-        answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []))
+        accepted = self.baseline.judge(figure) if self.baseline else ()
+        answers = (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
         result = _with_verdict(
             Result(record, values, "", "", answers, interval(values), False, steps, fewer)
         )
@@ -114,13 +118,16 @@ class Results(Sequence[Result]):
         mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
         mask[self.fleet.alike] = True
         mask[list(self.answers)] = False
+        if self.baseline:
+            mask[self.baseline.compared] = False
         mask &= self.aggregates.disturbed == 0
         return mask
 
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""
         by_references = sum(len(judgements) for judgements in self.answers.values())
-        return by_references + int((self.fleet.of >= 0).sum())
+        by_baseline = self.baseline.judgements if self.baseline else 0
+        return by_references + int((self.fleet.of >= 0).sum()) + by_baseline
 
     def about(self, wanted: Callable[[Record], bool]) -> Iterator[Result]:
         """Yield the results for which `wanted` is true.

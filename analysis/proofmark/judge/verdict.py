@@ -15,6 +15,8 @@ import numpy as np
 
 from proofmark.cases.models import Benchmarks, Reference
 from proofmark.judge.aggregate import Aggregates, aggregate
+from proofmark.judge.baseline.comparison import BaselineComparison
+from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import coverage
 from proofmark.judge.degraded import Degraded
@@ -76,6 +78,7 @@ class Verdict:
         degraded: the nodes that the run lacks; None if it lacks none.
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
+        lost: by node, the hardware of the baseline that it does not have any more.
     """
 
     run: str
@@ -94,6 +97,7 @@ class Verdict:
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
+    lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def labelled(self, degraded: Degraded | None) -> Verdict:
         """Return the verdict with the label of a run that lacks nodes."""
@@ -103,9 +107,16 @@ class Verdict:
         return replace(self, degraded=degraded, results=results)
 
     @property
-    def faults(self) -> tuple[str, ...]:
+    def faults(self) -> tuple[NodeFault, ...]:
         """The faults of nodes that no figure has. With them the verdict is never PASS."""
-        return tuple(f"{node.host}: {node.loss}" for node in self.bad.nodes if node.loss)
+        return tuple(
+            NodeFault(node.host, reason) for node in self.bad.nodes for reason in node.faults
+        )
+
+    @property
+    def baseline(self) -> BaselineComparison | None:
+        """The comparison with the accepted runs; None if there are none."""
+        return self.results.baseline
 
     @property
     def unmet(self) -> tuple[str, ...]:
@@ -146,7 +157,8 @@ class Verdict:
     def judged(self) -> set[str]:
         """Return the nodes and pairs of nodes with a result that a reference or peers judged."""
         aggregates, answers = self.results.aggregates, self.results.answers
-        places = {*np.flatnonzero(self.fleet.of >= 0).tolist(), *answers}
+        accepted = self.baseline.compared.tolist() if self.baseline else ()
+        places = {*np.flatnonzero(self.fleet.of >= 0).tolist(), *answers, *accepted}
         return {aggregates.records.nodes[int(aggregates.node[place])] for place in places}
 
     def judgements(self) -> int:
@@ -181,7 +193,7 @@ class Verdict:
             "coverage": vars(self.coverage),
             "degraded": self.degraded and self.degraded.as_json(),
             "unmet": list(self.unmet),
-            "faults": list(self.faults),
+            "faults": [str(fault) for fault in self.faults],
             "rehearsed": self.rehearsed,
             "limits": [check.as_json() for check in self.limits],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
@@ -189,10 +201,22 @@ class Verdict:
             **({"rounds": [each.as_json() for each in self.rounds]} if self.rounds else {}),
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.targets],
+            **({"baseline": self.baseline.as_json()} if self.baseline else {}),
             "over_time": self.over_time.as_json(self.results.aggregates),
             "slowdowns": [each.as_json() for each in self.slowdowns],
             "links": self.links and self.links.as_json(),
         }
+
+
+@dataclass(frozen=True)
+class NodeFault:
+    """A fault of a node that no figure has."""
+
+    node: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.reason}"
 
 
 class Measured(Protocol):
@@ -216,7 +240,7 @@ def exit_code(
     coverage: Measured,
     unmet: Collection[str] = (),
     rehearsed: int = 0,
-    faults: Collection[str] = (),
+    faults: Collection[object] = (),
 ) -> int:
     """Return the exit code of a verdict.
 
@@ -251,6 +275,7 @@ def judge(
     rated: Rated = NOTHING_RATED,
     distance: Distance | None = None,
     paths: Paths | None = None,
+    baseline: BaselineOfRun | None = None,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -268,6 +293,7 @@ def judge(
         rated: the hardware of each node as the inventory states it.
         distance: of two nodes; pairs of different distances are not compared with each other.
         paths: the links of the fabric; None: no slow elements of it are looked for.
+        baseline: the accepted runs of the site; None if there are none.
     """
     hardware = nodes or {}
     figures = aggregate(records)
@@ -282,11 +308,13 @@ def judge(
     for found in (links.judgements if links else {}, changes.judgements()):
         for figure, judgement in found.items():
             answers[figure] = (*answers.get(figure, ()), judgement)
-    verdicts = _verdicts(figures, answers, fleet)
+    against = baseline.compare(figures, benchmarks, family_level) if baseline else None
+    accepted = against.comparison if against else None
+    verdicts = _verdicts(figures, answers, fleet, accepted)
     counts = {word: int((verdicts == number).sum()) for number, word in enumerate(WORDS)}
     seen = {execution.step for execution in records.executions}
     covered = coverage(plan, seen, figures.duplicates, stopped)
-    results = Results(figures, verdicts, answers, fleet, judgements.by_reference)
+    results = Results(figures, verdicts, answers, fleet, judgements.by_reference, baseline=accepted)
     suite = benchmarks.suites.get(plan.suite)
     required = suite.required_metrics if suite else ()
     of_limits = [
@@ -308,6 +336,7 @@ def judge(
         over_time=changes,
         slowdowns=slowdowns(figures, benchmarks, plan),
         rounds=round_overlaps(plan, records.executions),
+        lost=against.lost if against else {},
     )
 
 
@@ -357,7 +386,10 @@ def _judge_figures(
 
 
 def _verdicts(
-    figures: Aggregates, answers: Mapping[int, Sequence[Judgement]], fleet: Fleet
+    figures: Aggregates,
+    answers: Mapping[int, Sequence[Judgement]],
+    fleet: Fleet,
+    accepted: BaselineComparison | None,
 ) -> Numbers:
     """Return the worst outcome of each figure, as its number in `WORDS`."""
     passed, failed, invalid, unjudged = (WORDS.index(word) for word in WORDS)
@@ -365,6 +397,9 @@ def _verdicts(
     for figure, judgements in answers.items():
         if any(judgement.outcome == "PASS" for judgement in judgements):
             verdicts[figure] = passed
+    if accepted:
+        verdicts[accepted.outcome("passed")] = passed
+        verdicts[accepted.outcome("worse")] = failed
     for figure, judgements in answers.items():
         if any(judgement.outcome == "FAIL" for judgement in judgements):
             verdicts[figure] = failed

@@ -20,6 +20,7 @@ from proofmark.runs.files import RunFiles
 from proofmark.runs.format import write_identity
 from proofmark.runs.lock import lock
 from proofmark.runs.run import Run, open_run
+from proofmark.site.baseline import copy_baseline
 from proofmark.site.inventory import Site
 
 LATEST = "latest"
@@ -35,10 +36,12 @@ def start_or_continue(
     *,
     run_id: str | None = None,
     fresh: bool = False,
+    baseline: Path | None = None,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
+    A new run gets a copy of the folder `baseline`. A continued run keeps its own copy.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
@@ -62,17 +65,24 @@ def start_or_continue(
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     limit = re.sub(r"[^A-Za-z0-9._-]+", "_", site.limit)
     folder = root / (run_id or f"{stamp}-{limit}-{plan.suite}")
-    _write_new(folder, plan, benchmarks, site, probe)
+    _write_new(folder, plan, benchmarks, site, probe, baseline)
     run = Run(folder.resolve(), plan)
     point_latest(root, run)
     return run, False
 
 
-def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
+def _write_new(
+    folder: Path,
+    plan: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    probe: str,
+    baseline: Path | None,
+) -> None:
     """Write the inputs of a run in a temporary folder, then rename that: a run is never partial."""
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
         made = Path(new) / folder.name
-        _write_inputs(made, plan, benchmarks, site, probe)
+        _write_inputs(made, plan, benchmarks, site, probe, baseline)
         try:
             made.rename(folder)
         except OSError as error:
@@ -82,9 +92,18 @@ def _write_new(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, pro
             raise bad_input("run_id", "", found, "a new run id") from None
 
 
-def _write_inputs(folder: Path, plan: Plan, benchmarks: Benchmarks, site: Site, probe: str) -> None:
+def _write_inputs(
+    folder: Path,
+    plan: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    probe: str,
+    baseline: Path | None,
+) -> None:
     files = RunFiles(folder)
     files.benchmarks.mkdir(parents=True)
+    if baseline is not None:
+        copy_baseline(baseline, files.baseline)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
         shutil.copyfile(path, files.benchmarks / path.name)
     files.site.write_text(site.model_dump_json(indent=1) + "\n")

@@ -75,6 +75,18 @@ class Package(_WithDigest):
             "programs": {name: _identity_of(program) for name, program in self.programs.items()},
         }
 
+    @property
+    def program_hash(self) -> str:
+        """SHA-256 of the version and the programs themselves, without their libraries.
+
+        It is `environment_hash` if the file of a program has no SHA-256.
+        """
+        programs = {name: program.sha256 for name, program in self.programs.items()}
+        if None in programs.values():
+            return self.environment_hash
+        text = json.dumps([self.version, programs], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
 
 class Software(_WithDigest):
     """All packages of a run, by the name that the cases use."""

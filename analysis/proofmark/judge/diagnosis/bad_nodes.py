@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.common.nodesets import hosts_of
+from proofmark.judge.baseline.comparison import KIND as BASELINE
 from proofmark.judge.diagnosis.causes import Cause, causes
 from proofmark.judge.diagnosis.drift import Drift, drift
 from proofmark.judge.diagnosis.lost_packets import Loss, losses, segments_of
 from proofmark.judge.diagnosis.over_time import KIND
-from proofmark.judge.diagnosis.traits import Traits, configuration, traits_of, usual
 from proofmark.judge.results import Result
+from proofmark.judge.traits import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange
 
@@ -53,6 +54,7 @@ class BadNode:
         counters: the changes of its error counters while the benchmarks ran.
         digits: the results whose digits differ from those of its peers: it computes wrongly.
         loss: the packets that its link loses; None if it loses no more than usual.
+        lost: the hardware that it had in the baseline and does not have any more.
     """
 
     host: str
@@ -63,6 +65,13 @@ class BadNode:
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
     loss: Loss | None = None
+    lost: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Its faults that no figure has."""
+        less = (f"less hardware than accepted: {'; '.join(self.lost)}",) if self.lost else ()
+        return (*([str(self.loss)] if self.loss else []), *less)
 
     @property
     def worst(self) -> float:
@@ -72,8 +81,8 @@ class BadNode:
     @property
     def likely(self) -> str:
         """Return the likeliest cause in one line, or that no cause is known."""
-        if self.loss:
-            return str(self.loss)
+        if self.faults:
+            return "; ".join(self.faults)
         if self.counters:
             return "; ".join(dict.fromkeys(str(change) for change in self.counters[:2]))
         if self.digits:
@@ -119,6 +128,7 @@ class BadNode:
             "likely": self.likely,
             "counters": [str(change) for change in self.counters],
             "loss": self.loss and self.loss.as_json(),
+            "lost": list(self.lost),
         }
 
 
@@ -160,12 +170,14 @@ def bad_nodes(
     location: Mapping[str, Mapping[str, str]],
     slow_ends: Mapping[str, str] | None = None,
     judged: Collection[str] | None = None,
+    lost: Mapping[str, tuple[str, ...]] | None = None,
 ) -> BadNodes:
     """Return the bad nodes of a run, and the traits that they share.
 
     A node is bad if a figure of the node fails, if its digits are wrong, if all of its judged
     links fail, if its port is a slow element of the fabric, if its error counters show a fault, or
-    if its link loses packets.
+    its link loses packets, or if it has less hardware than in the baseline. A node without others
+    is bad only in comparison with the baseline.
     Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
     Args:
@@ -176,6 +188,7 @@ def bad_nodes(
         slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
             is; an empty text if it is no port.
         judged: those of `measured` with a figure that was judged; None: all of them.
+        lost: by node, the hardware of the baseline that it does not have any more.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
@@ -192,7 +205,14 @@ def bad_nodes(
     left = [pair for pair in candidates if pair not in (slow_ends or {})]
     links = _attribute_links(left, by_node, by_pair)
     hosts = {host for name in measured for host in hosts_of(name)}
-    if len(hosts) < 2:
+    without_parts = {host: parts for host, parts in (lost or {}).items() if host in hosts}
+    against_baseline = any(
+        (each.kind, each.outcome) == (BASELINE, "FAIL")
+        for slow in by_node.values()
+        for figure in slow
+        for each in figure.result.references
+    )
+    if len(hosts) < 2 and not (without_parts or against_baseline):
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
     for host in digits:
@@ -201,7 +221,7 @@ def bad_nodes(
         if any(change.invalid for change in changes):
             by_node.setdefault(host, [])
     lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
-    for host in lossy:
+    for host in (*lossy, *without_parts):
         by_node.setdefault(host, [])
     shared = causes(by_node, measured_traits)
     counts = usual(settings)
@@ -217,6 +237,7 @@ def bad_nodes(
             counters=counters.get(host, ()),
             digits=tuple(digits.get(host, ())),
             loss=lossy.get(host),
+            lost=without_parts.get(host, ()),
         )
         for host, slow in by_node.items()
     ]

@@ -9,7 +9,7 @@ from math import lgamma
 import numpy as np
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.diagnosis.traits import Traits
+from proofmark.judge.traits import Traits
 
 LEVEL = 0.01
 """Probability that any cause is named although the bad nodes are distributed by chance."""

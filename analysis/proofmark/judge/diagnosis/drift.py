@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded
-from proofmark.judge.diagnosis.traits import Traits, usual
+from proofmark.judge.traits import Traits, usual
 
 
 @dataclass(frozen=True)

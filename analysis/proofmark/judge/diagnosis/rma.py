@@ -40,8 +40,7 @@ def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
         yield node.host, _dimm_serial(facts, slot) or serial, slot, "; ".join(changes)
     no_slot = [str(change) for change in node.counters if change.invalid and not change.place]
     digits = [_digits(result) for result in node.digits[:_MOST]]
-    lost = [str(node.loss)] if node.loss else []
-    evidence = [*digits, *map(evidence_of, node.slow[:_MOST]), *no_slot, *lost]
+    evidence = [*digits, *map(evidence_of, node.slow[:_MOST]), *no_slot, *node.faults]
     if len(node.slow) > _MOST:
         evidence.append(f"{len(node.slow) - _MOST} more figures")
     if evidence:

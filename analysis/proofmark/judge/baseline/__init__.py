@@ -1,0 +1,1 @@
+"""Comparison of a run with the accepted runs of its site."""

@@ -1,0 +1,140 @@
+"""The differences of a later run from the newest accepted one: candidate causes and lost parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from proofmark.common.nodesets import folded
+from proofmark.judge.traits import Traits
+from proofmark.site.baseline import Baseline, Capacity, NodeState
+from proofmark.site.node.facts import NodeFacts
+from proofmark.software.software import Software
+
+MEMORY_TOLERANCE = 0.02
+"""The kernel reserves a part of the memory that differs by less than this from boot to boot."""
+NOTHING = "–"
+"""The value of a trait that a node or program does not have."""
+ACTIVE = "ACTIVE"
+"""The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
+_GIB = 2**30
+_NAMES = {"dimms": "DIMMs", "numa": "NUMA domains", "ports": "active ports of the fabric"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A difference since the newest accepted run: a candidate cause of slower figures.
+
+    Attributes:
+        what: the trait of nodes, or a library.
+        before, after: its values; `NOTHING` if there is none.
+        nodes: the node set on which it changed; empty for the software of the run.
+    """
+
+    what: str
+    before: str
+    after: str
+    nodes: str = ""
+
+    def __str__(self) -> str:
+        where = f" on {self.nodes}" if self.nodes else ""
+        return f"{self.what}: {self.before} → {self.after}{where}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def capacity_of(facts: NodeFacts) -> Capacity:
+    """Return the hardware that a node offers."""
+    return Capacity(
+        cores=facts.cores,
+        sockets=facts.sockets,
+        numa=len(facts.numa),
+        memory_bytes=facts.memory_total_bytes,
+        dimms=len(facts.dimms),
+        ports=sum(ACTIVE in (port.state or "").upper() for port in facts.ports),
+    )
+
+
+def lost_parts(baseline: Baseline, now: Mapping[str, NodeFacts]) -> dict[str, tuple[str, ...]]:
+    """Return what each node has less of than in the baseline; nodes that lost nothing are left out.
+
+    A baseline that lacks a node does not judge it.
+    """
+    states = baseline.states()
+    known = {host: states[host].capacity for host in now if host in states}
+    lost = {host: tuple(_lost(known[host], capacity_of(now[host]))) for host in known}
+    return {host: sentences for host, sentences in lost.items() if sentences}
+
+
+def _lost(before: Capacity, after: Capacity) -> list[str]:
+    sentences = []
+    for name in Capacity.model_fields:
+        old, new = getattr(before, name), getattr(after, name)
+        if name == "memory_bytes":
+            if new < (1 - MEMORY_TOLERANCE) * old:
+                sentences.append(f"memory: {new / _GIB:.1f} GiB, accepted {old / _GIB:.1f} GiB")
+        elif new < old:
+            sentences.append(f"{_NAMES.get(name, name)}: {new}, accepted {old}")
+    return sentences
+
+
+def node_states(
+    traits: Mapping[str, Traits], capacities: Mapping[str, Capacity]
+) -> tuple[NodeState, ...]:
+    """Return the state of all nodes; nodes with the same state share one entry."""
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for host, capacity in capacities.items():
+        key = (tuple(capacity.model_dump().values()), tuple(sorted(traits[host].items())))
+        alike.setdefault(key, []).append(host)
+    return tuple(
+        NodeState(nodes=folded(hosts), capacity=capacities[hosts[0]], traits=dict(traits[hosts[0]]))
+        for hosts in alike.values()
+    )
+
+
+def changes(
+    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[str, str]
+) -> tuple[Change, ...]:
+    """Return the differences of nodes and software since the newest accepted run.
+
+    Args:
+        baseline: the accepted runs.
+        traits: of each node of the run.
+        libraries: the result of `libraries_of` for the run.
+    """
+    states = baseline.states()
+    nodes: dict[tuple[str, str, str], list[str]] = {}
+    for host, now in traits.items():
+        if host not in states:
+            continue
+        for what, before, after in _differences(states[host].traits, now):
+            nodes.setdefault((what, before, after), []).append(host)
+    software = _differences(baseline.runs[-1].libraries, libraries)
+    return (
+        *(Change(*each) for each in software),
+        *(Change(*key, folded(hosts)) for key, hosts in nodes.items()),
+    )
+
+
+def libraries_of(software: Software) -> dict[str, str]:
+    """Return the libraries of the programs of a run, their BLAS kernels, and the programs."""
+    found: dict[str, str] = {}
+    for package in software.packages.values():
+        for program in package.programs.values():
+            found[program.name] = program.package or (program.sha256 or NOTHING)[:12]
+            for library in program.libraries:
+                version = library.package or (library.sha256 or NOTHING)[:12]
+                found[f"library {library.name} of {program.name}"] = version
+            if program.blas and program.blas.chosen:
+                found[f"BLAS kernel of {program.name}"] = program.blas.chosen
+    return found
+
+
+def _differences(before: Traits, after: Traits) -> list[tuple[str, str, str]]:
+    """Return name, value before and value after of each trait that differs."""
+    names = dict.fromkeys([*before, *after])
+    pairs = ((name, before.get(name, NOTHING), after.get(name, NOTHING)) for name in names)
+    return [(name, old, new) for name, old, new in pairs if old != new]

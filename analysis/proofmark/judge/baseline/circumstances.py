@@ -1,0 +1,58 @@
+"""The nodes and programs of a run, as a baseline stores and compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from proofmark.cases.models import Benchmarks
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.baseline.changes import libraries_of
+from proofmark.judge.baseline.table import programs_of, values_table
+from proofmark.judge.fleet.fleet import Kinds
+from proofmark.judge.traits import configuration, traits_of
+from proofmark.site.inventory import Site
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Mount
+from proofmark.software.software import Software
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """The nodes, programs and site of a run; `nodes` are the facts of each node."""
+
+    site: Site
+    nodes: Mapping[str, NodeFacts]
+    software: Software
+
+    def traits(self) -> dict[str, dict[str, str]]:
+        """Return configuration, location and scratch file system of each node."""
+        folder = self.site.partition.scratch.path
+        settings = {
+            host: {**configuration(facts), **_mounted(facts.mounts, folder)}
+            for host, facts in self.nodes.items()
+        }
+        places = {host: self.site.location(host) for host in self.nodes if host in self.site.hosts}
+        return traits_of(settings, places)
+
+    def libraries(self) -> dict[str, str]:
+        """Return the versions of the programs and of their libraries."""
+        return libraries_of(self.software)
+
+    def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
+        """Return the values of the run (`proofmark.judge.baseline.table`)."""
+        kinds = Kinds(self.nodes, self.site.distance)
+        return values_table(figures, benchmarks, kinds, programs_of(self.software))
+
+
+def _mounted(mounts: Sequence[Mount], folder: str) -> dict[str, str]:
+    """Return the mount that contains `folder` as a trait; nothing if it is not known."""
+    paths = {path.as_posix() for path in (Path(folder), *Path(folder).parents)}
+    fitting = [mount for mount in mounts if mount.target in paths]
+    if not fitting:
+        return {}
+    mount = max(fitting, key=lambda each: len(each.target))
+    return {"scratch": f"{mount.kind} {mount.source} at {mount.target} ({mount.options})"}

@@ -1,0 +1,215 @@
+"""The comparison of a run with the baseline of its partition."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from proofmark.judge.baseline.changes import Change
+from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, own_limits, peer_limits
+from proofmark.judge.baseline.table import FIGURE
+from proofmark.judge.references.compare import Judgement
+from proofmark.records.columns import Numbers
+from proofmark.site.baseline import Baseline
+
+KIND = "baseline"
+LEAST_CHANGE = 0.02
+"""A change of less than 2 % is accepted at any noise."""
+LARGEST_TOLERANCE = 0.25
+"""A figure passes only if a change of this part of its value would be seen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Figures that were compared with one part of the baseline.
+
+    Attributes:
+        with_what: that part, for the reason of a judgement.
+        limits: the changes and their noise.
+        largest: the largest change (logarithm) that is accepted; NaN if the noise is not known.
+    """
+
+    with_what: str
+    limits: Limits
+    largest: np.ndarray[Any, np.dtype[np.float64]]
+
+    @cached_property
+    def worse(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Mask of the figures that are worse than the baseline by more than their noise."""
+        return self.limits.change > self.largest
+
+    @cached_property
+    def better(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Mask of the figures that are better than the baseline by more than their noise."""
+        return -self.limits.change > self.largest
+
+    @cached_property
+    def passed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Mask of the figures that are not worse, and of which a clear change would be seen."""
+        return ~self.worse & (self.largest <= -math.log1p(-LARGEST_TOLERANCE))
+
+    def judgement(self, place: int, source: str) -> Judgement:
+        """Return the judgement of the figure at `place` of the arrays."""
+        limits = self.limits
+        reference, largest = float(limits.reference[place]), float(self.largest[place])
+        lower = bool(limits.lower[place])
+        ratio = math.exp((1 if lower else -1) * limits.change[place])
+        name = f"{self.with_what} ({reference:.6g})"
+        if math.isnan(largest):
+            reason = f"{ratio:.3g} × {name}: the noise is not known, it was measured once"
+            return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
+        least = None if lower else math.exp(-largest)
+        most = math.exp(largest) if lower else None
+        tolerance = abs(math.expm1(largest if lower else -largest))
+        noise = f"the noise of a value is {100 * limits.noise[place]:.2g} %"
+        accepted = f"a change of {100 * tolerance:.2g} % is accepted"
+        outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
+        end = f"{noise}, {accepted}"
+        if outcome == "UNJUDGED":
+            end = f"{noise}, only a change of more than {100 * tolerance:.2g} % would be seen"
+        elif self.better[place]:
+            end = f"{end}; it improved"
+        reason = f"{ratio:.3g} × {name}; {end}"
+        return Judgement(KIND, source, outcome, reason, reference, ratio, least, most)
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineComparison:
+    """The comparison of a run with a baseline.
+
+    Attributes:
+        baseline: the accepted runs.
+        parts: the comparison with the same nodes, and with like nodes.
+        figures: the number of figures of the run.
+        other_program: the number of figures that the baseline has of other programs only.
+        other_hardware: the number of figures that the baseline has of other hardware only.
+        unknown: the number of comparable figures that the baseline does not have.
+        unmeasured: the number of figures of the baseline, of the cases and nodes of the run, that
+            the run does not have.
+        changes: what differs between the newest accepted run and this one.
+    """
+
+    baseline: Baseline
+    parts: tuple[Compared, ...]
+    figures: int
+    other_program: int
+    other_hardware: int
+    unknown: int
+    unmeasured: int
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The source of the judgements."""
+        runs = ", ".join(each.run for each in self.baseline.runs)
+        return f"baseline {self.baseline.name}: {runs}"
+
+    @cached_property
+    def _places(self) -> dict[int, list[tuple[Compared, int]]]:
+        places: dict[int, list[tuple[Compared, int]]] = {}
+        for part in self.parts:
+            for place, figure in enumerate(part.limits.figure.tolist()):
+                places.setdefault(figure, []).append((part, place))
+        return places
+
+    def judge(self, figure: int) -> tuple[Judgement, ...]:
+        """Return the judgements of a figure; none if the baseline does not have it."""
+        found = self._places.get(figure, ())
+        return tuple(part.judgement(place, self.source) for part, place in found)
+
+    def outcome(self, name: str) -> Numbers:
+        """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""
+        found = [part.limits.figure[getattr(part, name)] for part in self.parts]
+        return np.unique(np.concatenate([*found, np.zeros(0, dtype=np.int64)])).astype(np.int64)
+
+    @property
+    def judgements(self) -> int:
+        """The number of judgements of all figures."""
+        return sum(len(part.limits.figure) for part in self.parts)
+
+    @cached_property
+    def compared(self) -> Numbers:
+        """The figures that the baseline has too."""
+        return np.array(sorted(self._places), dtype=np.int64)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "name": self.baseline.name,
+            "label": self.baseline.label,
+            "runs": [each.run for each in self.baseline.runs],
+            "compared": len(self.compared),
+            "worse": len(self.outcome("worse")),
+            "passed": len(np.setdiff1d(self.outcome("passed"), self.outcome("worse"))),
+            "improved": len(self.outcome("better")),
+            "other_program": self.other_program,
+            "other_hardware": self.other_hardware,
+            "unknown": self.unknown,
+            "unmeasured": self.unmeasured,
+            "changes": [each.as_json() for each in self.changes],
+        }
+
+
+def compare_with_baseline(
+    run: pl.DataFrame,
+    baseline: Baseline,
+    accepted: pl.DataFrame,
+    figures: int,
+    family_level: float,
+    changes: tuple[Change, ...] = (),
+) -> BaselineComparison:
+    """Return the comparison of a run with a baseline.
+
+    Args:
+        run: the values of the run (`proofmark.judge.baseline.table`).
+        baseline: the accepted runs.
+        accepted: the figures of these runs.
+        figures: the number of figures of the run, with those that are not in `run`.
+        family_level: probability that any figure of an unchanged machine fails.
+        changes: what differs between the newest accepted run and this one.
+    """
+    of_parts = (
+        ("the same node in the baseline", own_limits(run, accepted)),
+        ("the like nodes in the baseline", peer_limits(run, accepted)),
+    )
+    tests = sum(int((limits.freedom > 0).sum()) for _, limits in of_parts)
+    parts = tuple(
+        Compared(name, limits, np.maximum(limits.largest(family_level, tests), _least(limits)))
+        for name, limits in of_parts
+    )
+    return BaselineComparison(
+        baseline,
+        parts,
+        figures,
+        *_unlike(run, accepted, parts),
+        _unmeasured(run, accepted),
+        changes,
+    )
+
+
+def _least(limits: Limits) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the logarithm of a worsening by `LEAST_CHANGE`."""
+    return np.where(limits.lower, math.log1p(LEAST_CHANGE), -math.log1p(-LEAST_CHANGE))
+
+
+def _unlike(
+    run: pl.DataFrame, accepted: pl.DataFrame, parts: tuple[Compared, ...]
+) -> tuple[int, int, int]:
+    """Return the numbers of figures with another program, with other hardware, and unknown ones."""
+    known = np.unique(np.concatenate([part.limits.figure for part in parts]))
+    left = run.filter(~pl.col(FIGURE).is_in(known.tolist())).unique(FIGURE)
+    same_program = left.join(accepted, on=[*QUANTITY, "program"], how="semi")
+    rest = left.join(accepted, on=[*QUANTITY, "program"], how="anti")
+    same_hardware = rest.join(accepted, on=[*QUANTITY, "kind"], how="semi")
+    return len(same_hardware), len(same_program), len(rest) - len(same_hardware)
+
+
+def _unmeasured(run: pl.DataFrame, accepted: pl.DataFrame) -> int:
+    """Return the number of figures of the cases and nodes of a run that only the baseline has."""
+    planned = accepted.join(run, on=["case", "node"], how="semi")
+    return len(planned.join(run, on=list(OWN), how="anti").unique(list(OWN)))

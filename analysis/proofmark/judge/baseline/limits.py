@@ -1,0 +1,202 @@
+"""The change of each figure against the baseline, and the largest change that noise explains.
+
+The logarithm of a value is the level of its figure plus noise. The level of a node in the run is
+compared with its own level in the baseline, and with the levels of like nodes there. The test is
+Student's t with a moderated variance (`proofmark.judge.baseline.noise`). The noise is taken from:
+
+- one accepted run: the repeats in that run and in the new run;
+- several accepted runs: also the differences between these runs;
+- like nodes: the differences between these nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import polars as pl
+
+from proofmark.judge.baseline.noise import LEAST_LIKE, pooled_noise, quantile_of_t
+from proofmark.judge.baseline.table import FIGURE, LOWER
+from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.records.columns import Floats
+
+QUANTITY = ("case", "benchmark", "metric", "unit", "origin", "mode", "placement", "parameters")
+"""What two figures must share, besides program and hardware, to be comparable."""
+LIKE = (*QUANTITY, "program", "kind")
+"""What a figure shares with that of like nodes in the baseline."""
+OWN = (*LIKE, "node")
+"""What a figure shares with that of the same node in the baseline."""
+POOLS = (("case", "metric", "kind"), ("case", "unit", "kind"))
+"""Figures that share the first of these keys with enough others have a common noise."""
+_LOG, _MEAN, _VARIANCE, _COUNT, _REST = "log", "mean", "variance", "count", "rest"
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Figures of a run that the baseline has too. All arrays have the shape (compared,).
+
+    Attributes:
+        figure: the number of the figure in the run.
+        reference: the level in the baseline, in the unit of the figure: the geometric mean.
+        change: the logarithm of the level in the run ÷ that in the baseline, with the sign that
+            makes a worse figure positive.
+        noise: the standard deviation of one value, as a part of it; NaN if it is not known.
+        error: the standard error of `change`; NaN if the noise is not known.
+        freedom: the degrees of freedom of `error`.
+        lower: whether a lower value is better.
+        count: the number of runs or nodes of the baseline.
+    """
+
+    figure: Floats
+    reference: Floats
+    change: Floats
+    noise: Floats
+    error: Floats
+    freedom: Floats
+    lower: Floats
+    count: Floats
+
+    def largest(self, family_level: float, tests: int) -> Floats:
+        """Return the largest `change` that noise explains; NaN if the noise is not known.
+
+        Args:
+            family_level: probability that any of `tests` figures is worse by chance.
+            tests: the number of figures that are tested.
+        """
+        return quantile_of_t(level_of_one(family_level, tests), self.freedom) * self.error
+
+
+def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
+    """Return the figures of `run` that the same nodes have in `baseline`.
+
+    Args:
+        run: a table of `proofmark.judge.baseline.table`.
+        baseline: the figures of a baseline.
+    """
+    resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
+    now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
+    runs = _levels(baseline, (*OWN, "run"), resolution)
+    before = runs.group_by(OWN, maintain_order=True).agg(
+        pl.col(_MEAN).mean().alias("level"),
+        pl.col(_MEAN).var().fill_null(0.0).alias("between"),
+        pl.len().cast(pl.Float64).alias("runs"),
+        (pl.col(_VARIANCE) * pl.col(_REST)).sum().alias("squares"),
+        pl.col(_REST).sum().alias("rest_before"),
+        pl.col(_COUNT).sum().alias("count_before"),
+    )
+    both = now.join(before, on=OWN, how="inner", maintain_order="left")
+    rest = _array(both, _REST) + _array(both, "rest_before")
+    squares = _array(both, _VARIANCE) * _array(both, _REST) + _array(both, "squares")
+    own = np.divide(squares, rest, out=np.zeros_like(rest), where=rest > 0)
+    within, freedom = _pooled(both, own, rest)
+    error = within * (1 / _array(both, _COUNT) + 1 / _array(both, "count_before"))
+    several = _array(both, "runs")
+    between, freedom_between = _pooled(both, _array(both, "between"), several - 1)
+    wider = between * (1 + 1 / several)
+    # The noise between runs contains that of repeats. Its estimate from few runs may be smaller.
+    use = (several > 1) & ~(wider < error)
+    return _limits(
+        both,
+        np.sqrt(within),
+        np.sqrt(np.where(use, wider, error)),
+        np.where(use, freedom_between, freedom),
+        several,
+    )
+
+
+def peer_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
+    """Return the figures of `run` that at least `LEAST_NODES` like nodes have in `baseline`."""
+    resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
+    now = _levels(run, (*OWN, FIGURE, LOWER), resolution)
+    runs = _levels(baseline, (*OWN, "run"), resolution)
+    nodes = runs.group_by(OWN, maintain_order=True).agg(pl.col(_MEAN).mean())
+    before = (
+        nodes.group_by(LIKE, maintain_order=True)
+        .agg(
+            pl.col(_MEAN).mean().alias("level"),
+            pl.col(_MEAN).var().alias("between"),
+            pl.len().cast(pl.Float64).alias("nodes"),
+        )
+        .filter(pl.col("nodes") >= LEAST_NODES)
+    )
+    both = now.join(before, on=LIKE, how="inner", maintain_order="left")
+    count = _array(both, "nodes")
+    between, freedom = _pooled(both, _array(both, "between"), count - 1)
+    within, _ = _pooled(both, _array(both, _VARIANCE), _array(both, _REST))
+    # The levels of the baseline contain the noise of their repeats.
+    error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
+    return _limits(both, np.sqrt(between), np.sqrt(error), freedom, count)
+
+
+def _limits(
+    both: pl.DataFrame, noise: Floats, error: Floats, freedom: Floats, count: Floats
+) -> Limits:
+    lower = both[LOWER].to_numpy()
+    sign = np.where(lower, 1.0, -1.0)
+    level = _array(both, "level")
+    change = sign * (_array(both, _MEAN) - level)
+    unknown = ~(freedom > 0)
+    return Limits(
+        both[FIGURE].to_numpy(),
+        np.exp(level),
+        change,
+        np.where(unknown, np.nan, noise),
+        np.where(unknown, np.nan, error),
+        freedom,
+        lower,
+        count,
+    )
+
+
+def _levels(table: pl.DataFrame, key: Sequence[str], resolution: pl.DataFrame) -> pl.DataFrame:
+    """Return mean, variance, count and degrees of freedom of the logarithms of each `key`.
+
+    The variance is at least that of rounding to the printed digits.
+    """
+    with_resolution = table.join(resolution, on=resolution.columns[:2], maintain_order="left")
+    return with_resolution.group_by(key, maintain_order=True).agg(
+        pl.col("value").log().mean().alias(_MEAN),
+        pl.max_horizontal(
+            pl.col("value").log().var().fill_null(0.0),
+            (pl.col("resolution") ** 2 / 12 / pl.col("value").mean() ** 2).first(),
+        ).alias(_VARIANCE),
+        pl.len().cast(pl.Float64).alias(_COUNT),
+        (pl.len() - 1).cast(pl.Float64).alias(_REST),
+    )
+
+
+def _resolutions(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the last printed digit of the values of each case and metric."""
+    digits = pl.col("value").cast(pl.String).str.extract(r"\.(\d+)$").str.len_chars()
+    decimals = pl.when(pl.col("value") == pl.col("value").floor()).then(0).otherwise(digits)
+    return table.group_by("case", "metric").agg(
+        (10.0 ** -decimals.fill_null(99).max().cast(pl.Float64)).alias("resolution")
+    )
+
+
+def _pooled(both: pl.DataFrame, variance: Floats, freedom: Floats) -> tuple[Floats, Floats]:
+    """Return the moderated variance of each row, and its degrees of freedom.
+
+    A row is pooled with the rows that share the first key of `POOLS` for which there are enough.
+    """
+    moderated, total = variance.copy(), freedom.copy()
+    left = np.ones(len(variance), dtype=bool)
+    for key in POOLS:
+        groups = both.with_row_index("row").group_by(key, maintain_order=True).agg("row")
+        for rows in groups["row"]:
+            members = rows.to_numpy()
+            if (freedom[members] > 0).sum() < LEAST_LIKE and key != POOLS[-1]:
+                continue
+            chosen = members[left[members]]
+            noise = pooled_noise(variance[members], freedom[members])
+            moderated[chosen], total[chosen] = noise.moderated(variance[chosen], freedom[chosen])
+            left[members] = False
+    return moderated, total
+
+
+def _array(table: pl.DataFrame, column: str) -> Floats:
+    return cast(Floats, table[column].to_numpy().astype(np.float64))

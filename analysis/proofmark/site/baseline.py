@@ -1,0 +1,190 @@
+"""The baseline of a partition: figures and state of the nodes of accepted runs.
+
+``proofmark baseline accept`` writes it into the inventory of the site. Each later run of the
+partition gets a copy.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from pydantic import AwareDatetime, Field
+
+from proofmark.common.errors import bad_input, nearest
+from proofmark.common.files import read_json, sha256_of, write_whole
+from proofmark.common.nodesets import hosts_of
+from proofmark.common.strict_model import StrictModel
+
+FOLDER = "baselines"
+"""The folder of the inventory with the baselines of each partition."""
+ACCEPTED = "accepted"
+"""The baseline with which a run is compared if no other is named."""
+NONE = "none"
+"""The name that stands for no comparison."""
+STATE, FIGURES = "baseline.json", "figures.parquet"
+"""The files of a baseline: runs and nodes; the values of the figures."""
+
+COLUMNS: Mapping[str, Any] = {
+    "run": pl.String,
+    "case": pl.String,
+    "benchmark": pl.String,
+    "metric": pl.String,
+    "unit": pl.String,
+    "origin": pl.String,
+    "mode": pl.String,
+    "placement": pl.String,
+    "parameters": pl.String,
+    "program": pl.String,
+    "node": pl.String,
+    "kind": pl.String,
+    "value": pl.Float64,
+}
+"""The columns of `FIGURES`, one row per repeat of a figure. `parameters` is JSON with sorted keys,
+`program` the digest of the programs, `kind` the hardware of the nodes and their number."""
+
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+_Text = Annotated[str, Field(min_length=1)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class Capacity(StrictModel):
+    """The hardware that a node offered to the run. A node must not lose any of it.
+
+    Attributes:
+        cores, sockets, numa: numbers of cores, sockets and NUMA domains.
+        memory_bytes: the memory of the machine.
+        dimms: the number of DIMMs; 0 if they are not known.
+        ports: the number of active ports of the fabric.
+    """
+
+    cores: _Count
+    sockets: _Count
+    numa: _Count
+    memory_bytes: _Count
+    dimms: _Count
+    ports: _Count
+
+
+class NodeState(StrictModel):
+    """The state of the nodes of a node set; traits by their name (`judge.traits`)."""
+
+    nodes: _Text
+    capacity: Capacity
+    traits: dict[str, str]
+
+
+class AcceptedRun(StrictModel):
+    """A run of the baseline.
+
+    Attributes:
+        run: its id.
+        accepted: the time of the acceptance.
+        signer: the principal that signed the run.
+        checksums: SHA-256 of its signed SHA256SUMS.
+        verdict: the word of its verdict.
+        reason: the reason of an acceptance although the verdict is not PASS; else empty.
+        libraries: versions or packages of the libraries by program.
+    """
+
+    run: _Name
+    accepted: AwareDatetime
+    signer: _Text
+    checksums: _Text
+    verdict: Literal["PASS", "UNJUDGED"]
+    reason: str = ""
+    libraries: dict[str, str] = {}
+
+
+class Baseline(StrictModel):
+    """The accepted runs of a partition, the newest last, and the state of the nodes in the newest.
+
+    Attributes:
+        name: of the baseline.
+        origin: of its figures; figures of another origin are never compared with them.
+        label: who made the figures of a baseline of the origin ``imported``; else empty.
+        figures: SHA-256 of the file of the figures.
+    """
+
+    format: Literal[1] = 1
+    name: _Name
+    site: _Text
+    partition: _Text
+    origin: _Text
+    label: str = ""
+    runs: tuple[AcceptedRun, ...]
+    nodes: tuple[NodeState, ...]
+    figures: _Text
+
+    def states(self) -> dict[str, NodeState]:
+        """Return the state of each node."""
+        return {host: state for state in self.nodes for host in hosts_of(state.nodes)}
+
+
+def baseline_folder(inventory: Path, partition: str, name: str) -> Path:
+    """Return the folder of a baseline in the inventory of its site."""
+    return inventory / FOLDER / partition / name
+
+
+def known_baselines(inventory: Path, partition: str) -> list[str]:
+    """Return the names of the baselines of a partition."""
+    return sorted(path.parent.name for path in (inventory / FOLDER / partition).glob(f"*/{STATE}"))
+
+
+def chosen_baseline(inventory: Path, partition: str, name: str | None) -> Path | None:
+    """Return the folder of the baseline `name`; None if the run is compared with none.
+
+    Without a name it is `ACCEPTED`, if that exists.
+
+    Raises:
+        BadInput: the partition has no baseline `name`.
+    """
+    names = known_baselines(inventory, partition)
+    if name == NONE or (not name and ACCEPTED not in names):
+        return None
+    if name and name not in names:
+        accepted = ", ".join([*names, NONE])
+        raise bad_input("baseline", "", f"{name!r}{nearest(name, names)}", accepted)
+    return baseline_folder(inventory, partition, name or ACCEPTED)
+
+
+def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
+    """Return the baseline in `folder` and its figures, with the columns of `COLUMNS`.
+
+    Raises:
+        BadInput: a file is missing or damaged, or the figures are not those of the baseline.
+    """
+    baseline = read_json(folder / STATE, Baseline)
+    path = folder / FIGURES
+    if (found := sha256_of(path)) != baseline.figures:
+        raise bad_input(path, "", f"SHA-256 {found[:12]}", f"{baseline.figures[:12]} of {STATE}")
+    figures = pl.read_parquet(path)
+    if dict(figures.schema) != dict(COLUMNS):
+        raise bad_input(path, "", f"the columns {figures.columns}", f"{list(COLUMNS)}")
+    return baseline, figures
+
+
+def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> Baseline:
+    """Write a baseline; the file with the runs is last. Return it with the digest of `figures`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f".{FIGURES}"
+    figures.write_parquet(fresh)
+    fresh.rename(folder / FIGURES)
+    written = baseline.model_copy(update={"figures": sha256_of(folder / FIGURES)})
+    write_whole(folder / STATE, written.model_dump_json(indent=1) + "\n")
+    return written
+
+
+def copy_baseline(source: Path, target: Path) -> None:
+    """Copy the baseline in the folder `source` to the new folder `target`.
+
+    Raises:
+        BadInput: `source` is no baseline, or it is damaged.
+    """
+    read_baseline(source)
+    target.mkdir(parents=True)
+    for name in (STATE, FIGURES):
+        shutil.copyfile(source / name, target / name)
