@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from proofmark.report import (
     bad_nodes,
+    baseline,
     claims,
     commands,
     issues,
@@ -43,11 +44,13 @@ def view(run_data: RunData) -> View:
     plots, files = plots_section.section(run_data)
     of_time, curves = over_time.sections(run_data)
     congestion, distribution = slowdown.sections(run_data)
+    of_baseline, changes = baseline.sections(run_data)
     of_links, link_files = links.sections(run_data)
-    files = {**files, **curves, **distribution, **link_files}
+    files = {**files, **curves, **distribution, **link_files, **changes}
     sections = (
         issues.section(run_data),
         results.judged_section(run_data),
+        *of_baseline,
         *of_links,
         plots,
         claims.section(run_data.claims),

@@ -165,10 +165,12 @@ def test_a_lossy_link_is_never_accepted(judged: tuple[Verdict, Plan]) -> None:
     (written,) = lossy.head()["fleet"]["nodes"]
     usual = pytest.approx(0.0008)
     assert written["loss"] == {"share": pytest.approx(0.0274), "usual": usual, "nodes": 7}
-    assert fault.startswith("n2: its port or cable loses packets: TCP segments were sent again")
+    assert str(fault).startswith(
+        "n2: its port or cable loses packets: TCP segments were sent again"
+    )
     assert failed_nodes(lossy, plan).keys() == {"n2"}
     first, worst, _ = ending(lossy, "report.html", "runs/r")
-    assert first.startswith("FAIL: ") and worst.startswith(f"worst: {fault[:60]}")
+    assert first.startswith("FAIL: ") and worst.startswith(f"worst: {str(fault)[:60]}")
     assert "1 node with a fault that no figure has" in headline(lossy)
     assert "node with a fault" not in headline(control)
     assert [row[0] for row in rma(lossy.bad.nodes, {})] == ["n2"]

@@ -163,7 +163,7 @@ class TestRunIds:
 
     def test_two_at_once_make_one_run(self, kit: Kit) -> None:
         """What the second one does when the first was quicker by a moment."""
-        args = (kit.plan(), kit.benchmarks(), kit.site(), "")
+        args = (kit.plan(), kit.benchmarks(), kit.site(), "", None)
         root = kit.folder / "runs"
         root.mkdir()
         start._write_new(root / "mine", *args)

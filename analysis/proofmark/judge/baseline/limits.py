@@ -32,6 +32,8 @@ OWN = (*LIKE, "node")
 """What a figure shares with that of the same node in the baseline."""
 POOLS = (("case", "metric", "kind"), ("case", "unit", "kind"))
 """Figures that share the first of these keys with enough others have a common noise."""
+POOL = ("case", "metric", "unit", "kind")
+"""The columns of `POOLS`."""
 _LOG, _MEAN, _VARIANCE, _COUNT, _REST = "log", "mean", "variance", "count", "rest"
 
 
@@ -92,10 +94,14 @@ def own_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     rest = _array(both, _REST) + _array(both, "rest_before")
     squares = _array(both, _VARIANCE) * _array(both, _REST) + _array(both, "squares")
     own = np.divide(squares, rest, out=np.zeros_like(rest), where=rest > 0)
-    within, freedom = _pooled(both, own, rest)
+    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
+    within, freedom = _moderated(both, own, rest, repeats)
     error = within * (1 / _array(both, _COUNT) + 1 / _array(both, "count_before"))
     several = _array(both, "runs")
-    between, freedom_between = _pooled(both, _array(both, "between"), several - 1)
+    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("runs") - 1)
+    between, freedom_between = _moderated(
+        both, _array(both, "between"), several - 1, scatter.rename({"runs": _REST})
+    )
     wider = between * (1 + 1 / several)
     # The noise between runs contains that of repeats. Its estimate from few runs may be smaller.
     use = (several > 1) & ~(wider < error)
@@ -125,8 +131,12 @@ def peer_limits(run: pl.DataFrame, baseline: pl.DataFrame) -> Limits:
     )
     both = now.join(before, on=LIKE, how="inner", maintain_order="left")
     count = _array(both, "nodes")
-    between, freedom = _pooled(both, _array(both, "between"), count - 1)
-    within, _ = _pooled(both, _array(both, _VARIANCE), _array(both, _REST))
+    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("nodes") - 1)
+    between, freedom = _moderated(
+        both, _array(both, "between"), count - 1, scatter.rename({"nodes": _REST})
+    )
+    repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
+    within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
     # The levels of the baseline contain the noise of their repeats.
     error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
     return _limits(both, np.sqrt(between), np.sqrt(error), freedom, count)
@@ -178,21 +188,30 @@ def _resolutions(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _pooled(both: pl.DataFrame, variance: Floats, freedom: Floats) -> tuple[Floats, Floats]:
-    """Return the moderated variance of each row, and its degrees of freedom.
+def _moderated(
+    both: pl.DataFrame, variance: Floats, freedom: Floats, known: pl.DataFrame
+) -> tuple[Floats, Floats]:
+    """Return the moderated variance of each row of `both`, and its degrees of freedom.
 
-    A row is pooled with the rows that share the first key of `POOLS` for which there are enough.
+    Args:
+        both: the compared figures.
+        variance: the variance of each row, from its own values.
+        freedom: the degrees of freedom of `variance`.
+        known: the columns `POOL`, `_VARIANCE` and `_REST` of all like figures. The noise of a row
+            is pooled with those that share the first key of `POOLS` for which there are enough.
     """
     moderated, total = variance.copy(), freedom.copy()
     left = np.ones(len(variance), dtype=bool)
     for key in POOLS:
-        groups = both.with_row_index("row").group_by(key, maintain_order=True).agg("row")
-        for rows in groups["row"]:
-            members = rows.to_numpy()
-            if (freedom[members] > 0).sum() < LEAST_LIKE and key != POOLS[-1]:
+        pools = {names: pool for names, pool in known.group_by(key)}
+        rows = both.with_row_index("row").group_by(key, maintain_order=True).agg("row")
+        for *names, members in rows.iter_rows():
+            pool = pools[tuple(names)]
+            variances, freedoms = _array(pool, _VARIANCE), _array(pool, _REST)
+            if (freedoms > 0).sum() < LEAST_LIKE and key != POOLS[-1]:
                 continue
-            chosen = members[left[members]]
-            noise = pooled_noise(variance[members], freedom[members])
+            chosen = np.array(members)[left[members]]
+            noise = pooled_noise(variances, freedoms)
             moderated[chosen], total[chosen] = noise.moderated(variance[chosen], freedom[chosen])
             left[members] = False
     return moderated, total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from proofmark.cases.models import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.fleet import Kinds
+from proofmark.records.columns import Numbers
 from proofmark.site.baseline import COLUMNS
 from proofmark.software.software import Software
 
@@ -60,11 +61,12 @@ def values_table(
         "kind": _gathered(texts, kind[records.node[members]]),
         "value": records.value[members],
         FIGURE: number,
-        LOWER: _gathered([bool(each) for each in lower], measurand),
+        LOWER: _gathered([bool(each) for each in lower], measurand, pl.Boolean),
     }
     for name in COLUMNS.keys() - columns.keys():
         columns[name] = _gathered([getattr(each, name) for each in records.measurands], measurand)
-    return pl.DataFrame(columns).select(*COLUMNS, FIGURE, LOWER)
+    schema = {**COLUMNS, FIGURE: pl.Int64, LOWER: pl.Boolean}
+    return pl.DataFrame({name: columns[name] for name in schema}, schema=schema)
 
 
 def programs_of(software: Software) -> dict[str, str]:
@@ -72,8 +74,8 @@ def programs_of(software: Software) -> dict[str, str]:
     return {each.environment_hash: each.program_hash for each in software.packages.values()}
 
 
-def _gathered(values: Any, numbers: Any) -> pl.Series:
-    return pl.Series(values).gather(numbers)
+def _gathered(values: Sequence[Any], numbers: Numbers, kind: Any = pl.String) -> pl.Series:
+    return pl.Series(values, dtype=kind).gather(numbers)
 
 
 def _lower(benchmarks: Benchmarks, case: str, metric: str) -> bool | None:

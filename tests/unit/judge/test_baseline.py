@@ -1,0 +1,287 @@
+"""The comparison of a run with accepted runs: from signed run to verdict, and each part alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.fixtures.fleet import fleet_run
+
+from proofmark.cli.main import main
+from proofmark.common.errors import BadInput
+from proofmark.common.files import sha256_of
+from proofmark.judge.baseline.comparison import LEAST_CHANGE
+from proofmark.judge.judging import judge_and_write, judge_run
+from proofmark.judge.verdict import Verdict
+from proofmark.report.write import write_report
+from proofmark.runs.checksums import write_checksums
+from proofmark.runs.run import Run, open_run
+from proofmark.site.baseline import (
+    FIGURES,
+    STATE,
+    baseline_folder,
+    chosen_baseline,
+    read_baseline,
+)
+
+HOSTS = tuple(f"n{number:02}" for number in range(12))
+REPEATS = 5
+LIMIT = {
+    "case": "fake",
+    "metric": "rate",
+    "value": 1,
+    "unit": "MB/s",
+    "at_least": 1,
+    "source": "contract",
+}
+"""A limit that each node meets, so that a run can be accepted."""
+
+
+def rates(seed: int, noise: float = 0.01, **factors: float) -> dict[str, list[float]]:
+    """Return the rates of all hosts: levels that differ by 1 %, and the noise of repeats."""
+    levels = 100 * np.exp(np.random.default_rng(0).normal(0, 0.01, len(HOSTS)))
+    random = np.random.default_rng(seed)
+    return {
+        host: (level * factors.get(host, 1.0) * np.exp(random.normal(0, noise, REPEATS))).tolist()
+        for host, level in zip(HOSTS, levels, strict=True)
+    }
+
+
+def run_of(
+    folder: Path,
+    name: str,
+    measured: Mapping[str, float | Sequence[float]],
+    baseline: Path | None = None,
+    **more: Any,
+) -> Run:
+    """Return a finished run with a verdict, a report and checksums."""
+    partition = {"limits": [LIMIT], **more.pop("partition", {})}
+    run = fleet_run(
+        folder / name, measured, run_id=name, baseline=baseline, partition=partition, **more
+    )
+    write_report(run, judge_and_write(run))
+    write_checksums(run.folder)
+    return run
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key, and the file of accepted signers."""
+    folder = tmp_path_factory.mktemp("keys")
+    make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/key"]
+    subprocess.run(make, check=True)
+    public = (folder / "key.pub").read_text().split()
+    (folder / "signers").write_text(f"admin@site {public[0]} {public[1]}\n")
+    return folder
+
+
+def accept(run: Run, keys: Path, *options: str) -> int:
+    """Sign a run and accept it; return the exit code."""
+    assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
+    arguments = ["baseline", "accept", f"{run.folder}", "--signers", f"{keys / 'signers'}"]
+    return main([*arguments, *options])
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which ``inventory/here`` of the runs lies."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inventory/here").mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def accepted(site: Path, keys: Path) -> Path:
+    """The folder of a baseline of one run."""
+    assert accept(run_of(site, "first", rates(1)), keys) == 0
+    return baseline_folder(Path("inventory/here"), "local", "accepted")
+
+
+def of_baseline(verdict: Verdict, host: str) -> list[str]:
+    """Return the outcomes of the judgements of the figure of a host by the baseline."""
+    (result,) = [each for each in verdict.results if each.record.node == host]
+    return [each.outcome for each in result.references if each.kind == "baseline"]
+
+
+def test_an_unchanged_machine_passes(accepted: Path, site: Path) -> None:
+    verdict = judge_run(run_of(site, "second", rates(2), accepted))
+    assert verdict.baseline and verdict.exit_code() == 0
+    assert {host: of_baseline(verdict, host) for host in HOSTS} == {
+        host: ["PASS", "PASS"] for host in HOSTS
+    }
+    assert verdict.head()["baseline"]["compared"] == len(HOSTS)
+    assert verdict.results.judgements() >= 3 * len(HOSTS)
+
+
+@pytest.mark.fault("regression")
+def test_a_regression_names_its_node(accepted: Path, site: Path) -> None:
+    verdict = judge_run(run_of(site, "second", rates(2, n03=0.93), accepted))
+    assert verdict.exit_code() == 1 and verdict.counts["FAIL"] == 1
+    assert [node.host for node in verdict.bad.nodes] == ["n03"]
+    assert "FAIL" in of_baseline(verdict, "n03") and of_baseline(verdict, "n04") == ["PASS"] * 2
+    (result,) = verdict.of("FAIL")
+    words = r"0\.9\d+ × the same node in the baseline \(\d+\.\d+\); the noise of a value is "
+    assert re.search(words, result.reason)
+
+
+def test_a_single_node_is_named(accepted: Path, site: Path) -> None:
+    alone = {"n03": rates(2, n03=0.9)["n03"]}
+    verdict = judge_run(run_of(site, "gate", alone, accepted))
+    assert [node.host for node in verdict.bad.nodes] == ["n03"]
+    assert judge_run(run_of(site, "good", {"n03": rates(2)["n03"]}, accepted)).bad.nodes == ()
+
+
+def test_a_new_node_is_compared_with_its_peers(accepted: Path, site: Path) -> None:
+    good, bad = rates(2)["n03"], rates(2, n03=0.9)["n03"]
+    verdict = judge_run(run_of(site, "gate", {"new1": good, "new2": bad}, accepted))
+    assert of_baseline(verdict, "new1") == ["PASS"] and of_baseline(verdict, "new2") == ["FAIL"]
+
+
+def test_an_improvement_is_information(accepted: Path, site: Path) -> None:
+    verdict = judge_run(run_of(site, "second", rates(2, n03=1.2), accepted))
+    assert verdict.exit_code() == 0 and verdict.head()["baseline"]["improved"] == 1
+    (result,) = [each for each in verdict.results if each.record.node == "n03"]
+    assert "it improved" in "; ".join(each.reason for each in result.references)
+
+
+@pytest.mark.fault("less-hardware")
+def test_a_node_with_less_hardware_is_a_fault(accepted: Path, site: Path) -> None:
+    less = {"n05": {"MemTotal:       196000000": "MemTotal:       180000000"}}
+    verdict = judge_run(run_of(site, "second", rates(2), accepted, changes=less))
+    (fault,) = verdict.faults
+    assert fault.node == "n05" and "memory: 171.7 GiB, accepted 186.9 GiB" in fault.reason
+    assert verdict.exit_code() == 1 and verdict.counts["FAIL"] == 0
+
+
+def test_changes_of_nodes_are_candidate_causes(accepted: Path, site: Path) -> None:
+    changed = {host: {"bios_version: ": "bios_version: 9"} for host in HOSTS[:3]}
+    verdict = judge_run(run_of(site, "second", rates(2), accepted, changes=changed))
+    assert verdict.baseline
+    (change,) = verdict.baseline.changes
+    assert (change.what, change.nodes) == ("BIOS", "n[00-02]")
+    assert change.after == f"9{change.before}" and str(change).startswith("BIOS: ")
+    page = Path("second/runs/second/report.html").read_text(encoding="utf-8")
+    assert "Comparison with accepted runs" in page and f"9{change.before}" in page
+
+
+def test_noise_between_runs_widens_the_limit(site: Path, keys: Path) -> None:
+    """A machine whose runs differ by 3 % fails with one accepted run and passes with several."""
+    factors = [0.97, 1.03, 0.98, 1.02, 1.0]
+    levels = [rates(seed, 0.002, **dict.fromkeys(HOSTS, f)) for seed, f in enumerate(factors)]
+    folder = baseline_folder(Path("inventory/here"), "local", "accepted")
+    later = rates(9, 0.002, **dict.fromkeys(HOSTS, 0.96))
+    for number, level in enumerate(levels, 1):
+        assert accept(run_of(site, f"run{number}", level), keys) == 0
+        if number == 2:
+            few = judge_run(run_of(site, "few", later, folder))
+    known, figures = read_baseline(folder)
+    assert [each.run for each in known.runs] == [f"run{number}" for number in range(1, 6)]
+    assert figures["run"].n_unique() == 5
+    several = judge_run(run_of(site, "several", later, folder))
+    assert several.counts["FAIL"] <= few.counts["FAIL"]
+    assert all(of_baseline(several, host)[0] != "FAIL" for host in HOSTS)
+
+
+def test_one_measurement_has_no_noise(site: Path, keys: Path) -> None:
+    """Without repeats only like nodes give a noise: the own level is not judged."""
+    single = {host: values[0] for host, values in rates(1).items()}
+    few: dict[str, float | Sequence[float]] = dict(list(single.items())[:2])
+    assert accept(run_of(site, "first", few), keys) == 0
+    folder = baseline_folder(Path("inventory/here"), "local", "accepted")
+    verdict = judge_run(run_of(site, "second", few, folder))
+    assert of_baseline(verdict, "n00") == ["UNJUDGED"]
+    (result,) = [each for each in verdict.results if each.record.node == "n00"]
+    assert "the noise is not known" in " ".join(each.reason for each in result.references)
+
+
+def test_another_program_is_not_compared(accepted: Path, site: Path) -> None:
+    figures = pl.read_parquet(accepted / FIGURES).with_columns(program=pl.lit("another"))
+    figures.write_parquet(accepted / FIGURES)
+    state = json.loads((accepted / STATE).read_text())
+    with pytest.raises(BadInput, match="SHA-256"):
+        read_baseline(accepted)
+    state["figures"] = sha256_of(accepted / FIGURES)
+    (accepted / STATE).write_text(json.dumps(state))
+    verdict = judge_run(run_of(site, "second", rates(2, n03=0.5), accepted))
+    head = verdict.head()["baseline"]
+    assert (head["compared"], head["other_program"], head["unknown"]) == (0, len(HOSTS), 0)
+    assert head["unmeasured"] == len(HOSTS) and of_baseline(verdict, "n00") == []
+
+
+class TestAccepting:
+    @pytest.mark.fault("unsigned-baseline")
+    def test_only_signed_runs_are_accepted(
+        self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = run_of(site, "first", rates(1))
+        signers = ["--signers", f"{keys / 'signers'}"]
+        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert "unsigned" in capsys.readouterr().err
+        assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0
+        output = next(run.folder.glob("steps/*/n03/execution-1/stdout"))
+        output.write_text(output.read_text().replace("rate 1", "rate 2"))
+        assert main(["baseline", "accept", f"{run.folder}", *signers]) == 3
+        assert "stdout" in capsys.readouterr().err
+        assert not Path("inventory/here/baselines").exists()
+
+    def test_a_failed_run_is_refused(
+        self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = run_of(site, "first", rates(1, n03=0.5))
+        assert accept(run, keys) == 3
+        assert "found FAIL; accepted: PASS, or UNJUDGED" in capsys.readouterr().err
+
+    def test_an_unjudged_run_needs_a_reason(
+        self, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = run_of(site, "first", rates(1), partition={"limits": []})
+        assert accept(run, keys) == 3
+        assert "--reason" in capsys.readouterr().err
+        assert accept(run, keys, "--reason", "the first run of the machine") == 0
+        assert main(["baseline", "show", f"{run.folder}"]) == 0
+        assert "the first run of the machine" in capsys.readouterr().out
+
+    def test_a_run_is_accepted_once(
+        self, accepted: Path, site: Path, keys: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = open_run(site / "first/runs/first")
+        assert accept(run, keys) == 3
+        assert "first: in the baseline accepted" in capsys.readouterr().err
+        assert accept(run, keys, "--replace") == 0
+        assert accept(run, keys, "--label", "a vendor") == 3
+        assert "only for imported runs" in capsys.readouterr().err
+        assert main(["baseline", "remove", f"{run.folder}"]) == 0
+        assert not accepted.exists()
+
+
+def test_a_name_selects_the_baseline(accepted: Path) -> None:
+    inventory = Path("inventory/here")
+    assert chosen_baseline(inventory, "local", None) == accepted
+    assert chosen_baseline(inventory, "local", "accepted") == accepted
+    assert chosen_baseline(inventory, "local", "none") is None
+    assert chosen_baseline(inventory, "other", None) is None
+    with pytest.raises(BadInput, match=r"found 'acepted', did you mean 'accepted'"):
+        chosen_baseline(inventory, "local", "acepted")
+
+
+def test_a_damaged_baseline_is_refused(accepted: Path, site: Path) -> None:
+    (accepted / FIGURES).write_bytes(b"PAR1")
+    with pytest.raises(BadInput, match=FIGURES):
+        run_of(site, "second", rates(2), accepted)
+
+
+def test_a_small_change_is_accepted_at_any_noise(site: Path, keys: Path) -> None:
+    assert LEAST_CHANGE > 0.015
+    assert accept(run_of(site, "first", rates(1, 1e-5)), keys) == 0
+    folder = baseline_folder(Path("inventory/here"), "local", "accepted")
+    verdict = judge_run(run_of(site, "second", rates(2, 1e-5, n03=0.985), folder))
+    assert of_baseline(verdict, "n03")[0] == "PASS"
+    verdict = judge_run(run_of(site, "third", rates(2, 1e-5, n03=0.975), folder))
+    assert of_baseline(verdict, "n03")[0] == "FAIL"
