@@ -1,0 +1,144 @@
+"""The pooled noise of like figures, and the errors of the comparison in simulated runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import examples
+
+from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
+from proofmark.judge.baseline.noise import (
+    LEAST_LIKE,
+    PooledNoise,
+    _inverse_trigamma,
+    pooled_noise,
+    quantile_of_t,
+)
+from proofmark.judge.baseline.table import FIGURE, LOWER
+from proofmark.records.columns import Floats
+from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
+
+FIGURES, SIZES = 400, 100
+"""Figures of a simulated run, and those of one case."""
+
+
+def run_of(levels: Floats, spread: Floats, repeats: int, seed: int, name: str) -> pl.DataFrame:
+    """Return the table of a simulated run: `spread` is the coefficient of variation of a repeat."""
+    noise = np.random.default_rng(seed).standard_normal((len(levels), repeats))
+    number = np.repeat(np.arange(len(levels)), repeats)
+    cases = [f"c{each}" for each in number // SIZES]
+    texts = {"metric": "m", "unit": "u", "origin": "measured", "mode": "m", "placement": "p"}
+    columns = {
+        **{name: [text] * len(number) for name, text in texts.items()},
+        "run": [name] * len(number),
+        "case": cases,
+        "benchmark": cases,
+        "parameters": [f"{each}" for each in number],
+        "program": ["x"] * len(number),
+        "node": ["n1"] * len(number),
+        "kind": ["1 × x"] * len(number),
+        "value": np.exp(np.log(levels)[:, None] + spread[:, None] * noise).ravel(),
+        FIGURE: number,
+        LOWER: [False] * len(number),
+    }
+    return pl.DataFrame(columns).select(*COLUMNS, FIGURE, LOWER)
+
+
+def compared(run: pl.DataFrame, accepted: pl.DataFrame, level: float = 0.01) -> BaselineComparison:
+    about = AcceptedRun(
+        run="a",
+        accepted=datetime(2026, 1, 1, tzinfo=UTC),
+        signer="s",
+        checksums="c",
+        verdict="PASS",
+    )
+    state = Baseline(
+        name="a", site="s", partition="p", origin="measured", runs=(about,), nodes=(), figures="f"
+    )
+    return compare_with_baseline(run, state, accepted.select(*COLUMNS), FIGURES, level)
+
+
+def test_the_inverse_of_the_trigamma_function() -> None:
+    """Values of Abramowitz and Stegun, table 6.1: ψ'(1) = π² / 6, ψ'(2) = π² / 6 − 1."""
+    assert _inverse_trigamma(np.pi**2 / 6) == pytest.approx(1, rel=1e-6)
+    assert _inverse_trigamma(np.pi**2 / 6 - 1) == pytest.approx(2, rel=1e-6)
+    assert _inverse_trigamma(1e8) == pytest.approx(1e-4) and _inverse_trigamma(1e-8) == 1e8
+
+
+@pytest.mark.parametrize("freedom", [2.0, 6.0])
+def test_the_scatter_of_variances_is_found(freedom: float) -> None:
+    random = np.random.default_rng(1)
+    true = 1e-4 * freedom / random.chisquare(freedom, 4000)
+    measured = true * random.chisquare(2, 4000) / 2
+    noise = pooled_noise(measured, np.full(4000, 2.0))
+    assert noise.variance == pytest.approx(1e-4, rel=0.1)
+    assert noise.freedom == pytest.approx(freedom, rel=0.2)
+
+
+def test_equal_variances_are_one_variance() -> None:
+    random = np.random.default_rng(1)
+    measured = 1e-4 * random.chisquare(2, 400) / 2
+    noise = pooled_noise(measured, np.full(400, 2.0))
+    assert noise.variance == pytest.approx(1e-4, rel=0.15) and noise.freedom > 20
+
+
+@given(st.lists(st.floats(1e-9, 1), min_size=LEAST_LIKE, max_size=40), st.integers(1, 9))
+@examples(1)
+def test_a_moderated_variance_lies_between_its_own_and_the_common_one(
+    variances: list[float], freedom: int
+) -> None:
+    own, of_own = np.array(variances), np.full(len(variances), float(freedom))
+    noise = pooled_noise(own, of_own)
+    mean, total = noise.moderated(own, of_own)
+    low, high = np.minimum(own, noise.variance), np.maximum(own, noise.variance)
+    assert (low * (1 - 1e-9) <= mean).all() and (mean <= high * (1 + 1e-9)).all()
+    assert (total >= of_own).all()
+
+
+def test_few_figures_have_no_common_noise() -> None:
+    few = LEAST_LIKE - 1
+    assert pooled_noise(np.ones(few), np.full(few, 2.0)) == PooledNoise()
+    assert pooled_noise(np.ones(20), np.zeros(20)) == PooledNoise()
+    assert pooled_noise(np.zeros(20), np.full(20, 2.0)) == PooledNoise()
+    assert np.isnan(quantile_of_t(0.01, np.array([0.0])))[0]
+
+
+def test_quantiles_of_t() -> None:
+    """Values of Abramowitz and Stegun, table 26.10."""
+    found = quantile_of_t(0.025, np.array([4.0, 120.0]))
+    assert found == pytest.approx([2.776, 1.980], abs=1e-3)
+
+
+def test_printed_digits_limit_the_noise() -> None:
+    """Equal values with one decimal: the noise is not less than that of rounding."""
+    values = run_of(np.full(20, 5.0), np.zeros(20), 3, 1, "a").with_columns(value=pl.lit(1.2))
+    part = compared(values, values).parts[0]
+    assert part.limits.noise == pytest.approx(np.full(20, 0.1 / 12**0.5 / 1.2))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("repeats", [3, 5])
+def test_simulated_runs(repeats: int) -> None:
+    """Unchanged runs rarely fail; one figure of 400 that is 5 % worse is found at a CV of 1 %."""
+    least_found = {3: 0.75, 5: 0.95}
+    spread, trials = np.full(FIGURES, 0.01), 200
+    false = found = others = 0
+    for trial in range(trials):
+        random = np.random.default_rng(trial)
+        levels = np.exp(random.normal(3, 1, FIGURES))
+        accepted = run_of(levels, spread, repeats, 3 * trial, "a")
+        unchanged = run_of(levels, spread, repeats, 3 * trial + 1, "b")
+        false += bool(len(compared(unchanged, accepted).outcome("worse")))
+        place = int(random.integers(FIGURES))
+        worse = np.where(np.arange(FIGURES) == place, 0.95 * levels, levels)
+        failed = compared(run_of(worse, spread, repeats, 3 * trial + 2, "c"), accepted)
+        found += place in failed.outcome("worse").tolist()
+        others += bool(set(failed.outcome("worse").tolist()) - {place})
+    print(f"{repeats} repeats: {false} false of {trials}, {found} found, {others} with others")
+    assert false <= 0.05 * trials and others <= 0.05 * trials
+    assert found >= least_found[repeats] * trials
