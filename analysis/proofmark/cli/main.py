@@ -46,6 +46,10 @@ COMMANDS = {
     ),
     "read": ("cases", "read outputs of a case"),
     "status": ("status", "print the progress of a run, its steps and nodes, and its end"),
+    "explain": (
+        "explain",
+        "print what a step runs, where, with which inputs, and what its verdict depends on",
+    ),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),

@@ -220,6 +220,11 @@ class RunFiles:
         return self.inputs / "site.json"
 
     @property
+    def baseline(self) -> Path:
+        """The accepted figures with which the figures of the run are compared; may be missing."""
+        return self.inputs / "baseline"
+
+    @property
     def facts_probe(self) -> Path:
         """The output of ``probe.sh facts`` on the machine that planned the run."""
         return self.inputs / "facts.probe"
