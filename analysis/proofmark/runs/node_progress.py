@@ -113,7 +113,8 @@ def node_progress(run: Run, states: Sequence[StepState], *, every: bool = False)
         for job in group.jobs:
             if reason := _without(run, job):
                 without[job.id] = reason
-            common, own = NodeCounts(), {}
+            common = NodeCounts()
+            own: dict[str, NodeCounts] = {}
             for step in job.steps:
                 state = of_step[step.id]
                 detailed = _is_detailed(state, left_out=bool(reason))

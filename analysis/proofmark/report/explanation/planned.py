@@ -157,12 +157,11 @@ def _program_rows(context: Context) -> Iterator[Row]:
     if program:
         owner = program.package or "no package"
         yield Row("program", program.path, f"SHA-256 {program.sha256}; {owner}")
-        if program.mpi:
-            words = (program.mpi.family, program.mpi.version)
-            yield Row("MPI", " ".join(filter(None, words)), program.mpi.library)
-        if program.blas:
-            words = (program.blas.family, program.blas.version, program.blas.chosen)
-            yield Row("BLAS", " ".join(filter(None, words)), program.blas.library)
+        if mpi := program.mpi:
+            yield Row("MPI", " ".join(filter(None, (mpi.family, mpi.version))), mpi.library)
+        if blas := program.blas:
+            known = " ".join(filter(None, (blas.family, blas.version, blas.chosen)))
+            yield Row("BLAS", known, blas.library)
 
 
 def need_rows(context: Context) -> list[Row]:
