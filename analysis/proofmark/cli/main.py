@@ -45,7 +45,11 @@ COMMANDS = {
         "convert a topology.conf, or the output of ibnetdiscover, to the fabric of a partition",
     ),
     "read": ("cases", "read outputs of a case"),
-    "status": ("run", "print the progress of a run"),
+    "status": ("status", "print the progress of a run, its steps and nodes, and its end"),
+    "explain": (
+        "explain",
+        "print what a step runs, where, with which inputs, and what its verdict depends on",
+    ),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),

@@ -1,20 +1,17 @@
-"""The commands that execute a run, and ``status``."""
+"""The commands that execute a run."""
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection
 from pathlib import Path
 
 from proofmark.cli.command import Command, Rights, run_argument
 from proofmark.cli.input import read_stdin
-from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.summary import plan_summary
+from proofmark.cli.output import print_line
 from proofmark.common.files import read_json
 from proofmark.common.kit import kit_folder
 from proofmark.common.messages import say
-from proofmark.common.text import duration
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import summary
 from proofmark.jobs.rerun import pick
@@ -22,11 +19,7 @@ from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.plan.search import Figures, Search
-from proofmark.runs.decisions import read_decisions
-from proofmark.runs.lock import is_locked
 from proofmark.runs.nodes import collect_nodes
-from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
-from proofmark.runs.progress import progress
 from proofmark.runs.run import (
     Run,
     benchmarks_of,
@@ -39,70 +32,6 @@ from proofmark.runs.run import (
 from proofmark.site.inventory import Site
 from proofmark.software.provision import Probes, provide_software
 from proofmark.software.software import Software
-
-
-def _status_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
-    parser.add_argument("--json", action="store_true", help="print the state of each step as JSON")
-    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
-    parser.add_argument(
-        "--times",
-        action="store_true",
-        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
-    )
-
-
-def status(options: Namespace) -> int:
-    """Print the progress of a run; with ``--watch``, each change until the run ends."""
-    run = open_run(options.folder)
-    if options.plan:
-        print_json(plan_summary(run.plan))
-        return 0
-    if options.times:
-        return _print_times(run)
-    last = ""
-    while True:
-        active = is_locked(run)
-        current = progress(run, active=active)
-        if options.json:
-            print_json(
-                {
-                    "run": run.id,
-                    "active": active,
-                    "done": current.done,
-                    "steps": len(current.steps),
-                    "left_s": current.left_s,
-                    "states": {step.step.id: step.state for step in current.steps},
-                }
-            )
-            return 0
-        line = f"{run.id}: {current.line()}"
-        if line != last:
-            for name, why in read_decisions(run.files).searches.items():
-                print_line(f"{name}: {why}")
-            print_line(line)
-            last = line
-        if not (options.watch and active):
-            return 0
-        time.sleep(1)
-        run = with_decisions(run)
-
-
-def _print_times(run: Run) -> int:
-    """Print the planned and the measured time of each case; return 1 if they differ too much."""
-    states = progress(run, active=is_locked(run)).steps
-    total = time_of_steps(states, "all")
-    headers = ("case", "steps", "planned", "measured", "ratio", "planned node-h", "measured node-h")
-    print_table(headers, [_times_row(each) for each in [*time_of_cases(states), total]])
-    return 0 if total.steps == 0 or total.within_factor else 1
-
-
-def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
-    ratio = "–" if times.ratio is None else f"{times.ratio:.2f}"
-    seconds = (duration(times.planned_s), duration(times.measured_s))
-    hours = (f"{times.planned_node_h:.4f}", f"{times.measured_node_h:.4f}")
-    return (times.name, str(times.steps), *seconds, ratio, *hours)
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -195,7 +124,6 @@ def collect(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "status": Command(status, "status runs/latest --watch", _status_arguments),
     "rerun": Command(
         rerun, "rerun runs/latest 0004-imb-pingpong", _rerun_arguments, rights=Rights.NONE
     ),

@@ -10,6 +10,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.jobs.execute import format_reasons, poll_until_done, unverified_nodes
 from proofmark.jobs.watch import JobMonitor
 from proofmark.plan.plan import Group, Job, Step
+from proofmark.plan.step_names import step_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.runs.lock import lock
@@ -47,24 +48,20 @@ def pick(run: Run, wanted: Sequence[str]) -> list[Execution]:
     Raises:
         BadInput: there is no such step or node, or the step is not finished.
     """
-    steps = {step.id: step for step in run.plan.steps()}
-    numbers = {name.split("-", 1)[0].lstrip("0"): name for name in steps}
+    steps = list(run.plan.steps())
     executions = []
     for word in wanted:
-        step, _, instance = word.partition("/")
-        name = step if step in steps else numbers.get(step.lstrip("0"), "")
-        if not name:
-            hint = nearest(step, steps)
-            raise bad_input("STEP", "", f"{word!r}{hint}", f"a step of {run.id}: proofmark status")
-        if steps[name].reads or steps[name].kept:
-            found = f"{name}: reads or writes the files of two steps"
+        name, _, instance = word.partition("/")
+        step = step_named(name, steps, run.id)
+        if step.reads or step.kept:
+            found = f"{step.id}: reads or writes the files of two steps"
             raise bad_input("STEP", "", found, "a step with own files; fresh=true repeats both")
-        instances = steps[name].instances()
+        instances = step.instances()
         if instance and instance not in instances:
             hint = nearest(instance, instances)
             raise bad_input("STEP", "", f"{word!r}{hint}", "a node that measures this step alone")
-        execution = Execution(steps[name], instance)
-        if not any(has_result(run.files.step(each)) for each in (name, execution.folder)):
+        execution = Execution(step, instance)
+        if not any(has_result(run.files.step(each)) for each in (step.id, execution.folder)):
             raise bad_input("STEP", "", f"{execution.folder}: not finished yet", "a finished step")
         executions.append(execution)
     return executions

@@ -241,7 +241,7 @@ class _Expansion:
     def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
         use = case.suites[self._suite][number]
         partition = self._site.partition
-        if mode not in _modes(use, partition.modes, partition.current_mode):
+        if mode not in modes_of(use, partition.modes, partition.current_mode):
             return []
         for missing in (each for each in use.modes if each not in partition.modes):
             self._leave_out(f"{name}: mode {missing}: {self._site.partition_name} has no such mode")
@@ -337,7 +337,7 @@ class _Expansion:
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 
-def _modes(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
+def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
     """Return the modes in which `use` runs on a partition with the modes `available`."""
     return [mode for mode in use.modes if mode in available] or [current]
 

@@ -55,7 +55,7 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
         (group.mode, step) for group in plan.groups for job in group.jobs for step in job.steps
     ]
     figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
-    chosen = [each for each in figures[case] if _selects(reference, each)]
+    chosen = [each for each in figures[case] if selects(reference, each)]
     against = reference.against
     others = figures[against.case or case] if against else ()
     comparable = [each for each in chosen if against is None or _partner(against, each, others)]
@@ -72,7 +72,7 @@ def selecting_suites(
         suite
         for suite, steps in suites.steps.items()
         for figures in [_figures(steps, {case}, system, benchmarks)[case]]
-        if any(_selects(reference, each) for each in figures)
+        if any(selects(reference, each) for each in figures)
     ]
 
 
@@ -107,7 +107,7 @@ def selection_mistakes(
     if not figures:
         yield check.no_step(case, benchmarks, suites)
         return
-    if not any(_selects(reference, each) for each in figures):
+    if not any(selects(reference, each) for each in figures):
         yield from check.unselected(reference, figures)
         return
     if (against := reference.against) is None:
@@ -124,7 +124,7 @@ def selection_mistakes(
         _partner(against, each, of_suite[name])
         for of_suite in by_suite.values()
         for each in of_suite[case]
-        if _selects(reference, each)
+        if selects(reference, each)
     )
     if not mistakes and not any(pairs):
         found = f"{name} {against.metric}, which no suite measures with a figure of the limit"
@@ -172,7 +172,8 @@ def _conditions(reference: Reference) -> dict[str, Condition]:
     return conditions
 
 
-def _selects(reference: Reference, figures: Figures) -> bool:
+def selects(reference: Reference, figures: Figures) -> bool:
+    """Return whether `reference` can judge one of `figures`, as far as the plan shows it."""
     return all(holds(figures) for holds in _conditions(reference).values())
 
 

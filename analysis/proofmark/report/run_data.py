@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from proofmark.judge.claims.model import Answer
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.limit_counts import LimitCount, limit_counts
 from proofmark.judge.verdict import Verdict
+from proofmark.report.explanation.context import launch_command
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.files import StepFiles
@@ -31,8 +31,6 @@ from proofmark.software.software import BLAS_KERNEL, Software
 
 MOST_COMMANDS = 500
 """The largest number of commands that a report shows; for further steps it has only links."""
-
-_LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -130,9 +128,8 @@ def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
     commands = {}
     for state in states[:MOST_COMMANDS]:
         script = run.files.step(state.step.id).script
-        launch = _LAUNCH.search(text_or_empty(script))
-        if launch:
-            commands[state.step.id] = launch[1].rstrip()
+        if launch := launch_command(text_or_empty(script)):
+            commands[state.step.id] = launch
     return commands
 
 

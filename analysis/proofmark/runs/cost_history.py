@@ -6,6 +6,7 @@ change with earlier runs.
 
 from __future__ import annotations
 
+import filecmp
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,11 @@ from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.attempts import attempts
 from proofmark.runs.files import RunFiles
-from proofmark.runs.run import open_run
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.step_state import state_of
+
+MOST_EARLIER = 3
+"""The number of earlier runs of a plan whose durations are read: the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,35 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
         wall += took_s
         node_seconds += took_s * nodes
     return MeasuredCost(int(known), len(used), round(wall, 1), round(node_seconds / 3600, 4))
+
+
+def earlier_seconds(run: Run) -> dict[str, float]:
+    """Return the median seconds of steps in the newest earlier runs of the same plan, by id.
+
+    The runs are beside `run`, and their ``plan.json`` is the same, byte for byte. Failed results do
+    not count.
+    """
+    took: dict[str, list[float]] = {}
+    for folder in _same_plan(run)[:MOST_EARLIER]:
+        for step in run.plan.steps_to_run():
+            state = state_of(RunFiles(folder).step(step.id), step, active=False)
+            if state.rc == 0 and state.seconds is not None:
+                took.setdefault(step.id, []).append(state.seconds)
+    return {step: median(seconds) for step, seconds in took.items()}
+
+
+def _same_plan(run: Run) -> list[Path]:
+    """Return the folders of the earlier runs of the plan of `run`, the newest first."""
+    found = []
+    for path in run.folder.parent.glob("*/plan.json"):
+        folder = path.parent
+        try:
+            if folder.name < run.id and not folder.is_symlink():
+                same = path.is_file() and filecmp.cmp(path, run.files.plan, shallow=False)
+                found += [folder] if same else []
+        except OSError:
+            continue  # a folder of another user
+    return sorted(found, reverse=True)
 
 
 def _steps(plan: Plan) -> Iterator[tuple[str, Step, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proofmark.runs.progress import StepState
+from proofmark.runs.step_state import StepState
 
 FACTOR = 2.0
 """The planned time and the measured time of a run may differ by this factor."""

@@ -483,7 +483,7 @@ def test_a_crash_of_the_kit_has_its_own_code(
     def crash(*_: object, **__: object) -> None:
         raise ZeroDivisionError("odd\nproofmark: PASS\x1b[2J")
 
-    monkeypatch.setattr("proofmark.cli.run.progress", crash)
+    monkeypatch.setattr("proofmark.cli.status.progress", crash)
     assert main([*(["-v"] if verbose else []), "status", str(run.folder)]) == 70
     first, *rest = capfd.readouterr().err.splitlines()
     assert first.startswith("proofmark: internal error: ZeroDivisionError: odd proofmark: PASS [2J")

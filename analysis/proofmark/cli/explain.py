@@ -1,0 +1,74 @@
+"""``explain``: what a step runs, where, with which inputs, and what its verdict depends on."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentError, ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.cli.command import Command
+from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.report.explanation.explain import explain as explain_step
+from proofmark.runs.run import open_run
+
+LATEST = Path("runs/latest")
+STEPS = "steps"
+"""The folder of the steps in a run. A path with it names the run and the step."""
+
+
+class _Step(Action):
+    """Reads ``STEP``, ``RUN STEP`` or ``RUN/steps/STEP``."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        words = [values] if isinstance(values, str) else list(values or ())
+        if len(words) > 2:
+            raise ArgumentError(self, f"found {len(words)} words; accepted: STEP, or RUN STEP")
+        if len(words) == 2:
+            namespace.folder = Path(words[0])
+        parts = Path(words[-1]).parts
+        if STEPS in parts[1:]:
+            place = parts.index(STEPS, 1)
+            namespace.folder = Path(*parts[:place])
+            words = ["/".join(parts[place + 1 :])]
+        namespace.step = words[-1]
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "step",
+        metavar="STEP",
+        nargs="+",
+        action=_Step,
+        help="the id of a step, its number or its beginning; <step>/<node> for one node; RUN STEP "
+        "and RUN/steps/STEP name the run too",
+    )
+    parser.add_argument(
+        "--run", dest="folder", type=Path, default=LATEST, help=f"default: {LATEST}"
+    )
+    parser.add_argument("--json", action="store_true", help="print the same as JSON")
+
+
+def explain(options: Namespace) -> int:
+    """Print the sections of the explanation of a step."""
+    found = explain_step(open_run(options.folder), options.step)
+    if options.json:
+        print_json(found.as_json())
+        return 0
+    name = f"{found.step}/{found.instance}" if found.instance else found.step
+    print_line(f"{name} of run {found.run}")
+    for section in found.sections:
+        if section.rows:
+            print_line("")
+            headers = (section.title, "", "")
+            print_table(headers, [(row.name, row.value, row.source) for row in section.rows])
+    return 0
+
+
+COMMANDS = {"explain": Command(explain, "explain 0004 --run runs/latest", _arguments)}

@@ -1,0 +1,272 @@
+"""``status``: the progress of a run, of its steps and nodes, and its end."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from proofmark.cli.command import Command, run_argument
+from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.cli.summary import plan_summary
+from proofmark.common.nodesets import folded
+from proofmark.common.text import duration
+from proofmark.runs.cost_history import earlier_seconds
+from proofmark.runs.decisions import read_decisions
+from proofmark.runs.lock import is_locked
+from proofmark.runs.node_progress import NodeProgress, node_progress
+from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
+from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
+from proofmark.runs.progress import Progress, StepState, progress
+from proofmark.runs.run import Run, open_run, with_decisions
+
+MOST_LINES = 5
+"""The largest number of running steps, jobs or damaged steps that are listed."""
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
+    parser.add_argument("--json", action="store_true", help="print the same as JSON")
+    parser.add_argument("--steps", action="store_true", help="list every step")
+    parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
+    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    parser.add_argument(
+        "--times",
+        action="store_true",
+        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
+    )
+
+
+def status(options: Namespace) -> int:
+    """Print the progress of a run; with ``--watch``, each change until the run ends."""
+    run = open_run(options.folder)
+    if options.plan:
+        print_json(plan_summary(run.plan))
+        return 0
+    if options.times:
+        return _print_times(run)
+    if options.watch and not options.json:
+        return _watch(run)
+    active = is_locked(run)
+    current = progress(run, active=active)
+    if current.done < len(current.steps) and (earlier := earlier_seconds(run)):
+        current = progress(run, active=active, before=current, earlier=earlier)
+    nodes = node_progress(run, current.steps, every=options.nodes)
+    if options.json:
+        print_json(_as_json(run, current, nodes, each_node=options.nodes))
+        return 0
+    _print_decisions(run)
+    print_line(f"{run.id}: {current.line()}")
+    print()
+    _print_steps(run, current.steps) if options.steps else _print_cases(run, current)
+    print()
+    _print_nodes(nodes, each_node=options.nodes)
+    print()
+    for line in _lines(run, current, nodes, time.time()):
+        print_line(line)
+    return 0
+
+
+def _watch(run: Run) -> int:
+    """Print the line of the progress at each change until the run ends."""
+    last = ""
+    current: Progress | None = None
+    while True:
+        active = is_locked(run)
+        current = progress(run, active=active, before=current)
+        line = f"{run.id}: {current.line()}"
+        if line != last:
+            _print_decisions(run)
+            print_line(line)
+            last = line
+        if not active:
+            return 0
+        time.sleep(1)
+        run = with_decisions(run)
+
+
+def _print_decisions(run: Run) -> None:
+    for name, why in read_decisions(run.files).searches.items():
+        print_line(f"{name}: {why}")
+
+
+def _print_cases(run: Run, current: Progress) -> None:
+    headers = ("mode", "case", "steps", "done", "failed", "running", "waiting", "measured", "left")
+    rows = []
+    for each in case_progress(run, current):
+        counts = (each.steps, each.done, each.failed, each.running, each.waiting)
+        times = (duration(each.measured_s), duration(each.left_s))
+        rows.append((each.mode, each.case, *map(str, counts), *times))
+    print_table(headers, rows)
+    for mode, steps in other_modes(run).items():
+        print_line(f"{steps} steps need mode {mode}: a confirmed reboot, or NOT RUN")
+    if left_out := len(run.plan.not_needed):
+        print_line(f"{left_out} steps are not needed: proofmark explain has the reason of each")
+
+
+def _print_steps(run: Run, states: Iterable[StepState]) -> None:
+    modes = {
+        step.id: group.mode for group in run.plan.groups for job in group.jobs for step in job.steps
+    }
+    headers = ("step", "mode", "nodes", "state", "exit code", "started", "time", "expected")
+    rows = [
+        (
+            *(each.step.id, modes[each.step.id], str(len(each.step.nodes)), each.state),
+            "–" if each.rc is None else str(each.rc),
+            "–" if each.started is None else _utc(each.started),
+            "–" if each.seconds is None else duration(each.seconds),
+            duration(each.step.wall_s),
+        )
+        for each in states
+    ]
+    print_table(headers, rows)
+
+
+def _print_nodes(nodes: NodeProgress, *, each_node: bool) -> None:
+    headers = ("state", "count", "nodes", "done", "failed", "running", "waiting", "missing")
+    rows = []
+    for group in _node_groups(nodes, each_node=each_node):
+        numbers = [str(group[key]) for key in headers[3:]]
+        rows.append((group["state"], str(group["count"]), group["nodes"], *numbers))
+    print_table(headers, rows)
+
+
+def _node_groups(nodes: NodeProgress, *, each_node: bool) -> Iterator[dict[str, Any]]:
+    """Yield the nodes by state with the sums of their counts; or by state and counts."""
+    for state, members in nodes.groups().items():
+        parts: dict[tuple[int, ...], list[str]] = {}
+        for node in members:
+            parts.setdefault(nodes.counts[node].key if each_node else (), []).append(node)
+        for names in parts.values():
+            counts = [nodes.counts[node] for node in (names[:1] if each_node else names)]
+            yield {
+                "state": state,
+                "count": len(names),
+                "nodes": folded(names),
+                "done": sum(each.done for each in counts),
+                "failed": sum(each.failed for each in counts),
+                "running": sum(each.running for each in counts),
+                "waiting": sum(each.waiting for each in counts),
+                "missing": sum(each.missing for each in counts),
+            }
+
+
+def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iterator[str]:
+    """Yield the lines below the tables: what runs, what is damaged, and the end."""
+    yield from _some(_running(each, now) for each in current.running)
+    interrupted = [each.step.id for each in current.steps if each.state == "interrupted"]
+    if interrupted:
+        names = ", ".join(interrupted[:MOST_LINES])
+        yield f"interrupted: {names}{_more(len(interrupted))}; the same command runs them again"
+    yield from _some(f"job {job}: {state}" for job, state in unfinished_jobs(run, current).items())
+    yield from _some(f"job {job}: without {why}" for job, why in nodes.without.items())
+    yield from _some(
+        f"damaged: {each.step.id}: {each.problem}" for each in current.steps if each.problem
+    )
+    if nodes.unread:
+        count = len(nodes.unread)
+        yield f"the nodes of {count} steps were not read one by one; --nodes reads all of them"
+    yield _end(current, now)
+
+
+def _some(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first `MOST_LINES` lines, and the number of the others."""
+    rest = iter(lines)
+    yield from islice(rest, MOST_LINES)
+    if more := sum(1 for _ in rest):
+        yield f"and {more} more"
+
+
+def _more(count: int) -> str:
+    return f" and {count - MOST_LINES} more" if count > MOST_LINES else ""
+
+
+def _running(state: StepState, now: float) -> str:
+    expected = f"expected {duration(state.step.wall_s)}"
+    if state.started is None:
+        return f"running: {state.step.id}, {expected}"
+    since = f"since {_utc(state.started)} ({duration(max(0.0, now - state.started))})"
+    return f"running: {state.step.id} {since}, {expected}"
+
+
+def _end(current: Progress, now: float) -> str:
+    """Return when the run ended, or when it will end."""
+    if current.done == len(current.steps):
+        known = span(current)
+        if known is None:
+            return "ended: no result has its time"
+        return f"ended: {_utc(known[1])}, {duration(known[1] - known[0])} after the first start"
+    left = current.left
+    about = f"{_utc(now + left.expected_s)}, in {duration(left.expected_s)}"
+    interval = f"between {_utc(now + left.least_s)} and {_utc(now + left.most_s)}"
+    basis = [
+        f"by the pace of {left.measured} finished steps" if left.measured else "by the plan alone",
+        *([f"{left.from_earlier} steps as in earlier runs"] if left.from_earlier else []),
+        "without the time in a queue",
+    ]
+    start = "end" if current.active else "end, if the run continues now"
+    return f"{start}: about {about}; {interval} ({', '.join(basis)})"
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _as_json(
+    run: Run, current: Progress, nodes: NodeProgress, *, each_node: bool
+) -> dict[str, Any]:
+    left, known, now = current.left, span(current), time.time()
+    finished = current.done == len(current.steps)
+    return {
+        "run": run.id,
+        "active": current.active,
+        "done": current.done,
+        "failed": current.failed,
+        "steps": len(current.steps),
+        "left_s": current.left_s,
+        "end": None
+        if finished
+        else {
+            "expected": _utc(now + left.expected_s),
+            "earliest": _utc(now + left.least_s),
+            "latest": _utc(now + left.most_s),
+            "measured_steps": left.measured,
+            "steps_as_in_earlier_runs": left.from_earlier,
+        },
+        "ended": _utc(known[1]) if finished and known else None,
+        "cases": [asdict(each) for each in case_progress(run, current)],
+        "other_modes": other_modes(run),
+        "nodes": list(_node_groups(nodes, each_node=each_node)),
+        "without": dict(nodes.without),
+        "jobs": unfinished_jobs(run, current),
+        "running": [
+            {"step": each.step.id, "since": each.started and _utc(each.started)}
+            for each in current.running
+        ],
+        "damaged": {each.step.id: each.problem for each in current.steps if each.problem},
+        "states": {each.step.id: each.state for each in current.steps},
+    }
+
+
+def _print_times(run: Run) -> int:
+    """Print the planned and the measured time of each case; return 1 if they differ too much."""
+    states = progress(run, active=is_locked(run)).steps
+    total = time_of_steps(states, "all")
+    headers = ("case", "steps", "planned", "measured", "ratio", "planned node-h", "measured node-h")
+    print_table(headers, [_times_row(each) for each in [*time_of_cases(states), total]])
+    return 0 if total.steps == 0 or total.within_factor else 1
+
+
+def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
+    ratio = "–" if times.ratio is None else f"{times.ratio:.2f}"
+    seconds = (duration(times.planned_s), duration(times.measured_s))
+    hours = (f"{times.planned_node_h:.4f}", f"{times.measured_node_h:.4f}")
+    return (times.name, str(times.steps), *seconds, ratio, *hours)
+
+
+COMMANDS = {"status": Command(status, "status runs/latest --watch", _arguments)}

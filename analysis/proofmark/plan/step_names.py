@@ -1,0 +1,42 @@
+"""Finds a step of a plan by its id, its number or the beginning of its id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from proofmark.common.errors import bad_input
+from proofmark.plan.step import Step
+
+MOST_NAMED = 5
+"""The largest number of steps that a message offers."""
+
+
+def step_named(word: str, steps: Iterable[Step], run: str) -> Step:
+    """Return the step with the id or the number `word`, or whose id alone begins with it.
+
+    Args:
+        word: the id, the number with or without zeros before it, or the beginning of one id.
+        steps: the steps of the plan.
+        run: the name of the run, for messages.
+
+    Raises:
+        BadInput: no step, or several steps, have this name; the message has the nearest ids.
+    """
+    by_id = {step.id: step for step in steps}
+    if word in by_id:
+        return by_id[word]
+    numbers = {name.split("-", 1)[0].lstrip("0"): name for name in by_id}
+    if word.isascii() and word.isdigit() and (name := numbers.get(word.lstrip("0"))):
+        return by_id[name]
+    begun = [name for name in by_id if word and name.startswith(word)]
+    if len(begun) == 1:
+        return by_id[begun[0]]
+    if begun:
+        listed = ", ".join(begun[:MOST_NAMED])
+        more = f" and {len(begun) - MOST_NAMED} more" if len(begun) > MOST_NAMED else ""
+        raise bad_input("STEP", "", f"{word!r}, which {len(begun)} ids begin with", listed + more)
+    close = get_close_matches(word, by_id, n=MOST_NAMED, cutoff=0.4)
+    hint = f", did you mean {', '.join(map(repr, close))}?" if close else ""
+    accepted = f"a step of {run}: proofmark status {run} --steps lists them"
+    raise bad_input("STEP", "", f"{word!r}{hint}", accepted)

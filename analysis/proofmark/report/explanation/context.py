@@ -1,0 +1,148 @@
+"""What an explanation reads of a run: its plan, cases, site and programs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from proofmark.cases.models import Benchmarks, Case
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json, text_or_empty
+from proofmark.common.limits import MAX_PROBE_BYTES
+from proofmark.plan.plan import Job
+from proofmark.plan.step import Step
+from proofmark.plan.traits import Figures, figures_of
+from proofmark.runs.files import StepFiles
+from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.site.inventory import Site
+from proofmark.site.machine import Machine
+from proofmark.site.machines import declared
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.software.software import Software
+
+_LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
+_SCRATCH = re.compile(r"^SCRATCH=(.*)$", re.MULTILINE)
+
+
+def launch_command(script: str) -> str:
+    """Return the command that starts the program, from the text of ``run.sh``; may be empty."""
+    found = _LAUNCH.search(script)
+    return found[1].rstrip() if found else ""
+
+
+@dataclass(frozen=True)
+class Context:
+    """A step of a run, with the inputs of the run.
+
+    Attributes:
+        instance: the folder of the nodes that measure together; empty for the whole step.
+    """
+
+    run: Run
+    step: Step
+    instance: str
+    mode: str
+    environment: str
+    job: Job
+    benchmarks: Benchmarks
+    site: Site
+
+    @property
+    def case(self) -> Case:
+        """The case of the step."""
+        return self.benchmarks.case(self.step.case)
+
+    @property
+    def files(self) -> StepFiles:
+        """The folder of the step."""
+        return self.run.files.step(self.step.id)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that are explained: those of the instance, or all of the step."""
+        return self.step.instances()[self.instance] if self.instance else self.step.nodes
+
+    @property
+    def together(self) -> list[str]:
+        """The nodes of one measurement."""
+        if self.instance:
+            return self.nodes
+        return next(iter(self.step.instances().values()), self.step.nodes)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """The figures that the step can give."""
+        return figures_of(self.step, self.case, self.run.plan.system, self.mode)
+
+    @cached_property
+    def software(self) -> Software | None:
+        """The programs of the run; None if they are not installed or their file is damaged."""
+        path = self.run.files.software
+        try:
+            return read_json(path, Software) if path.exists() else None
+        except BadInput:
+            return None
+
+    @property
+    def script(self) -> Path:
+        """The script that runs the program on the nodes of a measurement."""
+        per_node = self.files.node_script
+        return per_node if per_node.is_file() else self.files.script
+
+    @cached_property
+    def script_text(self) -> str:
+        """The text of `script`; empty if it is not written yet."""
+        return text_or_empty(self.script)
+
+    @cached_property
+    def scratch(self) -> str:
+        """The scratch folder of the step as its script has it; empty if it has none."""
+        found = _SCRATCH.search(self.script_text)
+        return next(iter(shlex.split(found[1])), "") if found else ""
+
+    @cached_property
+    def facts(self) -> NodeFacts | None:
+        """The facts of the machine that planned the run, if its nodes are like it."""
+        if self.site.partition.hardware != "discovered":
+            return None
+        text = text_or_empty(self.run.files.facts_probe, MAX_PROBE_BYTES)
+        try:
+            return parse_probe(text, self.run.files.facts_probe.name)
+        except (BadInput, ValueError):
+            return None
+
+    @cached_property
+    def machine(self) -> Machine | None:
+        """A node of the partition in the mode of the step; None if it is not known."""
+        hardware, nodes = self.site.partition.hardware, len(self.site.hosts)
+        copied = self.site.model_copy(update={"inventory": self.run.files.inventory})
+        try:
+            if hardware != "discovered":
+                return declared(copied, hardware, self.mode)
+            return Machine.from_facts(self.facts, nodes) if self.facts else None
+        except (BadInput, KeyError):
+            return None
+
+
+def context_of(run: Run, step: Step, instance: str = "") -> Context:
+    """Return the context of `step`.
+
+    Raises:
+        BadInput: a case or the site of the run is damaged.
+    """
+    group, job = next(
+        (group, job) for group in run.plan.groups for job in group.jobs if step in job.steps
+    )
+    return Context(
+        run=run,
+        step=step,
+        instance=instance,
+        mode=group.mode,
+        environment=group.environment,
+        job=job,
+        benchmarks=benchmarks_of(run),
+        site=site_of(run),
+    )
