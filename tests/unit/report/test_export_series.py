@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from line_protocol_parser import parse_line
+from line_protocol_parser import parse_line  # type: ignore[attr-defined]
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,6 +24,8 @@ from proofmark.report.exports.influx import _occurrences, fields, tags
 from proofmark.runs.run import Run
 
 texts = st.text(max_size=30)
+REALS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)
+"""Numbers for the parser of line_protocol_parser, which refuses subnormal numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +136,7 @@ def test_equal_figures_of_one_execution_have_different_times(run: Run) -> None:
     assert _occurrences(twice).tolist() == [0, 0, 1, 2]
 
 
-@given(
-    texts, texts, st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**63), 2**63 - 1)
-)
+@given(texts, texts, REALS, st.integers(-(2**63), 2**63 - 1))
 def test_any_tag_and_field_returns_from_influx(
     tag: str, text: str, real: float, whole: int
 ) -> None:
