@@ -14,8 +14,8 @@ from proofmark.common.messages import say
 from proofmark.judge.ending import MEANING, ending
 from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_and_write, read_and_judge
-from proofmark.report.export import FORMATS
-from proofmark.report.export import export as export_run
+from proofmark.report.exports.formats import FORMATS
+from proofmark.report.exports.formats import export as export_run
 from proofmark.report.write import write_report
 from proofmark.runs.checksums import write_checksums
 from proofmark.runs.run import open_run
@@ -60,7 +60,9 @@ def _from_here(folder: Path) -> str:
 
 def _export_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--format", required=True, help="csv, hpl, junit, parquet or perflog")
+    formats = "\n".join(f"  {name:<12}{content}" for name, (_, content) in FORMATS.items())
+    parser.description = f"{parser.description}\n\nformats:\n{formats}"
+    parser.add_argument("--format", required=True, help="one of the formats above")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
 
 
@@ -86,5 +88,5 @@ def export(options: Namespace) -> int:
 
 COMMANDS = {
     "report": Command(report, "report runs/latest", _report_arguments),
-    "export": Command(export, "export runs/latest --format perflog -o perflogs", _export_arguments),
+    "export": Command(export, "export runs/latest --format nhc -o nhc", _export_arguments),
 }

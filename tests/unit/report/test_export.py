@@ -13,7 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
 from proofmark.records.read import SCHEMA
-from proofmark.report.export import PERFLOG
+from proofmark.report.exports.perflog import PERFLOG
 from proofmark.runs.run import Run
 
 

@@ -1,0 +1,39 @@
+"""The files of a submission to the HPL list."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Records
+from proofmark.report.exports.formats import Writer
+from proofmark.runs.attempts import numbered_execution
+from proofmark.runs.run import Run
+
+
+def _hpl(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    """Copy the files of a submission, for each step with an ``HPL.dat`` and a valid record.
+
+    They are those of the newest execution with a valid record.
+    """
+    valid = {record.step: record.attempt for record in records if record.valid}
+    written: list[Path] = []
+    for step, newest in sorted(valid.items()):
+        files = run.files.step(step)
+        execution = numbered_execution(files, newest)
+        if not (execution.folder / "HPL.dat").is_file():
+            continue
+        target = folder / step
+        target.mkdir(parents=True, exist_ok=True)
+        for path in files.submitted(execution):
+            if path.is_file():
+                written.append(Path(shutil.copyfile(path, target / path.name)))
+    if written:
+        software = run.files.software
+        written.append(Path(shutil.copyfile(software, folder / software.name)))
+    return written
+
+
+WRITERS: Mapping[str, Writer] = {"hpl": _hpl}

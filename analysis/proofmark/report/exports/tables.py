@@ -1,0 +1,57 @@
+"""Tables of the records (CSV, Parquet), and the verdict in JUnit's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from proofmark.common.files import replacing
+from proofmark.common.text import csv_cell
+from proofmark.judge.files import write_junit
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Records
+from proofmark.records.table import table
+from proofmark.report.exports.formats import Writer
+from proofmark.runs.run import Run
+
+
+def _labelled(records: Records, verdict: Verdict) -> pl.DataFrame:
+    """Return the table of the records with the columns ``single_run`` and ``degraded``.
+
+    ``single_run`` is true for the only measurement of a valid figure. ``degraded`` is the label of
+    a figure of fewer nodes than intended; empty for all others.
+    """
+    figures = verdict.results.aggregates
+    single = np.zeros(len(records), dtype=bool)
+    single[figures.order[figures.first[figures.single_run]]] = True
+    labels = verdict.results.degraded
+    return table(records).with_columns(
+        pl.Series("single_run", single),
+        pl.col("step").replace_strict(labels, default="", return_dtype=pl.String).alias("degraded"),
+    )
+
+
+def _csv(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / "records.csv"
+    texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
+    _labelled(records, verdict).with_columns(texts).write_csv(path)
+    return [path]
+
+
+def _parquet(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / run.files.records.name
+    _labelled(records, verdict).write_parquet(path)
+    return [path]
+
+
+def _junit(run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+    path = folder / run.files.junit.name
+    with replacing(path) as file:
+        write_junit(file, verdict)
+    return [path]
+
+
+WRITERS: Mapping[str, Writer] = {"csv": _csv, "parquet": _parquet, "junit": _junit}
