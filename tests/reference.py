@@ -67,6 +67,7 @@ EXPECTED = {
     r"/verdict\.json/storage_targets: new": "ADR 0096: slow storage targets",
     r"/verdict\.json/over_time: new": "ADR 0097: the end is compared with the beginning",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": "ADR 0101: lost packets are a fault",
+    r"/verdict\.json/fleet/nodes/\d+/lost: new": "ADR 0102: less hardware than accepted",
     r"/verdict\.json/slowdowns: new": "ADR 0098: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": "ADR 0057: the interval is rank-based",
     r"/verdict\.json/(unmet|rehearsed|limits): new": "ADR 0078: what must be judged",
