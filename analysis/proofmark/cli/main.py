@@ -46,6 +46,7 @@ COMMANDS = {
     ),
     "read": ("cases", "read outputs of a case"),
     "status": ("run", "print the progress of a run"),
+    "adopt": ("adopt", "create a run from outputs that others produced"),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),

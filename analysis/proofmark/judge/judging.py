@@ -73,7 +73,8 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
-    software = read_json(run.files.software, Software)
+    imported = run.plan.imported
+    software = Software(packages={}) if imported else read_json(run.files.software, Software)
     nodes = nodes_of(run)
     records = read_run(run, benchmarks, site, software, nodes)
     partition = site.partition
@@ -90,6 +91,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         partition.rated_hardware,
         site.distance,
         paths_of(partition.fabric, site.partition_hosts or site.hosts),
+        partition.fabric.network is not None,
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))

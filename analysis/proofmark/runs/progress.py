@@ -21,7 +21,10 @@ from proofmark.runs.run import Run
 
 @dataclass(frozen=True)
 class StepState:
-    """One step: ``waiting``, ``running``, ``interrupted`` or ``done`` (with any exit code)."""
+    """One step: ``waiting``, ``running``, ``interrupted`` or ``done`` (with any exit code).
+
+    It is ``imported`` if others ran it.
+    """
 
     step: Step
     state: str
@@ -64,6 +67,9 @@ class Progress:
 
     def line(self) -> str:
         """Return one line: done steps, running steps, rate, remaining time."""
+        if any(step.state == "imported" for step in self.steps):
+            outputs = sum(step.step.measurements for step in self.steps)
+            return f"{outputs} outputs that others produced; nothing runs"
         parts = [f"{self.done}/{len(self.steps)} steps"]
         if self.failed:
             parts.append(f"{self.failed} failed (exit code not 0)")
@@ -83,6 +89,8 @@ def progress(
 
     Steps that were done `before` are not read again, so that the measurement is not disturbed.
     """
+    if run.plan.imported:
+        return Progress([StepState(step, "imported") for step in run.plan.steps()], active, 0, 0)
     moment = time.time() if now is None else now
     known = (
         {state.step.id: state for state in before.steps if state.state == "done"} if before else {}
