@@ -112,7 +112,8 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
         by_case[step.case] = by_case.get(step.case, 0) + step.measurements
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     yield f"run: {run.folder}"
-    yield f"adopted: {len(adopted.files)} files of {len(nodes)} nodes: {counts}"
+    files, hosts = len(adopted.files), len(nodes)
+    yield f"adopted: {_count(files, 'file')} of {_count(hosts, 'node')}: {counts}"
     unread = [each.problem for each in adopted.files.values() if each.problem]
     more = run.files.adopted.relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
@@ -120,6 +121,10 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     left = [f"{path} ({why})" for path, why in adopted.not_entered.items()]
     yield from _listed("folders that were not looked into", left, f"{more}")
     yield f"next: proofmark report {run.folder}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:

@@ -80,6 +80,14 @@ class ImportedRules:
         return NETWORK if several and self.network and case.network_bytes else ""
 
 
+def missing_proof(judgement: Judgement) -> str:
+    """Return the key of `REASONS` of a judgement that a missing proof prevented, or ""."""
+    if judgement.outcome != "UNJUDGED":
+        return ""
+    found = (proof for proof, why in REASONS.items() if judgement.reason.startswith(why))
+    return next(found, "")
+
+
 def _to_compare(record: Record, reference: Reference) -> str:
     """Return the proof without which it is not known whether the reference is for the figure."""
     if reference.mode is not None:

@@ -363,9 +363,8 @@ def _judge_figures(
             repeats = figures.repeats(figure) if paired and not imported else {}
             judged: dict[int, Judgement] = {}
             for place, reference in chosen.items():
-                compared = partial(
-                    *(compare, record, value, reference, counterparts, nodes, repeats, rated)
-                )
+                others = (counterparts, nodes, repeats, rated)
+                compared = partial(compare, record, value, reference, *others)
                 judged[place] = (
                     imported.judge(record, reference, compared) if imported else compared()
                 )

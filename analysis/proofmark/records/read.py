@@ -236,8 +236,10 @@ class _StepReader:
         """Add an execution and its readings.
 
         Args:
-            name, hosts, attempt: as `take`.
+            name: the folder of the execution, below ``steps/``.
+            hosts: the nodes of the instance; empty for a step without instances.
             nodes: the nodes that measured, as far as they are known.
+            attempt: the execution.
             repeat: the number of the repeat.
             readings: the readings of its output.
             invalid: why the execution is INVALID, or an empty string.

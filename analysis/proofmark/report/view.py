@@ -9,6 +9,7 @@ from proofmark.report import (
     bad_nodes,
     claims,
     commands,
+    imported,
     issues,
     links,
     over_time,
@@ -45,7 +46,9 @@ def view(run_data: RunData) -> View:
     congestion, distribution = slowdown.sections(run_data)
     of_links, link_files = links.sections(run_data)
     files = {**files, **curves, **distribution, **link_files}
+    of_run = imported.files if run_data.run.plan.imported else commands.section
     sections = (
+        *imported.sections(run_data),
         issues.section(run_data),
         results.judged_section(run_data),
         *of_links,
@@ -57,7 +60,7 @@ def view(run_data: RunData) -> View:
         *of_time,
         *congestion,
         provenance.section(run_data),
-        commands.section(run_data),
+        of_run(run_data),
         results.all_section(run_data),
     )
     return View(

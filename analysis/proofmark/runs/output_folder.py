@@ -1,4 +1,4 @@
-"""The files in a folder that others wrote, by the patterns of the cases. Nothing is changed there."""
+"""The files in a folder of others, by the patterns of the cases. Nothing is changed there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of outputs that others produced: a declared partition, or only the hosts that were found."""
+"""The site of outputs that others produced: a declared one, or only the hosts that were found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofmark.site.partition import Partition
 from proofmark.site.storage import Scratch
 
 IMPORTED = "imported"
-"""The origin of figures of outputs that others produced, and the name of a site without inventory."""
+"""The origin of figures of outputs that others produced; the name of a site without inventory."""
 
 
 def site_of_hosts(hosts: Iterable[str]) -> Site:
