@@ -65,6 +65,27 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
         assert main(["export", folder, "--format", name, "-o", str(tmp_path / "out")]) == 0
 
 
+def test_a_declared_site_gives_hosts_and_limits(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    site = tmp_path / "inventory" / "example-xeon"
+    shutil.copytree(ROOT / "inventory" / "example-xeon", site)
+    facts = site / "group_vars" / "xeon" / "partition.yml"
+    limit = "{case: stream, metric: triad, value: 1, unit: MB/s, at_least: 1, source: contract}"
+    facts.write_text(facts.read_text().replace("limits: []", f"limits: [{limit}]"))
+    for number in (1, 2):
+        (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
+    words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
+    more = ("--runs", str(tmp_path / "runs"), "--run-id", "r1")
+    assert main(["adopt", str(vendor), *words, *more]) == 0
+    capsys.readouterr()
+    assert main(["report", "--json", str(tmp_path / "runs" / "r1")]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["counts"]["PASS"] == 2
+    assert verdict["degraded"]["label"] == "degraded: 2 of 64 nodes"
+    assert "imported outputs" in verdict["lines"][0]
+
+
 @pytest.mark.fault("imported-run-executed")
 @pytest.mark.parametrize("words", [["rerun", "RUN", "0001-hpl"], ["execute", "RUN"]])
 def test_no_step_of_an_imported_run_is_run(

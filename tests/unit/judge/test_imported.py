@@ -124,7 +124,7 @@ def test_a_program_that_writes_files_can_fail(benchmarks: Benchmarks, tmp_path: 
 def test_figures_between_nodes_need_the_network_that_the_site_names(
     benchmarks: Benchmarks, tmp_path: Path, *, network: bool
 ) -> None:
-    limit = {"case": "osu-bw", "metric": "bandwidth", "where": {"bytes": 1048576}}
+    limit: dict[str, Any] = {"case": "osu-bw", "metric": "bandwidth", "where": {"bytes": 1048576}}
     limit |= {"value": 1.0, "at_least": 1, "source": "contract 3"}
     verdict = judged(
         benchmarks,

@@ -7,7 +7,7 @@ import os
 import shutil
 import tarfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ def put(path: Path, source: Path, *replaced: tuple[str, str]) -> None:
 def adopt(
     benchmarks: Benchmarks,
     folder: Path,
-    patterns: dict[str, Sequence[str]],
+    patterns: Mapping[str, Sequence[str]],
     node: str | None = NODE,
     *,
     nodes: tuple[str, ...] = (),
