@@ -140,9 +140,7 @@ class TestRuns:
             4: len(verdict.results) // 2,
         }
 
-    def test_the_output_names_the_node_if_the_path_does_not(
-        self, benchmarks: Benchmarks, tmp_path: Path
-    ) -> None:
+    def test_the_output_can_name_the_node(self, benchmarks: Benchmarks, tmp_path: Path) -> None:
         put(tmp_path / "vendor" / "a.out", IOR)
         run, _ = adopt(benchmarks, tmp_path / "vendor", {"ior": ["*.out"]}, None)
         records, _ = judged(run)
