@@ -12,7 +12,6 @@ from proofmark.cli.checkout import site_arguments, site_of_own_run
 from proofmark.cli.command import Command, Rights, run_argument, verb_argument
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_json
 from proofmark.judge.judging import read_and_judge
 from proofmark.runs import checksums
 from proofmark.runs.nodes import nodes_of
@@ -27,7 +26,7 @@ from proofmark.site.baseline import (
     write_baseline,
 )
 from proofmark.site.inventory import Site
-from proofmark.software.software import Software
+from proofmark.software.software import software_of
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -63,7 +62,7 @@ def _accept(options: Namespace) -> None:
     signer = _signer(run, options.signers or site.inventory / SIGNERS)
     _, verdict = read_and_judge(run)
     nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
-    about = Circumstances(site_of(run), nodes, read_json(run.files.software, Software))
+    about = Circumstances(site_of(run), nodes, software_of(run))
     values = about.values(verdict.results.aggregates, benchmarks_of(run))
     sums = hashlib.sha256((run.folder / checksums.NAME).read_bytes()).hexdigest()
     stated = Acceptance(

@@ -17,6 +17,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.plan.expansion import make_plan
+from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import refuse_foreign
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import start_or_continue
@@ -101,6 +102,7 @@ def site_of_own_run(
     Raises:
         BadInput: there is no ``-i``, and another user owns the folder.
     """
+    refuse_imported(run)
     if options.inventory:
         site = site_of_inventory(options, run.plan.partition, overrides)
         refuse_other_hosts(run, site)
@@ -134,6 +136,7 @@ def open_or_plan_run(
     """
     if options.folder:
         run = open_run(options.folder)
+        refuse_imported(run)
         overrides = {"scratch_dir": scratch_dir}
         site = site_of_inventory(options, run.plan.partition, overrides)
         refuse_other_hosts(run, site)

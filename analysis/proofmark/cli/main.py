@@ -50,6 +50,7 @@ COMMANDS = {
         "explain",
         "print what a step runs, where, with which inputs, and what its verdict depends on",
     ),
+    "adopt": ("adopt", "create a run from outputs that others produced"),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),

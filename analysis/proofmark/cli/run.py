@@ -19,6 +19,7 @@ from proofmark.jobs.rerun import rerun as rerun_steps
 from proofmark.jobs.scripts import stability_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands
 from proofmark.plan.search import Figures, Search
+from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.nodes import collect_nodes
 from proofmark.runs.run import (
     Run,
@@ -44,6 +45,7 @@ def _rerun_arguments(parser: ArgumentParser) -> None:
 def rerun(options: Namespace) -> int:
     """Run steps of a run again."""
     run = open_run(options.folder)
+    refuse_imported(run)
     rerun_steps(run, pick(run, options.steps), say)
     return 0
 
@@ -55,8 +57,10 @@ def _record_arguments(parser: ArgumentParser) -> None:
 
 def record_software(options: Namespace) -> int:
     """Write ``software.json`` from the probes; stdin has them as JSON."""
+    run = open_run(options.folder)
+    refuse_imported(run)
     provide_software(
-        open_run(options.folder),
+        run,
         kit_folder() / "environments",
         read_stdin(Probes),
         by_installed=options.installed,
@@ -98,6 +102,7 @@ def _stage(run: Run, site: Site) -> Run:
 def execute(options: Namespace) -> int:
     """Run the jobs of a run and print a summary; with ``--scripts``, only write the scripts."""
     run = open_run(options.folder)
+    refuse_imported(run)
     site = site_of(run)
     run = _stage(run, site)
     if options.scripts:

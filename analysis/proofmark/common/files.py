@@ -139,16 +139,23 @@ def open_to_append(path: Path) -> TextIOWrapper:
 _CHUNK = 1 << 16
 
 
-def read_bytes(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+def read_bytes(
+    path: Path | str, limit: int = MAX_OUTPUT_BYTES, *, folder: int | None = None
+) -> bytes:
     """Return the content of a regular file of at most `limit` bytes.
 
     It never waits for a writer, as a FIFO would, and follows no link: the target of a link can be
     a device, or a file of root. It makes few system calls, because a run has 100,000 small files.
 
+    Args:
+        path: the file.
+        limit: the largest size in bytes.
+        folder: an open folder that `path` is relative to; None: the current folder.
+
     Raises:
         OSError: the file is missing, not regular or too large. ``strerror`` has the reason.
     """
-    file, status = _open_regular(path)
+    file, status = _open_regular(path, folder)
     try:
         if status.st_size > limit:
             raise _too_large(path, status.st_size, limit)
@@ -161,6 +168,27 @@ def read_bytes(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
         return content
     finally:
         os.close(file)
+
+
+def read_bytes_below(folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+    """Return the content of the file `name`, a path below `folder`, as `read_bytes`.
+
+    No part of `name` may be a link, also if another user replaces a folder at this moment.
+
+    Raises:
+        OSError: as `read_bytes`, or a part of `name` is a link.
+    """
+    *parents, last = name.split("/")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    place = os.open(folder, flags & ~os.O_NOFOLLOW)
+    try:
+        for parent in parents:
+            inner = os.open(parent, flags, dir_fd=place)
+            os.close(place)
+            place = inner
+        return read_bytes(last, limit, folder=place)
+    finally:
+        os.close(place)
 
 
 def read_text(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
@@ -199,11 +227,11 @@ def is_regular(path: Path) -> bool:
         return False
 
 
-def _open_regular(path: Path | str) -> tuple[int, os.stat_result]:
+def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; return its number and its status."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        file = os.open(path, flags)
+        file = os.open(path, flags, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _unusable(path, "a link; accepted is a regular file") from None

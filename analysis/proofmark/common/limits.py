@@ -22,6 +22,8 @@ MAX_SMALL_BYTES = 64 << 10
 """Bytes of ``rc``, ``when.json``, ``ticket.json``, credentials and other files of one line."""
 MAX_LAYOUT_BYTES = 16 << 20
 """Bytes of ``layout.txt``: 64 files on 2,000 storage targets, 40 bytes for each stripe: 5 MiB."""
+MAX_ADOPTED_FILES = 200_000
+"""Files of one adopted folder. 8,305 nodes with 20 outputs each have 166,000."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
 MAX_DEPTH = 64

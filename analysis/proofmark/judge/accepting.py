@@ -13,7 +13,7 @@ from proofmark.judge.baseline.changes import capacity_of, node_states
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.ending import MEANING
 from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import IMPORTED
+from proofmark.site.adopted import IMPORTED
 from proofmark.site.baseline import COLUMNS, AcceptedRun, Baseline
 
 ACCEPTABLE = {0: "PASS", 4: "UNJUDGED"}

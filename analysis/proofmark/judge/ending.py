@@ -42,6 +42,7 @@ def ending(
     steps = f"{coverage.measured} of {coverage.expected} steps measured"
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
     lacking = f", {verdict.degraded.label}" if verdict.degraded else ""
+    lacking += ", imported outputs" if verdict.imported else ""
     return (
         f"{MEANING[code]}{lacking}: {counts}; {steps}",
         f"worst: {worst}",
@@ -57,6 +58,8 @@ def counts_line(counts: Mapping[str, int]) -> str:
 def next_command(verdict: Verdict, code: int, run: str) -> str:
     """Return the next action after a verdict with this exit code; its command names `run`."""
     coverage = verdict.coverage
+    if verdict.imported:
+        return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
     again = "run the same ansible-playbook command again"
     if steps := verdict.retest():
         return _rerun(run, steps)

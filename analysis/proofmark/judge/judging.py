@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proofmark.common.files import read_json, replacing
+from proofmark.common.files import replacing
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
@@ -25,7 +25,7 @@ from proofmark.records.read import read_run, table
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.software.software import Software
+from proofmark.software.software import software_of
 
 MANY = 20_000
 """From this number of results on, each file is written by another process."""
@@ -75,7 +75,7 @@ def read_and_judge(run: Run) -> tuple[Records, Verdict]:
 
 def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     benchmarks, site = benchmarks_of(run), site_of(run)
-    software = read_json(run.files.software, Software)
+    software = software_of(run)
     nodes = nodes_of(run)
     records = read_run(run, benchmarks, site, software, nodes)
     partition = site.partition
@@ -95,6 +95,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
         BaselineOfRun(run.files.baseline, Circumstances(site, facts, software))
         if run.files.baseline.is_dir()
         else None,
+        partition.fabric.network is not None,
     )
     places = {host: site.location(host) for host in site.hosts}
     failed = list(verdict.of("FAIL"))

@@ -19,6 +19,7 @@ from proofmark.plan.selection import selection
 from proofmark.site.partition import Limit
 
 NO_ROW = "its row is missing in the output"
+NO_OUTPUT = "no output has a row for it"
 NO_STEP = "no step for it runs"
 
 
@@ -73,6 +74,8 @@ def check_limits(
     checks = []
     for limit, answers in zip(limits, judgements, strict=True):
         ids = {*selection(limit, limit.case, plan, benchmarks).steps}
+        if plan.imported:  # the figures of a file are not known before it is read
+            ids = {step.id for step in to_run if step.case == limit.case}
         if not ids:
             continue
         judged = sum(answer.evaluated for _, answer in answers)
@@ -83,8 +86,12 @@ def check_limits(
                 reason = re.sub(rf"\b{re.escape(node)}\b", "the node", answer.reason)
                 hosts.setdefault(reason, set()).update(hosts_of(node))
         running = [step for step in to_run if step.id in ids]
-        for folder, nodes in _without_row(limit, figures, running, seen):
-            hosts.setdefault(f"{NO_ROW} ({folder})", set()).update(nodes)
+        if plan.imported:
+            if without := _nodes_without_row(limit, figures, running):
+                hosts.setdefault(NO_OUTPUT, set()).update(without)
+        else:
+            for folder, nodes in _without_row(limit, figures, running, seen):
+                hosts.setdefault(f"{NO_ROW} ({folder})", set()).update(nodes)
         reasons = [f"{reason}: {folded(nodes)}" for reason, nodes in hosts.items()]
         if not running and not judged:
             left_out = (*covered.not_run, *covered.not_needed)
@@ -114,6 +121,23 @@ def _without_row(
         if lacking:
             names = [folder.partition("/")[2] for folder in lacking]
             yield step.id, [host for name in names for host in instances.get(name, step.nodes)]
+
+
+def _nodes_without_row(limit: Limit, figures: Aggregates, steps: Sequence[Step]) -> set[str]:
+    """Return the nodes of imported outputs that have no row for `limit` in any of `steps`.
+
+    A folder of others has outputs with other parameters too. One row of a node is enough.
+    """
+    rows = _rows(limit, figures)
+    having: set[str] = set()
+    every: set[str] = set()
+    for step in steps:
+        instances = step.instances() or {"": step.nodes}
+        for name, nodes in instances.items():
+            every.update(nodes)
+            if (f"{step.id}/{name}" if name else step.id) in rows:
+                having.update(nodes)
+    return every - having
 
 
 def _rows(limit: Limit, figures: Aggregates) -> dict[str, set[int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from proofmark.judge.diagnosis.slow_targets import SlowTarget
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import Distance, Fleet, Kinds, measure_fleet
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
+from proofmark.judge.imported import ImportedRules
 from proofmark.judge.limit_checks import LimitCheck, check_limits
 from proofmark.judge.links.links import LinkFit, link_fit
 from proofmark.judge.links.paths import Paths
@@ -79,6 +81,7 @@ class Verdict:
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
         lost: by node, the hardware of the baseline that it does not have any more.
+        imported: whether others produced the outputs. No step can be run again.
     """
 
     run: str
@@ -98,6 +101,7 @@ class Verdict:
     slowdowns: tuple[Slowdown, ...] = ()
     degraded: Degraded | None = None
     lost: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    imported: bool = False
 
     def labelled(self, degraded: Degraded | None) -> Verdict:
         """Return the verdict with the label of a run that lacks nodes."""
@@ -172,6 +176,8 @@ class Verdict:
 
     def retest(self) -> tuple[str, ...]:
         """Return the steps of the figures that fail within their noise: to be measured again."""
+        if self.imported:
+            return ()
         wanted = (step for result in self.of("FAIL") if result.retest for step in result.steps)
         return tuple(dict.fromkeys(wanted))
 
@@ -192,6 +198,7 @@ class Verdict:
             "single_runs": self.results.single_runs,
             "coverage": vars(self.coverage),
             "degraded": self.degraded and self.degraded.as_json(),
+            **({"imported": True} if self.imported else {}),
             "unmet": list(self.unmet),
             "faults": [str(fault) for fault in self.faults],
             "rehearsed": self.rehearsed,
@@ -276,6 +283,7 @@ def judge(
     distance: Distance | None = None,
     paths: Paths | None = None,
     baseline: BaselineOfRun | None = None,
+    network: bool = False,
 ) -> Verdict:
     """Return the verdict on the records of a run.
 
@@ -294,11 +302,13 @@ def judge(
         distance: of two nodes; pairs of different distances are not compared with each other.
         paths: the links of the fabric; None: no slow elements of it are looked for.
         baseline: the accepted runs of the site; None if there are none.
+        network: whether own runs of the site prove the network between nodes (`ImportedRules`).
     """
     hardware = nodes or {}
     figures = aggregate(records)
     references = ordered_references(benchmarks, limits)
-    judgements = _judge_figures(figures, references, hardware, rated)
+    imported = ImportedRules(benchmarks, network) if plan.imported else None
+    judgements = _judge_figures(figures, references, hardware, rated, imported)
     answers = judgements.of_figure
     fleet = measure_fleet(figures, benchmarks, hardware, family_level, distance)
     for figure, judgement in judge_digits(figures, benchmarks, hardware).items():
@@ -337,6 +347,7 @@ def judge(
         slowdowns=slowdowns(figures, benchmarks, plan),
         rounds=round_overlaps(plan, records.executions),
         lost=against.lost if against else {},
+        imported=plan.imported,
     )
 
 
@@ -359,8 +370,12 @@ def _judge_figures(
     references: Sequence[tuple[str, Reference]],
     nodes: Nodes,
     rated: Rated,
+    imported: ImportedRules | None = None,
 ) -> _Judgements:
-    """Return the judgements of each valid figure to which a reference applies."""
+    """Return the judgements of each valid figure to which a reference applies.
+
+    The repeats of imported figures are not paired: it is not known which ones ran together.
+    """
     counterparts = Figures(figures)
     answers = _Judgements()
     for number, applying in applying_references(figures.records, references):
@@ -374,11 +389,14 @@ def _judge_figures(
                 continue
             value = float(figures.median[figure])
             paired = any(reference.against for reference in chosen.values())
-            repeats = figures.repeats(figure) if paired else {}
-            judged = {
-                place: compare(record, value, reference, counterparts, nodes, repeats, rated)
-                for place, reference in chosen.items()
-            }
+            repeats = figures.repeats(figure) if paired and not imported else {}
+            judged: dict[int, Judgement] = {}
+            for place, reference in chosen.items():
+                others = (counterparts, nodes, repeats, rated)
+                compared = partial(compare, record, value, reference, *others)
+                judged[place] = (
+                    imported.judge(record, reference, compared) if imported else compared()
+                )
             answers.of_figure[figure] = tuple(judged.values())
             for place, judgement in judged.items():
                 answers.by_reference.setdefault(place, []).append((figure, judgement))

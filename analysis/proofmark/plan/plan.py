@@ -61,6 +61,7 @@ class Plan(StrictModel):
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
             with the number of nodes that it has there (ADR 0100).
+        imported: whether others produced the outputs (`proofmark.plan.adopted`). No step is run.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They
@@ -82,6 +83,7 @@ class Plan(StrictModel):
     assumed: dict[str, str] = {}
     searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
+    imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, str] = Field(default={}, exclude=True)
     not_needed: dict[str, str] = Field(default={}, exclude=True)

@@ -11,6 +11,7 @@ from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.plan.traits import Figures, Trait, figures_of
+from proofmark.site.hardware import UNRECORDED
 
 Condition = Callable[[Figures], bool]
 
@@ -168,7 +169,7 @@ def _conditions(reference: Reference) -> dict[str, Condition]:
     if reference.system is not None:
         conditions["system"] = lambda figures: reference.system == figures.system
     if reference.mode is not None:
-        conditions["mode"] = lambda figures: reference.mode == figures.mode
+        conditions["mode"] = lambda figures: figures.mode in (reference.mode, UNRECORDED)
     return conditions
 
 

@@ -69,6 +69,7 @@ class Step(StrictModel):
     ``bytes`` are those of one instance.
 
     Attributes:
+        ranks, threads, timeout: 0 if they are not known: the step of an adopted output.
         parameters: the values of the axes of the sweep.
         derived: the values that the case computes from them.
         cpus: the CPUs of each rank; empty if the program binds its own processes.
@@ -143,17 +144,23 @@ class Step(StrictModel):
         planned = dict(self.parameters)
         if self.round:
             planned[MEASURED] = self.round.measured
-        if self.launch == "mpi":
+        counts = self.counts
+        if self.launch == "mpi" and "ranks" in counts:
             planned["ranks"] = self.ranks
-        if self.threads > 1 or self.launch == "threads":
+        if self.threads > 1 or (self.launch == "threads" and "threads" in counts):
             planned["threads"] = self.threads
         return planned
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of ranks and threads, as far as they are known."""
+        counts = {"ranks": self.ranks, "threads": self.threads}
+        return {name: number for name, number in counts.items() if number}
+
+    @property
     def planned(self) -> dict[str, Scalar]:
         """The parameters that an output must not contradict."""
-        counts = {"ranks": self.ranks, "threads": self.threads}
-        return {**self.parameters, **self.derived, **counts}
+        return {**self.parameters, **self.derived, **self.counts}
 
     def instances(self) -> dict[str, list[str]]:
         """Return the nodes of each instance by the name of its folder; empty for the scope ``job``.

@@ -66,8 +66,7 @@ class StepBounds:
             nodes * LARGEST.get(base, LARGEST_OTHER) / size,
             f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base}",
         )
-        if base == SECONDS:
-            limit = self._step.timeout
+        if base == SECONDS and (limit := self._step.timeout):
             universal = Bound(limit / size, f"the time limit of the step is {limit} s")
         if metric is None:
             return Bounds(None, universal)
@@ -89,15 +88,14 @@ class StepBounds:
         values: dict[str, Any] = {
             **step.parameters,
             **step.derived,
-            "ranks": step.ranks,
-            "threads": step.threads,
+            **step.counts,
             "placement": step.placement,
             **reading.parameters,
             "benchmark": reading.benchmark,
             **{name: ceiling.value for name, ceiling in _items(ceilings)},
             "nodes": nodes,
             MESSAGE: self._message_s,
-            TIME_LIMIT: step.timeout,
+            **({TIME_LIMIT: step.timeout} if step.timeout else {}),
         }
         value = self._computed(metric.bound, values)
         if value is None:

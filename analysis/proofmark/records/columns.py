@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-IMPORTED = "imported"
-"""The origin of records of outputs that others produced."""
 EMULATED = "emulated"
 """The origin of records of virtual nodes: the measured speed is that of the machine below them."""
 Scalar = str | int | float

@@ -14,6 +14,7 @@ import numpy as np
 
 from proofmark.cases.models import Case, Stability
 from proofmark.records.columns import EMULATED, Records, intern
+from proofmark.site.adopted import IMPORTED
 
 
 def tick_reason(steal: float, others: float, stability: Stability) -> str:
@@ -40,9 +41,11 @@ def tick_reason(steal: float, others: float, stability: Stability) -> str:
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
-    The records of emulated nodes stay valid: their speed is not judged (ADR 0041).
+    The records of emulated nodes stay valid: their speed is not judged (ADR 0041). Those of
+    imported outputs stay valid too: the order and the times of their repeats are not known.
     """
-    judged = np.array([each.origin != EMULATED for each in records.measurands], dtype=bool)
+    unjudged = (EMULATED, IMPORTED)
+    judged = np.array([each.origin not in unjudged for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)
     steady = {

@@ -14,6 +14,7 @@ from proofmark.common.files import read_bytes
 from proofmark.common.nodesets import folded, is_name, short_name
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
+from proofmark.records.adopted import imported_error, repeats_in_output
 from proofmark.records.binding import BindingCheck
 from proofmark.records.bounds import Bounds, StepBounds
 from proofmark.records.columns import (
@@ -45,7 +46,8 @@ from proofmark.records.table import SCHEMA as SCHEMA
 from proofmark.records.table import table as table
 from proofmark.records.telemetry import bmc_readings, sensor_readings
 from proofmark.records.validity import invalid_reason
-from proofmark.runs.attempts import Attempt, attempts
+from proofmark.runs.adopted import adopted_files
+from proofmark.runs.attempts import Attempt, attempts, imported_attempts
 from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import read_looks
 from proofmark.runs.decisions import read_decisions
@@ -55,6 +57,7 @@ from proofmark.runs.nodes import Node
 from proofmark.runs.noise_file import read_noise
 from proofmark.runs.run import Run, reported_names
 from proofmark.runs.telemetry_file import Interval, read_telemetry
+from proofmark.site.adopted import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.inventory import Site
 from proofmark.software.software import Software
@@ -128,6 +131,8 @@ class _Reader:
         self.conditions = Conditions(run, site, nodes)
         # The speed of an emulated node is that of the machine below it.
         self.emulated = self.partition.origin == EMULATED
+        self.adopted = adopted_files(run.files) if run.plan.imported else None
+        self.origin = IMPORTED if run.plan.imported else self.partition.origin
         self.looks = read_looks(run.files)
         self.network_check: NetworkCheck | None = None
         if network := self.partition.fabric.network:
@@ -152,7 +157,8 @@ class _Reader:
             return reader.builder.batch()
         for folder, hosts in instances:
             name = f"{step.id}/{folder}" if folder else step.id
-            for attempt in attempts(f"{step_folder}/{folder}" if folder else step_folder):
+            place = f"{step_folder}/{folder}" if folder else step_folder
+            for attempt in attempts(place) if self.adopted is None else imported_attempts(place):
                 reader.take(name, hosts, attempt)
         return reader.builder.batch()
 
@@ -164,7 +170,8 @@ class _StepReader:
         self.builder = RecordBuilder()
         self._about, self._mode, self._step = about, mode, step
         self._case = about.benchmarks.case(step.case)
-        self._request = Request(step.arguments, step.ranks)
+        imported = about.adopted is not None
+        self._request = None if imported else Request(step.arguments, step.ranks)
         self._planned = step.planned
         self._binding_check = BindingCheck(step, about.partition.host_cpus, about.names)
         self._measurands: dict[tuple[object, ...], tuple[int, str]] = {}
@@ -181,7 +188,7 @@ class _StepReader:
             hosts: the nodes of the instance; empty for a step without instances.
             attempt: the execution.
         """
-        step, case, builder = self._step, self._case, self.builder
+        step, case = self._step, self._case
         content, unread = b"", ""
         try:
             content = read_bytes(f"{attempt.path}/{step.output}")
@@ -191,6 +198,13 @@ class _StepReader:
             unread = damage(step.output, error)
         text = content.decode("utf-8", "replace")
         readings = read_output(case.reader(), step.case, text, self._request)
+        if (adopted := self._about.adopted) is not None:
+            nodes = hosts or step.nodes
+            names = self._about.names
+            why = imported_error(adopted.get(name), content, nodes, readings, names) or unread
+            for number, repeat in enumerate(repeats_in_output(readings)):
+                self._add(name, hosts, nodes, attempt, step.repeat + number, repeat, why)
+            return
         nodes = hosts or sorted(attempt.binding_report.hosts)
         invalid = unread or self._invalid_reason(hosts, nodes, attempt, content)
         if case.concurrent and step.copies > 1:
@@ -199,13 +213,43 @@ class _StepReader:
                 step, case.concurrent, attempt.files.folder, readings, file
             )
             readings = [*readings, *spread(case.concurrent, readings)]
-        several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
         disturbed, damaged = self._disturbance(attempt)
         sensed, damaged_sensors = self._sensed(attempt)
         invalid = invalid or damaged or damaged_sensors
+        self._add(name, hosts, nodes, attempt, step.repeat, readings, invalid, disturbed)
+        if not invalid:
+            about, begin = self._about, attempt.start_s
+            by_bmc = bmc_readings(step.case, nodes, about.looks, begin, begin + attempt.seconds)
+            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc])
+
+    def _add(
+        self,
+        name: str,
+        hosts: Sequence[str],
+        nodes: Sequence[str],
+        attempt: Attempt,
+        repeat: int,
+        readings: Sequence[Reading],
+        invalid: str,
+        disturbed: str = "",
+    ) -> None:
+        """Add an execution and its readings.
+
+        Args:
+            name: the folder of the execution, below ``steps/``.
+            hosts: the nodes of the instance; empty for a step without instances.
+            nodes: the nodes that measured, as far as they are known.
+            attempt: the execution.
+            repeat: the number of the repeat.
+            readings: the readings of its output.
+            invalid: why the execution is INVALID, or an empty string.
+            disturbed: why it was disturbed, or an empty string.
+        """
+        step, builder = self._step, self.builder
+        several = _node_set(tuple(nodes)) if len(nodes) > 1 else ""
         builder.executions.append(
             Execution(
-                *(name, attempt.number, step.repeat, attempt.steal, attempt.others, disturbed),
+                *(name, attempt.number, repeat, attempt.steal, attempt.others, disturbed),
                 start=attempt.start_s,
                 ended=attempt.ended,
                 seconds=attempt.seconds,
@@ -227,10 +271,6 @@ class _StepReader:
             node = several or _node(reading, attempt, hosts or step.nodes)
             builder.node.append(intern(builder.nodes, node))
         builder.execution += [len(builder.executions) - 1] * len(readings)
-        if not invalid:
-            about, begin = self._about, attempt.start_s
-            by_bmc = bmc_readings(step.case, nodes, about.looks, begin, begin + attempt.seconds)
-            self._take_sensors([*sensor_readings(step.case, sensed), *by_bmc])
 
     def _take_sensors(self, readings: Sequence[Reading]) -> None:
         """Add the figures of the sensors of each node to the last execution."""
@@ -328,17 +368,18 @@ class _StepReader:
         known = self._measurands.get(key)
         if known is None:
             step, plan = self._step, self._about.run.plan
+            package = self._about.software.packages.get(step.package)
             measurand = Measurand(
                 system=plan.system,
                 partition=plan.partition,
-                origin=self._about.partition.origin,
+                origin=self._about.origin,
                 case=step.case,
                 benchmark=reading.benchmark,
                 metric=reading.metric,
                 unit=reading.unit,
                 mode=self._mode,
                 placement=step.placement,
-                environment_hash=self._about.software.packages[step.package].environment_hash,
+                environment_hash=package.environment_hash if package else "",
                 parameters=json.dumps({**step.recorded, **reading.parameters}, sort_keys=True),
             )
             place = intern(self.builder.measurands, measurand)

@@ -19,6 +19,7 @@ NOT_RUN = {
     "waiting": "never started",
     "running": "still running when the report was written",
     "interrupted": "started, but stopped before its end",
+    "imported": "the copy of its output is missing in the run",
     "done": "ran, but its output contains no value",
 }
 REST = "The complete list is in verdict.json."

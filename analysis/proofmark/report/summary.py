@@ -15,6 +15,7 @@ from proofmark.report import links
 from proofmark.report.run_data import RunData
 from proofmark.report.text import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
+from proofmark.site.adopted import IMPORTED
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
@@ -63,7 +64,8 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = [verdict.degraded.label] if verdict.degraded else []
+    parts = ["imported: others produced the outputs"] if verdict.imported else []
+    parts += [verdict.degraded.label] if verdict.degraded else []
     if gap:
         parts.append(f"{grouped(gap)} of {count(coverage.expected, 'step')} not measured")
     if coverage.duplicate:
@@ -112,7 +114,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *links.head(run_data.verdict.links),
         ("Measured", _when(run_data)),
         *_planned_time(run_data),
-        ("Origin", _origin(run_data.site.partition.origin)),
+        ("Origin", _origin(_origin_of(run_data))),
         ("Run", run_data.run.id),
         (
             "Report",
@@ -174,6 +176,8 @@ def _machines(run_data: RunData) -> str:
 
 
 def _when(run_data: RunData) -> str:
+    if run_data.run.plan.imported:
+        return "the times of the outputs are not recorded"
     if run_data.started is None or run_data.ended is None:
         return "no step has ended"
     took = duration((run_data.ended - run_data.started).total_seconds())
@@ -196,10 +200,15 @@ def _minute(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
 
 
+def _origin_of(run_data: RunData) -> str:
+    return IMPORTED if run_data.run.plan.imported else run_data.site.partition.origin
+
+
 def _origin(origin: str) -> str:
     meanings = {
         "measured": "measured on the machine itself",
         "emulated": "emulated: a rehearsal, not a measurement of a machine",
+        IMPORTED: "imported: outputs that others produced, without their provenance",
         "predicted": "predicted by a model, not measured",
     }
     return meanings.get(origin, origin)

@@ -10,6 +10,7 @@ from proofmark.report import (
     baseline,
     claims,
     commands,
+    imported,
     issues,
     links,
     over_time,
@@ -47,7 +48,9 @@ def view(run_data: RunData) -> View:
     of_baseline, changes = baseline.sections(run_data)
     of_links, link_files = links.sections(run_data)
     files = {**files, **curves, **distribution, **link_files, **changes}
+    of_run = imported.files if run_data.run.plan.imported else commands.section
     sections = (
+        *imported.sections(run_data),
         issues.section(run_data),
         results.judged_section(run_data),
         *of_baseline,
@@ -60,7 +63,7 @@ def view(run_data: RunData) -> View:
         *of_time,
         *congestion,
         provenance.section(run_data),
-        commands.section(run_data),
+        of_run(run_data),
         results.all_section(run_data),
     )
     return View(

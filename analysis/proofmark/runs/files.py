@@ -230,6 +230,11 @@ class RunFiles:
         return self.inputs / "facts.probe"
 
     @property
+    def adopted(self) -> Path:
+        """The sources of the outputs of an imported run, with their digests."""
+        return self.inputs / "adopted.json"
+
+    @property
     def software(self) -> Path:
         """The programs of the run: libraries, compilers, checksums."""
         return self.folder / "software.json"

@@ -53,6 +53,9 @@ class Progress:
 
     def line(self) -> str:
         """Return one line: done steps, running steps, rate, remaining time."""
+        if any(step.state == "imported" for step in self.steps):
+            outputs = sum(step.step.measurements for step in self.steps)
+            return f"{outputs} outputs that others produced; nothing runs"
         parts = [f"{self.done}/{len(self.steps)} steps"]
         if self.failed:
             parts.append(f"{self.failed} failed (exit code not 0)")
@@ -83,6 +86,9 @@ def progress(
             measurement is not disturbed.
         earlier: the seconds of steps in earlier runs, by id.
     """
+    if run.plan.imported:
+        states = [StepState(step, "imported") for step in run.plan.steps()]
+        return Progress(states, active, Prediction(), 0.0)
     known = (
         {state.step.id: state for state in before.steps if state.state == "done"} if before else {}
     )

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -47,9 +49,7 @@ def start_or_continue(
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
             that run.
     """
-    if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
-        accepted = "letters, digits, dots, dashes and underscores"
-        raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
+    check_run_id(run_id)
     root.mkdir(parents=True, exist_ok=True)
     earlier = root / run_id if run_id else (None if fresh else _unfinished(root, plan.digest))
     if earlier is not None and RunFiles(earlier).plan.exists():
@@ -62,27 +62,45 @@ def start_or_continue(
         with lock(run.folder):
             point_latest(root, run)
         return run, True
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    limit = re.sub(r"[^A-Za-z0-9._-]+", "_", site.limit)
-    folder = root / (run_id or f"{stamp}-{limit}-{plan.suite}")
-    _write_new(folder, plan, benchmarks, site, probe, baseline)
+    folder = root / (run_id or new_run_id(site, plan))
+    with new_run(folder) as made:
+        write_inputs(made, plan, benchmarks, site, probe, baseline)
     run = Run(folder.resolve(), plan)
     point_latest(root, run)
     return run, False
 
 
-def _write_new(
-    folder: Path,
-    plan: Plan,
-    benchmarks: Benchmarks,
-    site: Site,
-    probe: str,
-    baseline: Path | None,
-) -> None:
-    """Write the inputs of a run in a temporary folder, then rename that: a run is never partial."""
+def check_run_id(run_id: str | None) -> None:
+    """Refuse a run id that is not the name of a folder; None is accepted.
+
+    Raises:
+        BadInput: `run_id` is not a name.
+    """
+    if run_id is not None and (not _NAME.fullmatch(run_id) or run_id == LATEST):
+        accepted = "letters, digits, dots, dashes and underscores"
+        raise bad_input("run_id", "", repr(run_id), f"a name of {accepted}")
+
+
+def new_run_id(site: Site, plan: Plan) -> str:
+    """Return the id of a run that starts now: ``<UTC>-<limit>-<suite>``."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    limit = re.sub(r"[^A-Za-z0-9._-]+", "_", site.limit)
+    return f"{stamp}-{limit}-{plan.suite}"
+
+
+@contextmanager
+def new_run(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that is renamed to `folder` afterwards, so no run is partial.
+
+    The block creates the temporary folder. Then ``run.json`` is written into it.
+
+    Raises:
+        BadInput: `folder` exists.
+    """
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as new:
         made = Path(new) / folder.name
-        _write_inputs(made, plan, benchmarks, site, probe, baseline)
+        yield made
+        write_identity(made)
         try:
             made.rename(folder)
         except OSError as error:
@@ -92,14 +110,18 @@ def _write_new(
             raise bad_input("run_id", "", found, "a new run id") from None
 
 
-def _write_inputs(
+def write_inputs(
     folder: Path,
     plan: Plan,
     benchmarks: Benchmarks,
     site: Site,
     probe: str,
-    baseline: Path | None,
+    baseline: Path | None = None,
 ) -> None:
+    """Create `folder` with the plan and the inputs of a run.
+
+    `probe` is that of this machine. `baseline` is the folder of the accepted runs to compare with.
+    """
     files = RunFiles(folder)
     files.benchmarks.mkdir(parents=True)
     if baseline is not None:
@@ -110,7 +132,6 @@ def _write_inputs(
     files.facts_probe.write_text(probe)
     _keep_topologies(files.inventory, site)
     write_whole(files.plan, json.dumps(plan.model_dump(mode="json"), indent=1) + "\n")
-    write_identity(folder)
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

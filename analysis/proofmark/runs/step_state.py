@@ -23,7 +23,7 @@ class StepState:
     Attributes:
         step: the step.
         state: ``waiting``, ``running``, ``interrupted``, ``done`` (with any exit code), or
-            ``unreadable``: the folder of the step cannot be listed.
+            ``unreadable``: the folder of the step cannot be listed. ``imported``: others ran it.
         rc: the exit code of the newest result; None if it has none that can be read.
         seconds: how long the newest result took.
         started: the start of a running execution, or of the newest result, seconds since 1970.

@@ -11,6 +11,8 @@ from proofmark.common.strict_model import StrictModel
 
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
+UNRECORDED = "not_recorded"
+"""The mode of imported outputs. No mode of an inventory can have this name (`Slug`)."""
 Count = Annotated[int, Field(gt=0)]
 
 

@@ -9,7 +9,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.files import read_json
 from proofmark.common.strict_model import StrictModel
+from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import blas_variants
 from proofmark.software.program import Launcher, Program
@@ -145,3 +147,14 @@ def _identity_of(program: Program) -> object:
         "blas": program.blas and [program.blas.family, program.blas.version],
         "mpi": program.mpi and [program.mpi.family, program.mpi.version],
     }
+
+
+def software_of(run: Run) -> Software:
+    """Return the programs of `run`; those of imported outputs are not known.
+
+    Raises:
+        BadInput: the file of the run is missing or damaged.
+    """
+    if run.plan.imported:
+        return Software(packages={})
+    return read_json(run.files.software, Software)

@@ -166,10 +166,14 @@ class TestRunIds:
         args = (kit.plan(), kit.benchmarks(), kit.site(), "", None)
         root = kit.folder / "runs"
         root.mkdir()
-        start._write_new(root / "mine", *args)
+        with start.new_run(root / "mine") as made:
+            start.write_inputs(made, *args)
         before = snapshot(root)
-        with pytest.raises(BadInput, match="mine: exists"):
-            start._write_new(root / "mine", *args)
+        with (
+            pytest.raises(BadInput, match="mine: exists"),
+            start.new_run(root / "mine") as made,
+        ):
+            start.write_inputs(made, *args)
         assert snapshot(root) == before
         assert [path.name for path in root.iterdir()] == ["mine"]
 

@@ -15,6 +15,7 @@ from proofmark.judge.baseline.limits import OWN, QUANTITY, Limits, own_limits, p
 from proofmark.judge.baseline.table import FIGURE
 from proofmark.judge.references.compare import Judgement
 from proofmark.records.columns import Numbers
+from proofmark.site.adopted import IMPORTED
 from proofmark.site.baseline import Baseline
 
 KIND = "baseline"
@@ -32,11 +33,13 @@ class Compared:
         with_what: that part, for the reason of a judgement.
         limits: the changes and their noise.
         largest: the largest change (logarithm) that is accepted; NaN if the noise is not known.
+        proved: whether the programs of the figures are known. Without that no figure passes.
     """
 
     with_what: str
     limits: Limits
     largest: np.ndarray[Any, np.dtype[np.float64]]
+    proved: bool = True
 
     @cached_property
     def worse(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -51,7 +54,7 @@ class Compared:
     @cached_property
     def passed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Mask of the figures that are not worse, and of which a clear change would be seen."""
-        return ~self.worse & (self.largest <= -math.log1p(-LARGEST_TOLERANCE))
+        return self.proved & ~self.worse & (self.largest <= -math.log1p(-LARGEST_TOLERANCE))
 
     def judgement(self, place: int, source: str) -> Judgement:
         """Return the judgement of the figure at `place` of the arrays."""
@@ -70,7 +73,9 @@ class Compared:
         accepted = f"a change of {100 * tolerance:.2g} % is accepted"
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
         end = f"{noise}, {accepted}"
-        if outcome == "UNJUDGED":
+        if not self.proved and outcome != "FAIL":
+            end = f"{noise}, {accepted}; the program of imported outputs is not recorded"
+        elif outcome == "UNJUDGED":
             end = f"{noise}, only a change of more than {100 * tolerance:.2g} % would be seen"
         elif self.better[place]:
             end = f"{end}; it improved"
@@ -179,7 +184,12 @@ def compare_with_baseline(
     )
     tests = sum(int((limits.freedom > 0).sum()) for _, limits in of_parts)
     parts = tuple(
-        Compared(name, limits, np.maximum(limits.largest(family_level, tests), _least(limits)))
+        Compared(
+            name,
+            limits,
+            np.maximum(limits.largest(family_level, tests), _least(limits)),
+            proved=baseline.origin != IMPORTED,
+        )
         for name, limits in of_parts
     )
     return BaselineComparison(

@@ -34,8 +34,10 @@ def machine_of(run: Run) -> Machine | None:
     hardware = site.partition.hardware
     if hardware == "discovered":
         return PAPERS.get(system)
+    # The mode of imported figures is not known. The cores are the same in each mode.
+    mode = site.partition.current_mode if run.plan.imported else run.plan.current_mode
     try:
-        machine = declared(site, hardware, run.plan.current_mode)
+        machine = declared(site, hardware, mode)
     except BadInput:
         # The topology is in a file of the inventory, which is missing on this machine.
         return PAPERS.get(system)

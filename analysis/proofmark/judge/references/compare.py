@@ -14,6 +14,7 @@ from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.derived import NOTHING_RATED, derive
 from proofmark.records.columns import EMULATED, Record, Records
+from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import Limit
 from proofmark.site.rated import Rated
@@ -183,7 +184,7 @@ def applies(reference: Reference, record: Record) -> bool:
     return (
         reference.metric == record.metric
         and reference.system in (None, record.system)
-        and reference.mode in (None, record.mode)
+        and (reference.mode in (None, record.mode) or record.mode == UNRECORDED)
         and reference.accepts(of_record.get(MEASURED))
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )

@@ -1,0 +1,73 @@
+"""``inputs/adopted.json``: where the outputs of an imported run come from, and their SHA-256."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from proofmark.common.errors import bad_input
+from proofmark.common.files import read_json
+from proofmark.common.strict_model import StrictModel
+from proofmark.runs.files import RunFiles
+from proofmark.runs.run import Run
+
+
+class AdoptedFile(StrictModel):
+    """A file that was adopted.
+
+    Attributes:
+        source: its path below the adopted folder, as `shown` returns it.
+        sha256: of its content, in hexadecimal digits; empty if it was not read.
+        bytes: its size.
+        problem: why it was not read; empty if it was.
+    """
+
+    source: str
+    sha256: str = ""
+    bytes: int = 0
+    problem: str = ""
+
+
+class Adopted(StrictModel):
+    """The content of ``inputs/adopted.json``.
+
+    Attributes:
+        folder: the adopted folder.
+        patterns: the patterns of the paths of each case.
+        node: the regular expression for the nodes in a path; empty if there was none.
+        files: each adopted file, by the folder of its step below ``steps/``.
+        unmatched: the other files in the folder, which match no case.
+        not_entered: the folders that were not looked into, each with the reason.
+    """
+
+    folder: str
+    patterns: dict[str, list[str]]
+    node: str
+    files: dict[str, AdoptedFile]
+    unmatched: list[str]
+    not_entered: dict[str, str] = {}
+
+
+def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:
+    """Return the files of an imported run, by the folder of the step below ``steps/``.
+
+    Raises:
+        BadInput: ``adopted.json`` is missing or damaged.
+    """
+    return read_json(files.adopted, Adopted).files
+
+
+def refuse_imported(run: Run) -> None:
+    """Refuse to run steps of `run` if others produced its outputs.
+
+    Raises:
+        BadInput: the run is imported.
+    """
+    if run.plan.imported:
+        found = f"{run.id}: outputs that others produced"
+        raise bad_input("RUN", "", found, "a run of this kit, which has commands")
+
+
+def shown(name: str) -> str:
+    r"""Return the name of a file as text; bytes that are not UTF-8 are escaped (``\\xff``)."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

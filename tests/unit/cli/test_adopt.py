@@ -1,0 +1,123 @@
+"""The command ``adopt``, and the commands that judge its run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.folders import BENCHMARKS, DATA, ROOT
+
+from proofmark.cli.main import main
+
+SAMPLES = BENCHMARKS / "samples"
+
+
+@pytest.fixture
+def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with outputs of two nodes, and of a site in the wild."""
+    monkeypatch.setenv("PROOFMARK_KIT", str(ROOT))
+    folder = tmp_path / "vendor"
+    for node in ("n1", "n2"):
+        (folder / node).mkdir(parents=True)
+        shutil.copy(SAMPLES / "stream-5.10_N2000000_t2.txt", folder / node / "stream.log")
+        shutil.copy(DATA / "wild" / "hpl-amd-zen_a.txt", folder / node / "xhpl.out")
+    (folder / "notes\n\x1b[31m.txt").write_text("x")
+    return folder
+
+
+WORDS = ("--case", "hpl=*/xhpl*.out", "--case", "stream=*.log", "--node", "(n[0-9]+)/")
+
+
+def test_a_folder_of_others_gets_a_verdict_and_a_report(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    more = ("--runs", str(runs), "--run-id", "r1")
+    assert main(["adopt", str(vendor), *WORDS, *more]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"run: {runs / 'r1'}",
+        "adopted: 4 files of 2 nodes: hpl 2, stream 2",
+        "files that match no case: 1: notes [31m.txt",
+        f"next: proofmark report {runs / 'r1'}",
+    ]
+    folder = str(runs / "latest")
+    assert main(["verdict", folder]) == 4
+    assert "4 of 4 steps measured, 0 results twice" in capsys.readouterr().out
+    assert main(["report", folder]) == 0
+    verdict = json.loads((runs / "r1" / "verdict.json").read_text())
+    assert verdict["imported"] is True
+    assert {each["origin"] for each in verdict["results"]} == {"imported"}
+    page = (runs / "r1" / "report.html").read_text()
+    assert "Imported: others produced the outputs" in page
+    for text in (
+        "Provenance that this run lacks",
+        "Limits for a mode do not judge.",
+        "Files that match no case: 1",
+    ):
+        assert text in page
+    assert "run.sh" not in page
+    assert main(["status", folder]) == 0
+    assert "4 outputs that others produced" in capsys.readouterr().out
+    for name in ("csv", "junit", "parquet", "perflog"):
+        assert main(["export", folder, "--format", name, "-o", str(tmp_path / "out")]) == 0
+
+
+def test_a_declared_site_gives_hosts_and_limits(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    site = tmp_path / "inventory" / "example-xeon"
+    shutil.copytree(ROOT / "inventory" / "example-xeon", site)
+    facts = site / "group_vars" / "xeon" / "partition.yml"
+    limit = "{case: stream, metric: triad, value: 1, unit: MB/s, at_least: 1, source: contract}"
+    facts.write_text(facts.read_text().replace("limits: []", f"limits: [{limit}]"))
+    for number in (1, 2):
+        (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
+    words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
+    more = ("--runs", str(tmp_path / "runs"), "--run-id", "r1")
+    assert main(["adopt", str(vendor), *words, *more]) == 0
+    capsys.readouterr()
+    assert main(["report", "--json", str(tmp_path / "runs" / "r1")]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["counts"]["PASS"] == 2
+    assert verdict["degraded"]["label"] == "degraded: 2 of 64 nodes"
+    assert "imported outputs" in verdict["lines"][0]
+
+
+@pytest.mark.fault("imported-run-executed")
+@pytest.mark.parametrize("words", [["rerun", "RUN", "0001-hpl"], ["execute", "RUN"]])
+def test_no_step_of_an_imported_run_is_run(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str]
+) -> None:
+    main(["adopt", str(vendor), *WORDS, "--runs", str(tmp_path / "runs"), "--run-id", "r1"])
+    run = str(tmp_path / "runs" / "r1")
+    assert main([run if word == "RUN" else word for word in words]) == 3
+    assert "r1: outputs that others produced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--case", "hpl"], "--case: found 'hpl'; accepted: CASE=PATTERN"),
+        (["--case", "hpll=*"], "unknown case 'hpll', did you mean 'hpl'?"),
+        (["--case", "hpl=*/x*", "--nodes", "n[1-"], "--nodes: found"),
+        (["--case", "hpl=*/x*", "--node", "(x+)hpl", "-i", "inventory/local"], "-l: found nothing"),
+        (
+            ["--case", "hpl=*/x*", "--node", "(n[0-9])", "-i", "inventory/nurion", "-l", "knl"],
+            "nodes that 'knl' of nurion does not select: n[1-2]",
+        ),
+    ],
+)
+def test_wrong_words_are_refused(
+    vendor: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["adopt", str(vendor), *words, "--runs", str(vendor.parent / "runs")]) == 3
+    assert message in capsys.readouterr().err
+    assert not (vendor.parent / "runs").exists()

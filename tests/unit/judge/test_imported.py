@@ -1,0 +1,155 @@
+"""Judgements of figures of others: what they need besides the value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.folders import BENCHMARKS
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.models import Benchmarks
+from proofmark.judge.imported import REASONS
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.output_paths import PathRule
+from proofmark.runs.adopt import Request, adopt_folder
+from proofmark.runs.run import open_run
+from proofmark.site.adopted import site_of_hosts
+from proofmark.site.partition import Limit
+
+SAMPLES = BENCHMARKS / "samples"
+OUTPUTS = {
+    "stream": "stream-5.10_N2000000_t2.txt",
+    "fio-cache": "fio-3.33_4m_2m_n2_fpp.json",
+    "osu-bw": "osu-7.4_bw_n2.txt",
+}
+STREAM = {"case": "stream", "metric": "triad", "value": 1.0, "source": "contract 1"}
+FIO = {"case": "fio-cache", "metric": "write", "value": 1.0, "source": "contract 2"}
+
+
+@pytest.fixture(scope="module")
+def benchmarks() -> Benchmarks:
+    return load_benchmarks(BENCHMARKS)
+
+
+def judged(
+    benchmarks: Benchmarks,
+    folder: Path,
+    *limits: Mapping[str, Any],
+    nodes: Mapping[str, tuple[str, ...]] | None = None,
+    hosts: tuple[str, ...] = ("n1",),
+    network: bool = False,
+) -> Verdict:
+    """Return the verdict on one output of each case in `nodes` (default: STREAM on n1)."""
+    of_cases = nodes or {"stream": ("n1",)}
+    for case, named in of_cases.items():
+        for name in named:
+            path = folder / "vendor" / name / case
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes((SAMPLES / OUTPUTS[case]).read_bytes())
+    site = site_of_hosts(hosts)
+    declared: dict[str, Any] = {"limits": [Limit.model_validate(limit) for limit in limits]}
+    if network:
+        facts = {"fabric": {"network": {"kind": "infiniband"}}}
+        partition = {**site.partition.model_dump(mode="json"), **facts}
+        declared["fabric"] = type(site.partition).model_validate(partition).fabric
+    site = site.model_copy(update={"partition": site.partition.model_copy(update=declared)})
+    cases = {name: benchmarks.cases[name] for name in of_cases}
+    patterns = {name: [f"*/{name}"] for name in of_cases}
+    rule = PathRule("(n[0-9]+)", cases)
+    request = Request(folder / "vendor", patterns, rule, run_id="vendor")
+    run, _ = adopt_folder(folder / "runs", request, benchmarks, site)
+    return read_and_judge(open_run(run.folder))[1]
+
+
+@pytest.mark.parametrize(("bound", "code"), [({"at_least": 1}, 0), ({"at_most": 1}, 1)])
+def test_a_limit_on_a_value_judges(
+    benchmarks: Benchmarks, tmp_path: Path, bound: dict[str, float], code: int
+) -> None:
+    verdict = judged(benchmarks, tmp_path, {**STREAM, **bound})
+    assert verdict.counts["PASS"] == (code == 0)
+    assert verdict.counts["FAIL"] == (code == 1)
+    assert (verdict.exit_code(), verdict.unmet) == (code, ())
+
+
+@pytest.mark.fault("imported-proof-missing")
+@pytest.mark.parametrize("bound", [{"at_least": 1}, {"at_most": 1}])
+@pytest.mark.parametrize(
+    ("condition", "proof"),
+    [
+        ({"mode": "flat"}, "mode"),
+        ({"all_cores": True}, "cores"),
+        ({"value": None, "rule": "memory_bandwidth"}, "facts"),
+        (
+            {"value": None, "against": {"metric": "copy", "times": "{ranks}"}},
+            "parameter",
+        ),
+    ],
+)
+def test_a_limit_that_needs_a_proof_does_not_judge(
+    benchmarks: Benchmarks,
+    tmp_path: Path,
+    condition: dict[str, Any],
+    proof: str,
+    bound: dict[str, float],
+) -> None:
+    verdict = judged(benchmarks, tmp_path, {**STREAM, **condition, **bound})
+    assert verdict.counts["PASS"] + verdict.counts["FAIL"] == 0
+    (check,) = verdict.limits
+    assert check.not_evaluated == (f"{REASONS[proof]}: n1",)
+    assert verdict.exit_code() == 4
+
+
+@pytest.mark.fault("imported-proof-missing")
+def test_a_program_that_writes_files_never_passes(benchmarks: Benchmarks, tmp_path: Path) -> None:
+    nodes = {"fio-cache": ("n1",)}
+    verdict = judged(benchmarks, tmp_path, {**FIO, "at_least": 1}, nodes=nodes)
+    assert verdict.counts["PASS"] == 0
+    assert REASONS["file_system"] in verdict.unmet[0]
+    assert verdict.exit_code() == 4
+
+
+def test_a_program_that_writes_files_can_fail(benchmarks: Benchmarks, tmp_path: Path) -> None:
+    nodes = {"fio-cache": ("n1",)}
+    verdict = judged(benchmarks, tmp_path, {**FIO, "at_most": 1}, nodes=nodes)
+    assert verdict.counts["FAIL"] > 0
+    assert verdict.exit_code() == 1
+
+
+@pytest.mark.fault("imported-proof-missing")
+@pytest.mark.parametrize("network", [False, True])
+def test_figures_between_nodes_need_the_network_that_the_site_names(
+    benchmarks: Benchmarks, tmp_path: Path, *, network: bool
+) -> None:
+    limit: dict[str, Any] = {"case": "osu-bw", "metric": "bandwidth", "where": {"bytes": 1048576}}
+    limit |= {"value": 1.0, "at_least": 1, "source": "contract 3"}
+    verdict = judged(
+        benchmarks,
+        tmp_path,
+        limit,
+        nodes={"osu-bw": ("n1-n2",)},
+        hosts=("n1", "n2"),
+        network=network,
+    )
+    assert verdict.counts["PASS"] == (0 if network else 1)
+    assert verdict.exit_code() == (4 if network else 0)
+
+
+def test_a_limit_without_any_row_is_not_evaluated(benchmarks: Benchmarks, tmp_path: Path) -> None:
+    limit = {**STREAM, "where": {"threads": 64}, "at_least": 1}
+    verdict = judged(benchmarks, tmp_path, limit)
+    assert verdict.limits[0].not_evaluated == ("no output has a row for it: n1",)
+    assert verdict.exit_code() == 4
+
+
+def test_hosts_without_an_output_are_a_degraded_run(benchmarks: Benchmarks, tmp_path: Path) -> None:
+    hosts = ("n1", "n2", "n3")
+    verdict = judged(benchmarks, tmp_path, nodes={"stream": ("n1", "n3")}, hosts=hosts)
+    assert verdict.degraded
+    assert (verdict.degraded.label, verdict.degraded.missing) == (
+        "degraded: 2 of 3 nodes",
+        ("n2",),
+    )
