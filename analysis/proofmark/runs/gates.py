@@ -198,6 +198,15 @@ def begin_gate(
     return GateState(folder / name, folder.parent, gate)
 
 
+def unnamed_gate(site: str, partition: str, user: str) -> GateState:
+    """Return a gate that does not exist, for checks that change nothing."""
+    base = site_folder(site)
+    nobody = Gate(
+        id="none", partition=partition, run="/", user=user, nodes=[], since="", controller=""
+    )
+    return GateState(base / "gates" / nobody.id, base, nobody)
+
+
 def open_gate(site: str, name: str) -> GateState:
     """Return the gate `name` of a site.
 
