@@ -71,6 +71,8 @@ COMMANDS = {
         "scratch",
         "mount, check, unmount and clean the scratch directory on the nodes of a run",
     ),
+    "gate": ("gate", "return nodes to service by measurement; print which nodes are held or kept"),
+    "gate-decide": ("gate", "decide which nodes of a run return to service (for playbooks)"),
     "check-programs": ("nodes", "check the programs on the nodes of a run (for playbooks)"),
     "install": ("software", "install the programs of a run"),
     "build-program": ("software", "compile a program of the kit (for playbooks)"),

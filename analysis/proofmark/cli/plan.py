@@ -13,7 +13,7 @@ import yaml
 from proofmark.cli.checkout import kit_benchmarks, repeats_argument, suite_argument
 from proofmark.cli.command import Command
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.site import inventory_of, site_argument
+from proofmark.cli.site import inventory_of, only_nodes, site_argument
 from proofmark.cli.summary import cost_line, plan_summary
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
@@ -41,6 +41,8 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     repeats_argument(parser)
     parser.add_argument("--provision-from", help="replaces the value of the inventory")
     parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
+    parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
+    parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
     parser.add_argument("--runs", default="", help="the folder of all runs (default: runs)")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--create", action="store_true", help="create the run, or continue it")
@@ -58,11 +60,15 @@ def plan(options: Namespace) -> int:
     overrides = {
         "provision_from": options.provision_from,
         "scratch_dir": options.scratch_dir,
+        "reservation": options.reservation,
     }
     inventory = inventory_of(options)
     runs = result_folder(kit_folder(), "runs", options.runs)
     if not options.create:
-        sites = load_sites(inventory, options.limit, overrides)
+        sites = [
+            only_nodes(site, options.only)
+            for site in load_sites(inventory, options.limit, overrides)
+        ]
         for site in sites:
             check_provider(site.partition.provision_from)
         plans, idle = [], []
@@ -72,7 +78,7 @@ def plan(options: Namespace) -> int:
             idle.append(list(without_figures(plans[-1], benchmarks, site, machines)))
         _print_plans(plans, idle, runs, as_json=options.json)
         return 0
-    site = load_site(inventory, options.limit, overrides)
+    site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from)
     machines, probe = machines_of(site)
     made = make_plan(benchmarks, options.suite, site, machines, options.repeats)

@@ -6,8 +6,10 @@ import os
 from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from proofmark.cli.input import parse
+from proofmark.common.errors import bad_input
+from proofmark.common.nodesets import folded, unfold
 from proofmark.site.groups import RESOLVED
-from proofmark.site.inventory import Inventory, choose_inventory
+from proofmark.site.inventory import Inventory, Site, choose_inventory
 
 
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
@@ -27,3 +29,21 @@ def inventory_of(options: Namespace) -> Inventory:
         return Inventory(folder)
     with os.fdopen(options.groups_fd, "rb") as file:
         return Inventory(folder, parse(RESOLVED, file, "groups of the play"))
+
+
+def only_nodes(site: Site, nodes: str | None) -> Site:
+    """Return `site` with the hosts in the node set `nodes` only; `site` itself without one.
+
+    Raises:
+        BadInput: it is no node set, or `site` does not select one of the nodes.
+    """
+    if not nodes:
+        return site
+    try:
+        names = set(unfold([nodes]))
+    except ValueError as error:
+        raise bad_input("--only", "", str(error), "a node set such as knl[0001-0004]") from None
+    if others := names - set(site.hosts):
+        found = f"nodes that {site.limit!r} does not select: {folded(others)}"
+        raise bad_input("--only", "", found, folded(site.hosts))
+    return site.model_copy(update={"hosts": tuple(h for h in site.hosts if h in names)})

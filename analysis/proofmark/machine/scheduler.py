@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from proofmark.common.command import run_command
 from proofmark.common.environment import of_jobs
@@ -158,6 +158,10 @@ class NodeStatus:
     reason: str = ""
 
 
+UNLISTED = "does not list the node"
+"""The end of the reason of a node that the scheduler does not list."""
+
+
 class DrainingScheduler(Scheduler):
     """Base class of schedulers whose nodes can be drained and resumed.
 
@@ -176,7 +180,7 @@ class DrainingScheduler(Scheduler):
     @staticmethod
     def unlisted(program: str) -> NodeStatus:
         """Return the status of a node that `program` does not list. It must not be changed."""
-        return NodeStatus(out=True, idle=False, reason=f"{program} does not list the node")
+        return NodeStatus(out=True, idle=False, reason=f"{program} {UNLISTED}")
 
     @abstractmethod
     def drain(self, nodes: Sequence[str], reason: str) -> None:
@@ -196,6 +200,30 @@ class DrainingScheduler(Scheduler):
         """
 
 
+class ReservingScheduler(DrainingScheduler):
+    """Base class of schedulers that can reserve nodes for the jobs of one user.
+
+    Jobs that run on reserved nodes continue. A new job starts there only if it names the
+    reservation (`Queue.reservation`) and is one of the user. The methods raise `NodeError` if the
+    scheduler refuses or does not answer.
+    """
+
+    @abstractmethod
+    def reservations(self) -> dict[str, list[str]]:
+        """Return the nodes of each reservation that is active now."""
+
+    @abstractmethod
+    def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
+        """Reserve exactly `nodes` from now on, without an end that matters.
+
+        An active reservation of this name is changed.
+        """
+
+    @abstractmethod
+    def delete_reservation(self, name: str) -> None:
+        """Delete the reservation `name`."""
+
+
 def user_name() -> str:
     """Return the name of this process's user, which schedulers list; a number if there is none."""
     try:
@@ -203,6 +231,8 @@ def user_name() -> str:
     except KeyError:
         return f"{os.geteuid()}"
 
+
+Kind = TypeVar("Kind", bound=Scheduler)
 
 SCHEDULERS = Plugins(Scheduler, "proofmark.machine.schedulers", "partition", "scheduler")
 """All schedulers; those of a site are entry points of this group."""
@@ -223,15 +253,24 @@ def draining(name: str) -> DrainingScheduler:
     Raises:
         BadInput: there is no such scheduler, or the kit cannot drain its nodes.
     """
+    return _of_kind(name, DrainingScheduler, "drain")
+
+
+def reserving(name: str) -> ReservingScheduler:
+    """Return the scheduler `name` if it is a `ReservingScheduler`.
+
+    Raises:
+        BadInput: there is no such scheduler, or the kit cannot reserve its nodes.
+    """
+    return _of_kind(name, ReservingScheduler, "reserve")
+
+
+def _of_kind(name: str, kind: type[Kind], verb: str) -> Kind:
     chosen = scheduler(name)
-    if isinstance(chosen, DrainingScheduler):
+    if isinstance(chosen, kind):
         return chosen
-    accepted = (
-        other
-        for other in SCHEDULERS.names()
-        if issubclass(SCHEDULERS.get(other), DrainingScheduler)
-    )
-    found = f"{name!r}, whose nodes the kit cannot drain"
+    accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))
+    found = f"{name!r}, whose nodes the kit cannot {verb}"
     raise bad_input("partition", "scheduler", found, ", ".join(accepted))
 
 

@@ -54,8 +54,13 @@ def lock(folder: Path) -> Iterator[None]:
 
 def is_locked(run: Run) -> bool:
     """Return whether a process holds the lock of `run`. It writes nothing."""
+    return is_lock_held(run.files.lock)
+
+
+def is_lock_held(path: Path) -> bool:
+    """Return whether a process holds the lock in the file `path`. It writes nothing."""
     try:
-        number = os.open(run.files.lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     with os.fdopen(number) as file:

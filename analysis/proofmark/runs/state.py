@@ -10,6 +10,8 @@ gets a copy of the journals, from which the run is judged.
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
+- ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
+- ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
 """
 
 from __future__ import annotations
@@ -89,15 +91,8 @@ class RunState:
         Raises:
             BadInput: another process holds it.
         """
-        number = os.open(self.files.lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with state_lock(self.files.lock, self.id):
             yield
-        except BlockingIOError:
-            found = f"{self.id}: in use by another command that changes nodes"
-            raise bad_input("run_id", "", found, "one process at a time") from None
-        finally:
-            os.close(number)
 
     def export(self) -> None:
         """Copy the journals into the folder of the run, with the rights of its owner.
@@ -121,6 +116,24 @@ class RunState:
                 raise bad_input(target, "", found, "a writable folder") from None
 
 
+@contextmanager
+def state_lock(path: Path, name: str) -> Iterator[None]:
+    """Hold the lock in the file `path` for the block.
+
+    Raises:
+        BadInput: another process holds it. The message calls it `name`.
+    """
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        found = f"{name}: in use by another command that changes nodes"
+        raise bad_input("run_id", "", found, "one process at a time") from None
+    finally:
+        os.close(number)
+
+
 def state_of_root(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder of the state of root."""
     return Path(environment.get(VARIABLE) or STATE_OF_ROOT)
@@ -131,9 +144,14 @@ def state_of_user(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "proofmark"
 
 
-def _site_folder(site: str) -> Path:
+def site_folder(site: str) -> Path:
+    """Return the folder of the state of a site.
+
+    Raises:
+        BadInput: `site` is no name.
+    """
     base = state_of_root() if os.geteuid() == 0 else state_of_user()
-    return Path(os.path.realpath(base)) / _word(site, "the name of the site")
+    return Path(os.path.realpath(base)) / word(site, "the name of the site")
 
 
 def begin(run: Run) -> RunState:
@@ -143,11 +161,11 @@ def begin(run: Run) -> RunState:
         BadInput: another run has this id, the plan has changed since a node was changed, or the
             folder is not safe.
     """
-    site = _site_folder(run.plan.site)
+    site = site_folder(run.plan.site)
     digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
     known = _known(site, run.folder, replace=True)
     if known is None:
-        folder = made(site / "runs" / _word(run.id, "the run id"))
+        folder = made(site / "runs" / word(run.id, "the run id"))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         partition = run.plan.partition
         begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
@@ -172,8 +190,8 @@ def planned(run: Run) -> RunState:
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    site = _site_folder(run.plan.site)
-    folder = site / "runs" / _word(run.id, "the run id")
+    site = site_folder(run.plan.site)
+    folder = site / "runs" / word(run.id, "the run id")
     return _known(site, run.folder) or RunState(folder, site, run.folder, run.plan.partition)
 
 
@@ -186,7 +204,7 @@ def find(site: str, run: Path, *, replace: bool = False) -> RunState | None:
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    return _known(_site_folder(site), run, replace=replace)
+    return _known(site_folder(site), run, replace=replace)
 
 
 def proofs_of(run: Run) -> Path:
@@ -194,7 +212,7 @@ def proofs_of(run: Run) -> Path:
 
     It is the state of root, or else the state of this user. It need not exist.
     """
-    own = _site_folder(run.plan.site)
+    own = site_folder(run.plan.site)
     of_root = Path(os.path.realpath(state_of_root())) / own.name
     for site in (of_root, own):
         try:
@@ -246,7 +264,7 @@ def adopt(run: Run, reasons: Iterable[str]) -> RunState | None:
 
 def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:
     """Return the state of the run in `run`; with `replace`, remove the one of a removed run."""
-    folder = site / "runs" / _word(run.name, "the run id")
+    folder = site / "runs" / word(run.name, "the run id")
     if not os.path.lexists(folder):
         return None
     _check(folder)
@@ -273,7 +291,12 @@ def _in_use(folder: Path) -> bool:
         return True  # the history of a node is not known
 
 
-def _word(text: str, what: str) -> str:
+def word(text: str, what: str) -> str:
+    """Return `text` if it can be the name of a folder; `what` is its name in messages.
+
+    Raises:
+        BadInput: it has other characters.
+    """
     if not _NAME.fullmatch(text):
         raise bad_input(what, "", repr(text), "letters, digits, dots, dashes and underscores")
     return text

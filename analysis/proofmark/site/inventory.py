@@ -147,8 +147,8 @@ def load_site(
     Args:
         inventory: the folder of the site.
         limit: a host pattern of Ansible.
-        overrides: the extra variables ``provision_from`` and ``scratch_dir``. A variable that is
-            None leaves the value of the inventory.
+        overrides: the extra variables ``provision_from`` and ``scratch_dir``, and the
+            ``reservation`` of the queue. A value that is None leaves that of the inventory.
 
     Raises:
         BadInput: the limit selects no host or hosts of several partitions, or the partition's
@@ -312,4 +312,8 @@ def _override(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     if directory := overrides.get("scratch_dir"):
         scratch = changed.get("scratch")
         changed["scratch"] = {**(scratch if isinstance(scratch, dict) else {}), "path": directory}
+    if reservation := overrides.get("reservation"):
+        queue = changed.get("queue")
+        own = queue if isinstance(queue, dict) else {}
+        changed["queue"] = {**own, "reservation": reservation}
     return changed

@@ -31,7 +31,7 @@ def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
 
 
 def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
-    serial = _serial(facts)
+    serial = serial_number(facts)
     by_slot: dict[str, list[str]] = {}
     for change in node.counters:
         if change.place:
@@ -61,7 +61,8 @@ def evidence_of(slow: SlowFigure) -> str:
     )
 
 
-def _serial(facts: NodeFacts | None) -> str:
+def serial_number(facts: NodeFacts | None) -> str:
+    """Return the serial number of a node; ``not reported`` if its firmware reports none."""
     firmware = facts.firmware if facts else {}
     return next((firmware[key] for key in _SERIALS if firmware.get(key)), "not reported")
 

@@ -6,26 +6,23 @@ a scheduler the run writes its name on the node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import folded
 from proofmark.machine.bmc.model import Host
-from proofmark.machine.fanout import STOP_SIGNALS, fan_out, node_error, split
+from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.results import Result, results_of
 from proofmark.machine.modes.transition import ModeTransition
+from proofmark.machine.node_calls import call_for_nodes
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.remote_shell import HOLDER
 from proofmark.machine.scheduler import DrainingScheduler, NodeStatus
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import History, Journal
-
-ONE_BY_ONE_S = 600.0
-"""The time limit for calls of the scheduler for one node each, after it refused all together."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,9 @@ class Drains:
     def statuses(self, nodes: Sequence[str]) -> tuple[dict[str, NodeStatus], dict[str, NodeError]]:
         """Return the status of each node, and the nodes whose status is unknown."""
         statuses: dict[str, NodeStatus] = {}
-        unknown = self._ask(lambda names: statuses.update(self.scheduler.node_status(names)), nodes)
+        unknown = call_for_nodes(
+            lambda names: statuses.update(self.scheduler.node_status(names)), nodes
+        )
         return statuses, unknown
 
     def drain(self, batch: Mapping[str, History], mode: str) -> dict[str, Result]:
@@ -102,7 +101,7 @@ class Drains:
         if self.needed:
             # All nodes: an interrupted command may have journaled a drain without doing it.
             left = [node for node in nodes if node not in failed]
-            failed |= self._ask(lambda names: self.scheduler.drain(names, reason), left)
+            failed |= call_for_nodes(lambda names: self.scheduler.drain(names, reason), left)
             failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]
             failed |= self._await_idle([node for node in nodes if node not in failed])
         return results | results_of(failed, changed=True)
@@ -123,7 +122,7 @@ class Drains:
                 if not held:
                     nodes_of.setdefault(reasons[node], []).append(node)
         for reason, nodes in nodes_of.items():
-            failed |= self._ask(partial(self.scheduler.drain, reason=reason), nodes)
+            failed |= call_for_nodes(partial(self.scheduler.drain, reason=reason), nodes)
         return failed
 
     def resume(self, nodes: Iterable[str], final_state: str) -> dict[str, Result]:
@@ -159,7 +158,7 @@ class Drains:
             for node in out.keys() - set(ours):
                 text = f"not resumed, drained by others: {out[node] or 'no reason'}"
                 held[node] = NodeError(Outcome.HELD, text)
-            failed |= self._ask(self.scheduler.resume, ours)
+            failed |= call_for_nodes(self.scheduler.resume, ours)
         failed |= split(fan_out(left(), end, 1))[1]
         resumed = dict.fromkeys(names, Result(Outcome.OK, changed=True))
         return resumed | results_of(held | failed, changed=True)
@@ -183,31 +182,6 @@ class Drains:
             Journal(self.run, node).result("fail", outcome=outcome, text=text)
 
         return failed | split(fan_out(failed, note, 1))[1]
-
-    def _ask(
-        self, call: Callable[[Sequence[str]], object], nodes: Sequence[str]
-    ) -> dict[str, NodeError]:
-        """Call the scheduler for all nodes; return the nodes for which it failed.
-
-        A node that the scheduler does not have makes its command fail for all. Therefore a refused
-        command is repeated for each node.
-        """
-        begin = monotonic()
-        try:
-            if nodes:
-                call(nodes)
-            return {}
-        except STOP_SIGNALS:
-            raise
-        except Exception as error:
-            failure = node_error(error, folded(nodes), begin)
-        if len(nodes) == 1 or failure.outcome is not Outcome.UNEXPECTED:
-            return dict.fromkeys(nodes, failure)
-        failed: dict[str, NodeError] = {}
-        for node in nodes:
-            in_time = monotonic() < begin + ONE_BY_ONE_S
-            failed |= self._ask(call, [node]) if in_time else {node: failure}
-        return failed
 
 
 def held_by(status: NodeStatus, history: History) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, unfold
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
-    DrainingScheduler,
     NodeStatus,
     Request,
+    ReservingScheduler,
     SchedulerError,
     SchedulerUnavailable,
     ask_scheduler,
@@ -100,7 +100,7 @@ OPERATORS = ("Operator", "Administrator")
 """The admin levels that may change the state of a node."""
 
 
-class Slurm(DrainingScheduler):
+class Slurm(ReservingScheduler):
     """Slurm (20.11 and later; tested with 22.05)."""
 
     poll_s = 15.0
@@ -200,6 +200,46 @@ class Slurm(DrainingScheduler):
     def resume(self, nodes: Sequence[str]) -> None:
         """Resume the nodes."""
         _scontrol("update", f"NodeName={folded(nodes)}", "State=RESUME")
+
+    def reservations(self) -> dict[str, list[str]]:
+        """Return the nodes of each active reservation.
+
+        Raises:
+            NodeError: UNEXPECTED: slurmctld refuses, or the names of nodes cannot be read.
+        """
+        text = _scontrol("--oneliner", "show", "reservation")
+        found: dict[str, list[str]] = {}
+        for line in text.splitlines():
+            words = (word.partition("=") for word in reversed(line.split()))
+            fields = {key: value for key, _, value in words}  # the first of equal keys counts
+            if "ReservationName" not in fields or fields.get("State") != "ACTIVE":
+                continue
+            nodes = fields.get("Nodes", "")
+            try:
+                members = unfold([nodes]) if nodes not in ("", "(null)") else []
+            except ValueError as error:
+                raise NodeError(Outcome.UNEXPECTED, f"scontrol show reservation: {error}") from None
+            found[fields["ReservationName"]] = members
+        return found
+
+    def reserve(self, name: str, nodes: Sequence[str], user: str) -> None:
+        """Reserve `nodes` for `user` for a year (scontrol(1), RESERVATIONS).
+
+        IGNORE_JOBS accepts nodes with jobs, which continue. OVERLAP accepts nodes of a reservation
+        that begins later.
+        """
+        names = f"Nodes={folded(nodes)}"
+        if name in self.reservations():
+            _scontrol("update", f"ReservationName={name}", names)
+            return
+        window = ("StartTime=now", "Duration=infinite")
+        flags = "Flags=IGNORE_JOBS,OVERLAP"
+        create = ("create", "reservation", f"ReservationName={name}")
+        _scontrol(*create, names, f"Users={user}", *window, flags)
+
+    def delete_reservation(self, name: str) -> None:
+        """Delete the reservation `name`."""
+        _scontrol("delete", f"ReservationName={name}")
 
     def missing_permission(self, node: str) -> str:
         """Return why this user may not drain `node`; empty if the user may. It changes nothing.

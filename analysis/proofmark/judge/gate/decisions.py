@@ -1,0 +1,125 @@
+"""The decision about each node of a gate: resume it, or keep it out of service. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from proofmark.common.text import one_line
+
+Action = Literal["resume", "keep"]
+LONGEST = 300
+"""The limit of a reason in characters. A scheduler keeps it with the node."""
+NOT_JUDGED = "not judged: no baseline and no limit for"
+NOT_MEASURED = "not measured: no step of the run is for this node"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A figure or a step that is not as it must be.
+
+    Attributes:
+        nodes: the nodes that measured it together.
+        reason: what is wrong.
+    """
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a run shows about its nodes.
+
+    Attributes:
+        failed: the nodes that the verdict names, each with its reason.
+        faulty: the nodes among them with a fault that is more than noise. They are for the vendor.
+        failures: the figures that are FAIL or INVALID, and the steps without a record.
+        judged: whether each required metric was judged, by node and metric. A node without a
+            planned step has no entry.
+        not_planned: the required metrics that no step of the run measures on the node, by node.
+    """
+
+    failed: Mapping[str, str] = field(default_factory=dict)
+    faulty: frozenset[str] = frozenset()
+    failures: Sequence[Failure] = ()
+    judged: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    not_planned: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What happens to a node.
+
+    Attributes:
+        action: ``resume``: the node returns to service; ``keep``: it stays out of service.
+        reason: the reason, at most `LONGEST` characters in one line.
+        fault: whether the reason is a fault of the node, which the vendor has to repair.
+    """
+
+    action: Action
+    reason: str
+    fault: bool = False
+
+
+def decide(
+    evidence: Evidence, nodes: Collection[str], *, accept_unjudged: bool = False
+) -> dict[str, Decision]:
+    """Return the decision about each of `nodes`.
+
+    A node is resumed if the run measured it, if the verdict does not name it, if no figure and no
+    step of it failed, and if each required metric of it was judged. A failure of several nodes
+    counts against those of them that failed by themselves, else against all of them.
+
+    Args:
+        evidence: what the run shows.
+        nodes: the nodes of the gate.
+        accept_unjudged: resume a node although a required metric was not judged.
+    """
+    reasons = _reasons(evidence)
+    decisions = {}
+    for node in nodes:
+        judged = evidence.judged.get(node)
+        if node in reasons:
+            decisions[node] = _keep(reasons[node], fault=node in evidence.faulty)
+        elif judged is None:
+            decisions[node] = _keep(NOT_MEASURED)
+        else:
+            lacking = sorted(metric for metric, known in judged.items() if not known)
+            decisions[node] = _of_judged(evidence, node, lacking, accept=accept_unjudged)
+    return decisions
+
+
+def _reasons(evidence: Evidence) -> dict[str, str]:
+    """Return the reason of each node that failed."""
+    reasons = dict(evidence.failed)
+    for failure in evidence.failures:
+        if len(failure.nodes) == 1:
+            reasons.setdefault(failure.nodes[0], failure.reason)
+    alone = set(reasons)
+    for failure in evidence.failures:
+        if alone.isdisjoint(failure.nodes):
+            for node in failure.nodes:
+                reasons.setdefault(node, failure.reason)
+    return reasons
+
+
+def _of_judged(evidence: Evidence, node: str, lacking: Sequence[str], *, accept: bool) -> Decision:
+    """Return the decision about a node without a failure."""
+    if lacking and not accept:
+        return _keep(f"{NOT_JUDGED} {', '.join(lacking)}")
+    words = [f"passed: {len(evidence.judged[node]) - len(lacking)} required metrics judged"]
+    words += [f"accepted although not judged: {', '.join(lacking)}"] if lacking else []
+    missing = evidence.not_planned.get(node, ())
+    words += [f"not measured: {', '.join(missing)}"] if missing else []
+    return Decision("resume", _short("; ".join(words)))
+
+
+def _keep(reason: str, *, fault: bool = False) -> Decision:
+    return Decision("keep", _short(reason), fault)
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"

@@ -1,0 +1,61 @@
+"""The commands ``gate`` and ``gate-decide``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.fixtures.fleet import fleet_run
+from tests.folders import ROOT
+
+from proofmark.cli.main import BAD_INPUT, main
+
+RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}")
+    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}")
+
+
+@pytest.mark.parametrize(("options", "action"), [([], "keep"), (["--accept-unjudged"], "resume")])
+def test_gate_decide_prints_one_decision_for_each_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], action: str
+) -> None:
+    run = fleet_run(tmp_path, RATES | {"n3": 50.0})
+    assert main(["gate-decide", f"{run.folder}", *options]) == 0
+    decided = {each["node"]: each for each in json.loads(capsys.readouterr().out)["nodes"]}
+    assert decided.keys() == RATES.keys()
+    assert decided.pop("n3")["action"] == "keep"
+    assert {each["action"] for each in decided.values()} == {action}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["hold", "-l", "knl"], "8 nodes, the whole partition knl; accepted: at most 64 nodes"),
+        (["hold", "-l", "knl", "--runs", "/tmp"], "gate_whole_partition=true takes more"),
+        (["conclude", "-l", "knl"], "GATE: found nothing"),
+        (["release", "gate-x"], "no gate 'gate-x'; accepted: a gate that holds nodes: none"),
+        (["next", "-l", "knl"], "--node-hours: found nothing"),
+    ],
+)
+def test_a_gate_that_cannot_be_made_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], found: str
+) -> None:
+    code = main(["gate", *arguments, "-i", f"{ROOT / 'inventory/rehearsal'}"])
+    assert code == BAD_INPUT
+    assert found in capsys.readouterr().err
+
+
+def test_a_scheduler_without_reservations_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    site = ROOT / "inventory/local"
+    assert main(["gate", "hold", "-i", f"{site}", "-l", "local"]) == BAD_INPUT
+    assert "'none', whose nodes the kit cannot reserve; accepted: slurm" in capsys.readouterr().err
+
+
+def test_status_of_a_site_without_gates_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "status", "-i", f"{ROOT / 'inventory/rehearsal'}"]) == 0
+    assert capsys.readouterr().out == ""

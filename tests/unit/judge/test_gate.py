@@ -1,0 +1,178 @@
+"""The decisions of a gate: which nodes of a run return to service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.fleet import fleet_run
+
+from proofmark.cases.models import Required
+from proofmark.judge.gate.decisions import (
+    LONGEST,
+    NOT_MEASURED,
+    Decision,
+    Evidence,
+    Failure,
+    decide,
+)
+from proofmark.judge.gate.evidence import evidence_of, vendor_entry
+from proofmark.judge.judging import judge_run
+from proofmark.runs.run import Run
+
+NODES = ["n1", "n2", "n3", "n4"]
+nodes = st.sampled_from(NODES)
+failures = st.builds(
+    Failure, st.lists(nodes, min_size=1, unique=True).map(tuple), st.text(min_size=1, max_size=400)
+)
+metrics = st.dictionaries(st.sampled_from(["a", "b"]), st.booleans(), min_size=1)
+evidences = st.builds(
+    Evidence,
+    failed=st.dictionaries(nodes, st.text(min_size=1)),
+    faulty=st.frozensets(nodes),
+    failures=st.lists(failures, max_size=4),
+    judged=st.dictionaries(nodes, metrics),
+)
+
+
+@given(evidences, st.booleans())
+def test_each_node_gets_one_decision_and_only_a_measured_node_is_resumed(
+    evidence: Evidence, accept: bool
+) -> None:
+    decisions = decide(evidence, NODES, accept_unjudged=accept)
+    assert list(decisions) == NODES
+    for node, decision in decisions.items():
+        assert len(decision.reason) <= LONGEST
+        assert decision.reason.isprintable()
+        if decision.action == "resume":
+            assert node in evidence.judged
+            assert node not in evidence.failed
+            assert not decision.fault
+            assert not any(each.nodes == (node,) for each in evidence.failures)
+            assert accept or all(evidence.judged[node].values())
+
+
+@given(evidences)
+def test_a_failure_of_several_nodes_keeps_at_least_one_of_them(evidence: Evidence) -> None:
+    decisions = decide(evidence, NODES, accept_unjudged=True)
+    for failure in evidence.failures:
+        assert any(decisions[node].action == "keep" for node in failure.nodes)
+
+
+@given(evidences, failures)
+def test_a_further_own_failure_of_a_node_never_resumes_it(
+    evidence: Evidence, failure: Failure
+) -> None:
+    (node, *_) = failure.nodes
+    more = Evidence(
+        evidence.failed,
+        evidence.faulty,
+        [*evidence.failures, Failure((node,), "bad")],
+        evidence.judged,
+    )
+    assert decide(more, NODES)[node].action == "keep"
+
+
+def test_a_bad_node_does_not_hold_the_good_ones() -> None:
+    judged = {node: {"a": True} for node in NODES}
+    link = Failure(("n1", "n2"), "FAIL link")
+    alone = Evidence(failures=[link, Failure(("n2",), "FAIL rate")], judged=judged)
+    kept = {node for node, each in decide(alone, NODES).items() if each.action == "keep"}
+    assert kept == {"n2"}
+    both = Evidence(failures=[link], judged=judged)
+    kept = {node for node, each in decide(both, NODES).items() if each.action == "keep"}
+    assert kept == {"n1", "n2"}, "nobody knows which end is bad"
+
+
+@pytest.mark.parametrize(("accept", "action"), [(False, "keep"), (True, "resume")])
+def test_a_node_that_was_not_judged_is_kept_unless_that_is_accepted(
+    accept: bool, action: str
+) -> None:
+    evidence = Evidence(judged={"n1": {"hpl rmax": False}}, not_planned={"n1": ["osu-bw rate"]})
+    decision = decide(evidence, ["n1"], accept_unjudged=accept)["n1"]
+    assert decision.action == action
+    assert "hpl rmax" in decision.reason
+    assert ("not measured: osu-bw rate" in decision.reason) == accept
+    assert decide(evidence, ["n9"])["n9"] == Decision("keep", NOT_MEASURED)
+
+
+RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
+REFERENCE = [{"metric": "rate", "kind": "derived", "value": 90, "at_least": 0.9, "source": "test"}]
+REQUIRED = [Required(case="fake", metrics=["rate"])]
+
+
+def decisions_of(run: Run, required: list[Required] = REQUIRED) -> dict[str, Decision]:
+    evidence = evidence_of(judge_run(run), run.plan, required)
+    return decide(evidence, run.plan.nodes())
+
+
+def judged_run(folder: Path, rates: Mapping[str, float], **facts: Any) -> Run:
+    folder.mkdir(exist_ok=True)
+    return fleet_run(folder, rates, case={"references": REFERENCE}, **facts)
+
+
+def alone(run: Run) -> Run:
+    """Move the outputs of a run of one node: its steps have the scope ``job``."""
+    (step,) = run.plan.steps()
+    folder = run.folder / "steps" / step.id
+    for path in (folder / "n1").iterdir():
+        path.rename(folder / path.name)
+    return run
+
+
+def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Path) -> None:
+    run = judged_run(tmp_path, RATES | {"n3": 50.0})
+    decisions = decisions_of(run)
+    assert {n for n, each in decisions.items() if each.action == "keep"} == {"n3"}
+    assert decisions["n3"].fault
+    assert decisions["n3"].reason.startswith("fake FAKE rate -")
+    assert decisions["n1"].reason == "passed: 1 required metrics judged"
+    serial, _, evidence = vendor_entry(judge_run(run), "n3", None)
+    assert serial == "not reported"
+    assert "fake FAKE rate 50 MB/s" in evidence
+
+
+def test_a_run_of_one_slow_node_keeps_it_with_evidence(tmp_path: Path) -> None:
+    """A run of one node names no bad nodes."""
+    run = alone(judged_run(tmp_path, {"n1": 50.0}))
+    decision = decisions_of(run)["n1"]
+    assert (decision.action, decision.fault) == ("keep", True)
+    assert decision.reason.startswith("FAIL fake FAKE rate: ")
+    assert "fake FAKE rate: " in vendor_entry(judge_run(run), "n1", None)[2]
+    good = alone(judged_run(tmp_path / "good", {"n1": 100.0}))
+    assert decisions_of(good)["n1"].action == "resume"
+
+
+@pytest.mark.parametrize("required", [REQUIRED, []])
+def test_like_nodes_without_a_reference_are_not_judged(
+    tmp_path: Path, required: list[Required]
+) -> None:
+    decisions = decisions_of(fleet_run(tmp_path, RATES), required)
+    assert {each.action for each in decisions.values()} == {"keep"}
+    assert decisions["n1"].reason.startswith("not judged: no baseline and no limit for ")
+    assert not decisions["n1"].fault
+
+
+def test_emulated_nodes_only_have_to_be_valid_and_like_their_peers(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, RATES | {"n3": 50.0}, partition={"origin": "emulated"})
+    decisions = decisions_of(run)
+    assert {n for n, each in decisions.items() if each.action == "keep"} == {"n3"}
+
+
+@pytest.mark.fault("gate-job-failed")
+def test_a_node_without_a_record_or_with_a_damaged_one_is_kept(tmp_path: Path) -> None:
+    run = judged_run(tmp_path, RATES)
+    (folder,) = run.folder.glob("steps/*/n5")
+    rmtree(folder)
+    (output,) = run.folder.glob("steps/*/n4/execution-1/stdout")
+    output.write_text("damaged")
+    decisions = decisions_of(run)
+    assert {n for n, each in decisions.items() if each.action == "keep"} == {"n4", "n5"}
+    assert decisions["n5"].reason.endswith("not measured")
+    assert decisions["n4"].reason.startswith("INVALID fake rate: ")
+    assert not decisions["n4"].fault
