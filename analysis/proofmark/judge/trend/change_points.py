@@ -27,7 +27,7 @@ import numpy as np
 from proofmark.judge.claims.noise import student_quantile
 from proofmark.judge.fleet.thresholds import level_of_one
 from proofmark.judge.trend.noise import Prior, fit_prior
-from proofmark.records.columns import Floats
+from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3
 """The least number of runs on either side of a change point."""
@@ -96,7 +96,7 @@ class _Search:
         variance: of one run.
     """
 
-    place: np.ndarray
+    place: Numbers
     step: Floats
     slope: Floats
     variance: Floats
