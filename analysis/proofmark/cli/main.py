@@ -50,6 +50,7 @@ COMMANDS = {
     "claims": ("judge", "print which claims of the papers hold in runs"),
     "report": ("report", "write the report.html of a run"),
     "compare": ("judge", "compare later runs with the first one"),
+    "trend": ("trend", "write one page with the figures of all runs over time"),
     "tune": ("tune", "accept the best values of a search as facts of the partition"),
     "export": ("report", "write a run in the format of another program"),
     "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),
