@@ -31,13 +31,18 @@ def changed_figures(trend: Trend) -> Iterator[Block]:
     columns = (_("Figure"), *_columns())
     shown = table(_("Changes"), columns, rows, kind=TITLED, total=len(trend.changes))
     yield Block(tables=(shown,))
-    pictures = tuple(_pictures(trend))
-    left = len({id(change.points) for change in trend.changes}) - len(pictures)
+    yield _plots(trend, trend.changes)
+
+
+def _plots(trend: Trend, changes: Sequence[Change]) -> Block:
+    """Return the plots of changed series, and how to read them."""
+    pictures = tuple(_pictures(trend, changes))
+    left = len({id(change.points) for change in changes}) - len(pictures)
     notes = [_("Dots: runs. Vertical lines: intervals with 95 % confidence or less.")]
     notes.append(_("Shades: when a change happened. Triangles: events of the machine."))
     if left > 0:
-        notes.append(_("{left} more changed figures have no plot here.").format(left=left))
-    yield Block(paragraphs=(" ".join(notes),), pictures=pictures)
+        notes.append(_("{left} more changed series have no plot here.").format(left=left))
+    return Block(paragraphs=(" ".join(notes),), pictures=pictures)
 
 
 def _columns() -> tuple[Column | str, ...]:
@@ -53,10 +58,10 @@ def _columns() -> tuple[Column | str, ...]:
 def _row(trend: Trend, change: Change, head: tuple[str, str]) -> tuple[Cell | str, ...]:
     name, settings = head
     unit = "" if change.points.line.node else f" {change.points.line.figure.unit}"
-    size = f"{100 * change.change:+.1f} %"
+    size = _percent(change.change)
     bounds: tuple[str, ...] = ()
     if each := change.interval:
-        bounds = (f"{100 * each.low:+.1f} … {100 * each.high:+.1f} %",)
+        bounds = (f"{_percent(each.low)} … {_percent(each.high)}",)
     return (
         Cell(name, "strong", details=(settings,) if settings else ()),
         f"{number(change.first)}{unit}",
@@ -65,6 +70,10 @@ def _row(trend: Trend, change: Change, head: tuple[str, str]) -> tuple[Cell | st
         _when(trend, change),
         _causes(change.events),
     )
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:+.1f}\u00a0%".replace("-", "−")
 
 
 def _kind(change: Change) -> str:
@@ -103,15 +112,15 @@ def _event(event: Event) -> str:
     return f"{event.trait}: {old} → {new}"
 
 
-def _pictures(trend: Trend) -> Iterator[Picture]:
+def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:
     """Yield a plot of each changed figure, at most `MOST_PLOTS`."""
     changes: dict[int, list[Change]] = {}
-    for change in trend.changes:
+    for change in of:
         changes.setdefault(id(change.points), []).append(change)
     for alike in list(changes.values())[:MOST_PLOTS]:
         points = alike[0].points
         name, settings = label(points.line)
-        kind = "history"
+        name = f"{points.line.node} {name}".strip()
         yield Picture(
             _titled(name, points),
             settings,
@@ -123,12 +132,12 @@ def _pictures(trend: Trend) -> Iterator[Picture]:
                 [day_of(trend, event.after) for event in trend.events if event.nodes],
             ),
             (),
-            kind,
+            "history",
         )
 
 
 def _titled(name: str, points: Points) -> str:
-    unit = points.line.figure.unit
+    unit = _("÷ median of like nodes") if points.line.node else points.line.figure.unit
     return f"{name} ({unit})" if unit else name
 
 
@@ -174,6 +183,7 @@ def drifting_nodes(trend: Trend) -> Iterator[Block]:
         columns = (_("Node"), *_columns())
         shown = table(_("Nodes that drift"), columns, rows, kind=TITLED, total=len(trend.drifting))
         yield Block(paragraphs=(about,), tables=(shown,))
+        yield _plots(trend, trend.drifting)
 
 
 def _of_node(change: Change) -> tuple[str, str]:
@@ -214,6 +224,6 @@ def _row_of_program(each: Reprogrammed) -> tuple[Cell | str, ...]:
         Cell(name, "strong", details=(settings,) if settings else ()),
         f"{number(old)} {unit}",
         f"{number(new)} {unit}",
-        f"{100 * each.change:+.1f} %",
+        _percent(each.change),
         Cell(words[0] if words else _("not known"), details=(*words[1:MOST_EVENTS], *rest)),
     )

@@ -48,22 +48,28 @@ def _row_of_event(trend: Trend, event: Event) -> tuple[Cell | str, ...]:
 
 def all_figures(trend: Trend) -> Iterator[Block]:
     """Yield the small plots of all figures, folded by case and metric."""
-    groups: dict[str, list[tuple[Points, Course]]] = {}
+    cases: dict[str, dict[str, list[Picture]]] = {}
     for points, course in trend.lines[:MOST_SPARKS]:
         figure = points.line.figure
-        groups.setdefault(f"{figure.case}: {figure.metric}", []).append((points, course))
+        metrics = cases.setdefault(figure.case, {})
+        metrics.setdefault(figure.metric, []).append(_spark(trend, points, course))
     folds = tuple(
         Fold(
-            _("{name} – {count} series").format(name=name, count=len(members)),
-            Block(pictures=tuple(_spark(trend, *member) for member in members)),
+            _("{case}: {count} series").format(case=case, count=sum(map(len, metrics.values()))),
+            Block(folds=tuple(_of_metric(*item) for item in metrics.items())),
         )
-        for name, members in groups.items()
+        for case, metrics in cases.items()
     )
     notes = [_("Each line ends at the newest run. A shade is the interval of the values.")]
     if len(trend.lines) > MOST_SPARKS:
         left = len(trend.lines) - MOST_SPARKS
         notes.append(_("{left} more series are not shown.").format(left=left))
     yield Block(paragraphs=(" ".join(notes),), folds=folds)
+
+
+def _of_metric(metric: str, pictures: Sequence[Picture]) -> Fold:
+    name = _("{metric}: {count} series").format(metric=metric, count=len(pictures))
+    return Fold(name, Block(pictures=tuple(pictures)))
 
 
 def _spark(trend: Trend, points: Points, course: Course) -> Picture:

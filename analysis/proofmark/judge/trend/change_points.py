@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -210,19 +211,30 @@ def _course(series: Series, prior: Prior, level: float, deviation: float) -> Cou
 
 
 def _places(logs: Floats, prior: Prior, level: float) -> list[int]:
-    """Return the change points; each is the best one between its neighbours."""
-    found = sorted(_split(logs, 0, prior, level))
-    if len(found) < 2:
-        return found
-    bounds = [0, *found, len(logs)]
-    refined = []
-    for number in range(1, len(bounds) - 1):
-        first, last = bounds[number - 1], bounds[number + 1]
-        part = logs[first:last]
-        best = int(_explained((part - part.mean())[None, :])[0].argmax()) + LEAST_RUNS
-        bounds[number] = first + best
-        refined.append(first + best)
-    return refined
+    """Return the change points; each is the best one between its neighbours, and clear there.
+
+    The one with the least difference of medians is removed until all are clear. The split of a fall
+    that was repaired is not clear before both of its ends are found.
+    """
+    places = sorted(_split(logs, 0, prior, level))
+    while places:
+        bounds = [0, *places, len(logs)]
+        for number in range(1, len(bounds) - 1):
+            first, last = bounds[number - 1], bounds[number + 1]
+            part = logs[first:last]
+            best = int(_explained((part - part.mean())[None, :])[0].argmax())
+            bounds[number] = first + best + LEAST_RUNS
+        places = bounds[1:-1]
+        parts = [logs[first:last] for first, last in pairwise(bounds)]
+        unclear = {
+            abs(float(np.median(before) - np.median(after))): number
+            for number, (before, after) in enumerate(pairwise(parts))
+            if not (_significant(before, after, prior, level) and _separate(before, after))
+        }
+        if not unclear:
+            break
+        del places[unclear[min(unclear)]]
+    return places
 
 
 def _split(logs: Floats, offset: int, prior: Prior, level: float) -> Iterator[int]:
@@ -231,15 +243,24 @@ def _split(logs: Floats, offset: int, prior: Prior, level: float) -> Iterator[in
     if length < LEAST_LENGTH:
         return
     search = _search(np.zeros((1, length)), logs[None, :])
-    variance, freedom = prior.moderated(float(search.variance[0]), _freedom(length))
     place = int(search.place[0])
-    if search.step[0] <= variance * _critical(length, freedom, level) ** 2:
-        return
-    if not _separate(logs[:place], logs[place:]):
+    if not _significant(logs[:place], logs[place:], prior, level):
         return
     yield offset + place
     yield from _split(logs[:place], offset, prior, level)
     yield from _split(logs[place:], offset + place, prior, level)
+
+
+def _significant(before: Floats, after: Floats, prior: Prior, level: float) -> bool:
+    """Return whether the means of two neighbouring parts differ by more than noise."""
+    logs = np.concatenate((before, after))
+    differences = np.diff(logs) ** 2
+    own = float(differences.sum() - differences[len(before) - 1]) / (2 * (len(logs) - 2))
+    floor = (float(_resolution(logs[None, :])[0]) / 2) ** 2
+    variance, freedom = prior.moderated(max(own, floor), _freedom(len(logs)))
+    error = variance * (1 / len(before) + 1 / len(after))
+    difference = float(after.mean() - before.mean())
+    return difference**2 > error * _critical(len(logs), freedom, level) ** 2
 
 
 def _separate(before: Floats, after: Floats) -> bool:
