@@ -91,7 +91,7 @@ def _when(trend: Trend, change: Change) -> Cell:
     if change.gradual:
         return Cell(_("gradually"), details=(f"{before} – {after}",))
     at = trend.runs[change.at]
-    between = _("after {before}, before {after}")
+    between = _("after {before}, at the latest at {after}")
     detail = between.format(
         before=trend.runs[change.before].run, after=trend.runs[change.after].run
     )

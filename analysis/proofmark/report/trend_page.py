@@ -53,7 +53,7 @@ def _view(
 ) -> TrendView:
     changes = sum(len(each.changes) for each in trends)
     drifting = len({change.points.line.node for each in trends for change in each.drifting})
-    sentence = _("{changes} changes of figures and {nodes} drifting nodes in {runs} runs.").format(
+    sentence = _("Changes of figures: {changes}. Nodes that drift: {nodes}. Runs: {runs}.").format(
         changes=changes, nodes=drifting, runs=len(runs)
     )
     systems = ", ".join(dict.fromkeys(each.group[0] for each in trends))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.bench.trend import shares
 from tests.fixtures.kit import examples
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 
@@ -279,7 +280,12 @@ class TestReading:
             path.write_text(damaged[damage])
         found = read_past_run(folder)
         assert isinstance(found, LeftOut)
-        words = {"cut": "does not end", "word": "verdict", "link": "link", "nothing": "no valid figure"}
+        words = {
+            "cut": "not end",
+            "word": "verdict",
+            "link": "link",
+            "nothing": "no valid figure",
+        }
         assert words.get(damage, "time") in found.reason
 
     def test_a_damaged_node_leaves_the_figures(self, tmp_path: Path) -> None:
@@ -296,3 +302,11 @@ class TestReading:
         (tmp_path / "latest").symlink_to(folder)
         (tmp_path / "notes").mkdir()
         assert run_folders([tmp_path]) == [folder] == run_folders([folder])
+
+
+@pytest.mark.soak
+def test_few_steady_histories_have_a_change_and_most_falls_are_found() -> None:
+    for length in (12, 24):
+        wrong, right = shares(length, 100)
+        assert wrong <= 0.05
+        assert right >= 0.95

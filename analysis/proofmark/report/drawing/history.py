@@ -19,8 +19,8 @@ from proofmark.report.text import number, visible
 MOST_POINTS = 160
 """The largest number of points of a plot; more runs share points."""
 SECONDS_OF_DAY = 86400
-WIDTH, HEIGHT = 640, 240
-LEFT, RIGHT, TOP, BOTTOM = 64, 12, 18, 26
+WIDTH, HEIGHT = 420, 190
+LEFT, RIGHT, TOP, BOTTOM = 54, 8, 18, 24
 SPARK_WIDTH, SPARK_HEIGHT = 240, 44
 
 
@@ -197,7 +197,7 @@ def _triangle(x: float) -> str:
 
 
 def _grid(curve: Curve, x: Scale, y: Scale) -> list[str]:
-    """Return the axes: four values, and at most five dates."""
+    """Return the axes: four values, and at most four dates."""
     least = float(np.nanmin(np.fmin(curve.low, curve.value)))
     most = float(np.nanmax(np.fmax(curve.high, curve.value)))
     values = _round_values(least, most) if most > least else [least]
@@ -208,7 +208,7 @@ def _grid(curve: Curve, x: Scale, y: Scale) -> list[str]:
         label = f'x="{LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end"'
         lines.append(f"<text {label}>{number(value)}</text>")
     first, last = float(curve.days[0]), float(curve.days[-1])
-    places = np.linspace(first, last, 5) if last > first else np.array([first])
+    places = np.linspace(first, last, 4) if last > first else np.array([first])
     dates = dict.fromkeys((date_of(day), float(day)) for day in places.tolist())
     known: set[str] = set()
     for text, day in dates:
