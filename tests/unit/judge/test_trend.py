@@ -306,7 +306,7 @@ class TestReading:
 
 @pytest.mark.soak
 def test_few_steady_histories_have_a_change_and_most_falls_are_found() -> None:
-    for length in (12, 24):
+    for length in (24, 60):
         wrong, right = shares(length, 100)
         assert wrong <= 0.05
         assert right >= 0.95
