@@ -56,6 +56,7 @@ COMMANDS = {
     "report": ("report", "write the report.html of a run"),
     "baseline": ("baseline", "accept a signed run as the reference of later runs"),
     "compare": ("judge", "compare later runs with the first one"),
+    "trend": ("trend", "write one page with the figures of all runs over time"),
     "tune": ("tune", "accept the best values of a search as facts of the partition"),
     "export": ("report", "write a run in the format of another program"),
     "sign": ("sign", "write the checksums of a run and sign them with an ssh key"),

@@ -11,7 +11,12 @@ from proofmark.report.view import View
 
 
 def render(content: View) -> str:
-    """Return the page as HTML; every text is escaped, invisible characters included."""
+    """Return the report as HTML; every text is escaped, invisible characters included."""
+    return page("report.html", content, "style.css")
+
+
+def page(template: str, content: object, *styles: str) -> str:
+    """Return the HTML of a template with `content` as its variable ``view``."""
     environment = Environment(
         loader=PackageLoader("proofmark.report", "."),
         autoescape=True,
@@ -20,9 +25,9 @@ def render(content: View) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = (files("proofmark.report") / "style.css").read_text(encoding="utf-8")
-    template = environment.get_template("report.html")
-    return template.render(view=content, style=style)
+    folder = files("proofmark.report")
+    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
+    return environment.get_template(template).render(view=content, style=style)
 
 
 def _visible(value: object) -> object:

@@ -118,7 +118,12 @@ def _entered(files: RunFiles) -> list[str]:
 
 def benchmarks_of(run: Run) -> Benchmarks:
     """Return the cases of `run`, as they were at its start."""
-    return load_benchmarks(run.files.benchmarks, _context(run.folder) or STORED)
+    return benchmarks_in(run.folder)
+
+
+def benchmarks_in(folder: Path) -> Benchmarks:
+    """Return the cases of the run in `folder`, as they were at its start."""
+    return load_benchmarks(RunFiles(folder).benchmarks, _context(folder) or STORED)
 
 
 def site_of(run: Run) -> Site:

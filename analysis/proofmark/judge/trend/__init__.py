@@ -1,0 +1,1 @@
+"""The history of the figures of a machine over many runs."""

@@ -1,0 +1,86 @@
+"""Events of the machine: traits of nodes and programs that differ between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from proofmark.common.nodesets import folded
+from proofmark.judge.trend.past_run import PastRun
+
+ABSENT = ""
+"""The value of a trait that a node does not have."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of one trait, on one or several nodes, between two runs.
+
+    Attributes:
+        trait: the name of the trait; of a program with the name of its package.
+        old, new: its values; empty if the trait is absent.
+        nodes: the nodes, sorted; empty for a program.
+        before: the number of the last run with the old value.
+        after: the number of the first run with the new value.
+    """
+
+    trait: str
+    old: str
+    new: str
+    nodes: tuple[str, ...]
+    before: int
+    after: int
+
+    @property
+    def where(self) -> str:
+        """The nodes as a folded list."""
+        return folded(self.nodes) if self.nodes else ""
+
+    def within(self, first: int, last: int) -> bool:
+        """Return whether the event may have happened between the runs `first` and `last`."""
+        return self.before < last and self.after > first
+
+    def concerns(self, hosts: Collection[str]) -> bool:
+        """Return whether the event happened on one of `hosts`, or to a program."""
+        return not self.nodes or any(host in hosts for host in self.nodes)
+
+
+def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
+    """Return the events of the runs with `numbers`, in the order of time.
+
+    A node is compared with the previous run that has its facts. Equal changes of several nodes
+    between the same runs are one event.
+    """
+    last: dict[str, tuple[int, Mapping[str, str]]] = {}
+    packages: dict[str, tuple[int, Mapping[str, str]]] = {}
+    found: dict[tuple[str, str, str, int, int], list[str]] = {}
+    for number in numbers:
+        for host, node in runs[number].hosts.items():
+            if host in last:
+                before, old = last[host]
+                for change in differences(old, node.traits):
+                    found.setdefault((*change, before, number), []).append(host)
+            last[host] = number, node.traits
+        for name, traits in runs[number].software.values():
+            if name in packages:
+                before, old = packages[name]
+                for trait, *values in differences(old, traits):
+                    key = (f"{name}: {trait}", values[0], values[1], before, number)
+                    found.setdefault(key, [])
+            packages[name] = number, traits
+    events = [
+        Event(trait, old, new, tuple(sorted(hosts)), before, after)
+        for (trait, old, new, before, after), hosts in found.items()
+    ]
+    return sorted(events, key=lambda each: (each.after, not each.nodes, each.trait))
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return the traits that differ, each with its old and its new value."""
+    if old is new:
+        return []
+    return [
+        (trait, old.get(trait, ABSENT), new.get(trait, ABSENT))
+        for trait in dict.fromkeys((*old, *new))
+        if old.get(trait, ABSENT) != new.get(trait, ABSENT)
+    ]

@@ -1,0 +1,294 @@
+"""Reads what a finished run leaves to a history: its figures, nodes and programs.
+
+``verdict.json`` has the values that count, with their interval and verdict. The records of a
+disturbed repeat or of an earlier attempt are in ``records.parquet`` too, so that file is not read.
+Nothing is read from outputs, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json, read_regular
+from proofmark.common.nodesets import is_name
+from proofmark.common.text import one_line
+from proofmark.judge.fleet.fleet import hardware_kind
+from proofmark.judge.trend.traits import machine_traits, program_traits
+from proofmark.judge.written import WrittenVerdict
+from proofmark.records.columns import Floats, Numbers, Scalar
+from proofmark.runs.files import RunFiles
+from proofmark.runs.nodes import Node
+from proofmark.software.software import Software
+
+MAX_VERDICT_BYTES = 2 << 30
+"""Bytes of ``verdict.json``: 8,305 nodes with 100 figures each have 700 MB."""
+_RESULTS = b',\n "results": ['
+_END = b"\n ]\n}\n"
+_STARTED = re.compile(r"(\d{8}T\d{6}Z)-", re.ASCII)
+
+
+class Figure(NamedTuple):
+    """What is compared over time; `parameters` is JSON with sorted keys.
+
+    The program and the class of nodes distinguish series of a figure.
+    """
+
+    system: str
+    partition: str
+    origin: str
+    case: str
+    benchmark: str
+    metric: str
+    unit: str
+    mode: str
+    placement: str
+    parameters: str
+
+
+@dataclass(frozen=True)
+class PastNode:
+    """A node of a run: its hardware, as like nodes share it, and its traits."""
+
+    kind: str
+    traits: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class PastRun:
+    """A finished run.
+
+    Attributes:
+        run: the id of the run.
+        folder: its folder.
+        started: the time of its start, UTC.
+        summary: its verdict and its counts.
+        figures, nodes, programs: the names to which the numbers in the columns refer. A program is
+            the hash of its environment.
+        figure, node, program, count: of each valid result; `count` is the number of its values.
+            Shapes (results,).
+        value, low, high: median and interval; NaN if a single value has no interval.
+        invalid: the number of INVALID results, which are left out.
+        hosts: the nodes with facts.
+        software: the traits of each program, by hash, with the name of the package.
+        notes: files of nodes or programs that cannot be read.
+    """
+
+    run: str
+    folder: Path
+    started: datetime
+    summary: str
+    figures: tuple[Figure, ...]
+    nodes: tuple[str, ...]
+    programs: tuple[str, ...]
+    figure: Numbers
+    node: Numbers
+    program: Numbers
+    count: Numbers
+    value: Floats
+    low: Floats
+    high: Floats
+    invalid: int
+    hosts: Mapping[str, PastNode]
+    software: Mapping[str, tuple[str, Mapping[str, str]]]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A folder that gives nothing to the history, and the reason."""
+
+    folder: Path
+    reason: str
+
+
+class _Line(BaseModel):
+    """One result of ``verdict.json``; its other keys are not needed."""
+
+    model_config = ConfigDict(frozen=True)
+    system: str
+    partition: str
+    node: str
+    origin: str
+    case: str
+    benchmark: str
+    metric: str
+    unit: str
+    mode: str
+    placement: str
+    parameters: dict[str, Scalar]
+    environment_hash: str
+    value: float | None
+    values: list[float]
+    interval: tuple[float, float] | None
+    verdict: Literal["PASS", "FAIL", "INVALID", "UNJUDGED"]
+
+
+def run_folders(folders: list[Path]) -> list[Path]:
+    """Return the folders of runs in `folders`, sorted by name; a folder may be a run itself.
+
+    Symbolic links such as ``runs/latest`` are left out: their targets are in the list.
+    """
+    found: dict[Path, None] = {}
+    for folder in folders:
+        inside = [folder] if _is_run(folder) else sorted(folder.iterdir())
+        found |= {each.resolve(): None for each in inside if _is_run(each) or each == folder}
+    return sorted(found, key=lambda each: each.name)
+
+
+def _is_run(folder: Path) -> bool:
+    files = RunFiles(folder)
+    inner = (files.plan, files.identity, files.verdict)
+    return folder.is_dir() and not folder.is_symlink() and any(each.is_file() for each in inner)
+
+
+def read_past_run(folder: Path) -> PastRun | LeftOut:
+    """Return the run in `folder`, or why it is left out."""
+    files = RunFiles(folder)
+    try:
+        content = read_regular(files.verdict, MAX_VERDICT_BYTES)
+        return _past_run(folder, content)
+    except FileNotFoundError:
+        return LeftOut(folder, f"unfinished: it has no {files.verdict.name}")
+    except BadInput as error:
+        return LeftOut(folder, one_line(f"unreadable: {error.mistakes[0].found}"))
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        where = ".".join(map(str, first["loc"]))
+        return LeftOut(folder, one_line(f"damaged {files.verdict.name}: {where} {first['msg']}"))
+    except ValueError as error:
+        return LeftOut(folder, one_line(f"damaged {files.verdict.name}: {error}"))
+
+
+def _past_run(folder: Path, content: bytes) -> PastRun:
+    head, found, rest = content.partition(_RESULTS)
+    if not found or not rest.endswith(_END):
+        raise ValueError("it does not end as proofmark writes it")
+    written = WrittenVerdict.model_validate_json(head + b"\n}")
+    columns = _Columns()
+    for line in rest[: -len(_END)].split(b"\n"):
+        if line:
+            columns.add(_Line.model_validate_json(line.removesuffix(b",")))
+    if not columns.value:
+        raise ValueError("it has no valid figure")
+    files = RunFiles(folder)
+    hosts, dates, notes = _hosts(files)
+    started = _started(written.run, dates)
+    software, damaged = _software(files)
+    return PastRun(
+        run=written.run,
+        folder=folder,
+        started=started,
+        summary=written.line,
+        figures=tuple(columns.figures),
+        nodes=tuple(columns.nodes),
+        programs=tuple(columns.programs),
+        figure=np.array(columns.figure, dtype=np.int64),
+        node=np.array(columns.node, dtype=np.int64),
+        program=np.array(columns.program, dtype=np.int64),
+        count=np.array(columns.count, dtype=np.int64),
+        value=np.array(columns.value),
+        low=np.array(columns.low),
+        high=np.array(columns.high),
+        invalid=columns.invalid,
+        hosts=hosts,
+        software=software,
+        notes=(*notes, *damaged),
+    )
+
+
+class _Columns:
+    """The valid results of a run, in columns."""
+
+    def __init__(self) -> None:
+        self.figures: dict[Figure, int] = {}
+        self.nodes: dict[str, int] = {}
+        self.programs: dict[str, int] = {}
+        self.figure: list[int] = []
+        self.node: list[int] = []
+        self.program: list[int] = []
+        self.count: list[int] = []
+        self.value: list[float] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self.invalid = 0
+
+    def add(self, line: _Line) -> None:
+        """Add a result; an INVALID one is only counted."""
+        if line.verdict == "INVALID" or line.value is None:
+            self.invalid += 1
+            return
+        parameters = json.dumps(line.parameters, sort_keys=True)
+        figure = Figure(
+            *(line.system, line.partition, line.origin, line.case, line.benchmark, line.metric),
+            *(line.unit, line.mode, line.placement, parameters),
+        )
+        low, high = line.interval or (np.nan, np.nan)
+        self.figure.append(self.figures.setdefault(figure, len(self.figures)))
+        self.node.append(self.nodes.setdefault(line.node, len(self.nodes)))
+        program = line.environment_hash
+        self.program.append(self.programs.setdefault(program, len(self.programs)))
+        self.count.append(len(line.values))
+        self.value.append(line.value)
+        self.low.append(low)
+        self.high.append(high)
+
+
+def _started(run: str, dates: list[str]) -> datetime:
+    """Return the start of a run: from its id, else the first probe of a node.
+
+    The id is by one clock, the probes by the clocks of the nodes.
+
+    Raises:
+        ValueError: neither has a time.
+    """
+    if match := _STARTED.match(run):
+        return datetime.strptime(match[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    if not dates:
+        raise ValueError(f"neither the run id {run} nor the facts of a node have a time")
+    started = datetime.fromisoformat(min(dates))
+    return started if started.tzinfo else started.replace(tzinfo=UTC)
+
+
+def _hosts(files: RunFiles) -> tuple[dict[str, PastNode], list[str], list[str]]:
+    """Return the nodes of a run, the times of their first probes, and files that are damaged."""
+    hosts: dict[str, PastNode] = {}
+    dates: list[str] = []
+    notes: list[str] = []
+    known: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    for path in _node_files(files):
+        try:
+            node = read_json(path, Node)
+        except BadInput:
+            notes.append(f"{files.link(path)} is damaged")
+            continue
+        if node.jobs and node.host == path.stem:
+            traits = machine_traits(node.newest)
+            same = known.setdefault(tuple(traits.items()), traits)  # most nodes share their traits
+            hosts[node.host] = PastNode(hardware_kind(node.newest), same)
+            dates.append(node.jobs[0].provenance.facts.date)
+    return hosts, dates, notes
+
+
+def _node_files(files: RunFiles) -> Iterator[Path]:
+    yield from (path for path in sorted(files.nodes.glob("*.json")) if is_name(path.stem))
+
+
+def _software(files: RunFiles) -> tuple[dict[str, tuple[str, Mapping[str, str]]], list[str]]:
+    try:
+        packages = read_json(files.software, Software).packages
+    except BadInput:
+        return {}, [f"{files.software.name} is missing or damaged"]
+    return {
+        package.environment_hash: (name, program_traits(package))
+        for name, package in packages.items()
+    }, []

@@ -1,0 +1,74 @@
+"""The command ``trend``: the page, the folders that are left out, and wrong input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fixtures.past_runs import Value, run_id, write_past_run
+
+from proofmark.cli.main import main
+
+HOSTILE = "<script>alert(1)</script>"
+FALL = 9
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 15 runs; `copy` falls at the tenth. One run is unfinished, one is a copy."""
+    folder = tmp_path_factory.mktemp("runs")
+    for number in range(15):
+        wave = 1 + 0.004 * (number % 3 - 1)
+        fallen = 0.9 if number >= FALL else 1.0
+        about = {"parameters": {"layout": HOSTILE}}
+        figures = [
+            Value("copy", tuple(100 * wave * fallen * each for each in (0.99, 1.0, 1.01))),
+            Value("scale", (100 * wave,), about=about),
+            Value("add", (100 / wave,)),
+        ]
+        facts = {"n1": {"microcode": "0xb" if number >= FALL else HOSTILE}}
+        write_past_run(folder, number, figures, facts)
+    (write_past_run(folder, 20, [Value("copy", (1.0,))]) / "verdict.json").unlink()
+    (folder / run_id(20) / "plan.json").write_text("{}")
+    copy = write_past_run(folder / "more", 0, [Value("copy", (1.0,))])
+    copy.rename(folder / "a-copy")
+    return folder
+
+
+def test_the_page_shows_the_change_its_date_and_its_event(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "trend.html"
+    assert main(["trend", f"{runs}", "-o", f"{page}"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{page}\n"
+    assert f"left out: {run_id(20)}: unfinished: it has no verdict.json" in printed.err
+    text = page.read_text()
+    assert "Changes of figures: 1. Nodes that drift: 0. Runs: 15." in text
+    assert f"after {run_id(FALL - 1)}, at the latest at {run_id(FALL)}" in text
+    assert "microcode: &lt;script&gt;alert(1)&lt;/script&gt; → 0xb" in text
+    assert "<script" not in text
+    assert "a copy of the run in" in text
+    assert text.count("<svg") == 4  # one plot, and a small one for each figure
+    assert text.count("<polygon") == 1  # the only figure with intervals
+
+
+def test_the_page_is_in_the_folder_of_the_runs_by_default(runs: Path) -> None:
+    assert main(["trend", f"{runs}"]) == 0
+    assert (runs / "trend.html").is_file()
+
+
+def test_one_run_has_a_page(runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "trend.html"
+    assert main(["trend", f"{runs / run_id(0)}", "-o", f"{page}"]) == 0
+    assert "No figure changed by more than its noise" in page.read_text()
+
+
+@pytest.mark.parametrize("place", ["missing", "empty"])
+def test_a_folder_without_runs_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["trend", f"{tmp_path / place}"]) == 3
+    assert "RUNS" in capsys.readouterr().err
+    assert not (tmp_path / "empty" / "trend.html").exists()

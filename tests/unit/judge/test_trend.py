@@ -1,0 +1,312 @@
+"""The history of figures over runs: change points, slopes, events, nodes that drift."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.bench.trend import shares
+from tests.fixtures.kit import examples
+from tests.fixtures.past_runs import Value, run_id, write_past_run
+
+from proofmark.cases.models import Metric
+from proofmark.judge.trend.change_points import Course, Series, courses
+from proofmark.judge.trend.events import differences
+from proofmark.judge.trend.noise import (
+    Prior,
+    digamma,
+    fit_prior,
+    trigamma,
+    trigamma_inverse,
+)
+from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders
+from proofmark.judge.trend.trend import Trend, trends
+
+LEVEL = 0.01
+RATE = Metric(unit="MB/s", better="higher", bound=1e9, what="rate")
+
+
+def _series(logs: Sequence[float], family: int = 0, days: Sequence[float] | None = None) -> Series:
+    return Series(np.array(days or range(len(logs)), dtype=float), np.array(logs), family)
+
+
+def _like(count: int, length: int, seed: int = 1) -> list[Series]:
+    rng = np.random.default_rng(seed)
+    return [_series(rng.normal(0, 0.01, length).tolist()) for _ in range(count)]
+
+
+def _with(series: Sequence[Series], first: Sequence[float]) -> Course:
+    """Return the course of the first series after `first` was added to it."""
+    changed = _series((series[0].logs + np.array(first)).tolist(), series[0].family)
+    return courses([changed, *series[1:]], LEVEL)[0]
+
+
+class TestNoise:
+    def test_digamma_and_trigamma_have_the_tabled_values(self) -> None:
+        values = np.array([0.5, 1.0, 10.0])
+        expected = [-1.9635100260, -0.5772156649, 2.2517525890]
+        assert digamma(values) == pytest.approx(expected, abs=1e-7)
+        expected = [math.pi**2 / 2, math.pi**2 / 6, 0.1051663357]
+        assert trigamma(values) == pytest.approx(expected, abs=1e-7)
+
+    @examples(0.5)
+    @given(st.floats(0.01, 1000))
+    def test_the_inverse_of_trigamma_inverts_it(self, argument: float) -> None:
+        value = float(trigamma(np.array([argument]))[0])
+        assert trigamma_inverse(value) == pytest.approx(argument, rel=1e-4)
+
+    def test_like_noise_is_pooled_and_unlike_noise_is_not(self) -> None:
+        rng = np.random.default_rng(2)
+        freedoms = np.full(200, 6.0)
+        alike = rng.chisquare(6, 200) / 6
+        unlike = alike * np.exp(rng.normal(0, 2, 200))
+        assert fit_prior(alike, freedoms).freedom > 15
+        assert fit_prior(unlike, freedoms).freedom < 3
+        assert fit_prior(alike, freedoms).variance == pytest.approx(1, rel=0.15)
+
+    def test_two_series_are_no_family(self) -> None:
+        assert fit_prior(np.ones(2), np.ones(2)) == Prior()
+        assert Prior().moderated(3.0, 4.0) == (3.0, 4.0)
+
+
+class TestChangePoints:
+    def test_a_fall_of_5_percent_is_dated(self) -> None:
+        like = _like(60, 24)
+        course = _with(like, [0.0] * 15 + [math.log(0.95)] * 9)
+        (step,) = course.steps
+        assert (step.earliest, step.place, step.latest) == (15, 15, 15)
+        assert course.deviation == pytest.approx(0.01, rel=0.3)
+
+    def test_steady_series_have_none(self) -> None:
+        assert not any(each.steps or each.slope for each in courses(_like(60, 24), LEVEL))
+
+    def test_a_fall_and_its_repair_are_two_changes(self) -> None:
+        course = _with(_like(60, 40), [0.0] * 15 + [-0.06] * 10 + [0.0] * 15)
+        assert [step.place for step in course.steps] == [15, 25]
+
+    def test_a_slow_fall_is_a_slope(self) -> None:
+        course = _with(_like(60, 40), [-0.002 * day for day in range(40)])
+        assert course.steps == ()
+        assert course.slope == pytest.approx(-0.002, rel=0.2)
+
+    def test_two_outliers_at_the_end_are_no_change(self) -> None:
+        assert _with(_like(60, 24), [0.0] * 22 + [-0.3] * 2).steps == ()
+
+    def test_two_of_the_last_three_runs_are_no_change(self) -> None:
+        assert _with(_like(60, 24), [0.0] * 21 + [-0.3, 0.0, -0.3]).steps == ()
+
+    def test_the_last_digit_of_a_printed_value_is_no_change(self) -> None:
+        logs = [math.log(0.21)] * 12 + [math.log(0.22)] * 4
+        assert courses([_series(logs)], LEVEL)[0].steps == ()
+
+    def test_short_and_constant_series_have_no_change(self) -> None:
+        short, constant = courses([_series([0.0] * 5), _series([0.0] * 9)], LEVEL)
+        assert not short.tested
+        assert (constant.steps, constant.slope) == ((), 0.0)
+
+    @examples(0.5)
+    @given(
+        st.integers(3, 17),
+        st.sampled_from([-0.2, 0.2]),
+        st.floats(-5, 5),
+        st.sampled_from([1.0, 7.0]),
+    )
+    def test_units_and_times_do_not_matter_for_steps(
+        self, place: int, size: float, unit: float, gap: float
+    ) -> None:
+        like = _like(10, 20)
+        logs = like[0].logs + np.where(np.arange(20) < place, 0.0, size) + unit
+        series = _series(logs.tolist(), 0, [gap * day for day in range(1, 21)])
+        (step,) = courses([series, *like[1:]], LEVEL)[0].steps
+        assert step.place == place
+        assert step.earliest <= place <= step.latest
+        backwards = _series(logs[::-1].tolist())
+        (step,) = courses([backwards, *like[1:]], LEVEL)[0].steps
+        assert step.place == 20 - place
+
+
+def _runs(folder: Path) -> list[PastRun]:
+    read = [read_past_run(each) for each in run_folders([folder])]
+    return [each for each in read if isinstance(each, PastRun)]
+
+
+def _trend(folder: Path) -> Trend:
+    (trend,) = trends(_runs(folder), lambda _: RATE, LEVEL)
+    return trend
+
+
+NODES = ("n1", "n2", "n3", "n4", "n5")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 20 runs: `copy` falls at run 12 with the microcode, `n3` alone falls at run 8."""
+    folder = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(3)
+    for number in range(20):
+        figures = []
+        for metric in ("copy", "scale", "add", "triad"):
+            for node in NODES:
+                value = 1000 * float(np.exp(rng.normal(0, 0.01)))
+                value *= 0.93 if metric == "copy" and number >= 12 else 1
+                value *= 0.9 if metric == "add" and node == "n3" and number >= 8 else 1
+                figures.append(Value(metric, (value, value * 1.01), node))
+        new = {"microcode": "0xb"} if number >= 12 else {"microcode": "0xa"}
+        moved = {"kernel": "6.2"} if number >= 8 else {"kernel": "6.1"}
+        facts = {node: {**new, **(moved if node == "n3" else {})} for node in NODES}
+        write_past_run(folder, number, figures, facts)
+    return folder
+
+
+class TestTrend:
+    def test_a_change_has_its_date_size_and_candidate_event(self, machine: Path) -> None:
+        trend = _trend(machine)
+        (change,) = trend.changes
+        assert change.points.line.figure.metric == "copy"
+        assert (change.before, change.at, change.after) == (11, 12, 12)
+        assert change.change == pytest.approx(-0.07, abs=0.015)
+        assert change.interval
+        assert change.interval.low < change.change < change.interval.high
+        assert change.better is False
+        (event,) = change.events
+        assert (event.trait, event.old, event.new) == ("microcode", "0xa", "0xb")
+        assert event.nodes == NODES
+
+    def test_a_node_that_falls_against_its_peers_is_named(self, machine: Path) -> None:
+        trend = _trend(machine)
+        (change,) = trend.drifting
+        assert (change.points.line.node, change.points.line.figure.metric) == ("n3", "add")
+        assert change.at == 8
+        assert [event.trait for event in change.events] == ["kernel"]
+        assert trend.compared_nodes == 20
+
+    def test_the_interval_of_several_nodes_is_that_of_their_median(self, machine: Path) -> None:
+        for points, _ in _trend(machine).lines:
+            assert (points.nodes == 5).all()
+            assert (points.low <= points.value).all()
+            assert (points.value <= points.high).all()
+
+    def test_events_are_one_for_all_nodes(self, machine: Path) -> None:
+        found = [(each.trait, each.where, each.after) for each in _trend(machine).events]
+        assert found == [("kernel", "n3", 8), ("microcode", "n[1-5]", 12)]
+
+    def test_unlike_figures_are_apart_and_programs_are_compared_without_a_test(
+        self, tmp_path: Path
+    ) -> None:
+        for number in range(12):
+            program = {"environment_hash": ("a" if number < 6 else "b") * 64}
+            threads = {"parameters": {"threads": 4 if number < 6 else 8}}
+            figures = [Value("copy", (1.0 + (number >= 6),), about=program)]
+            figures.append(Value("scale", (1.0 + (number >= 6),), about=threads))
+            write_past_run(tmp_path, number, figures)
+        trend = _trend(tmp_path)
+        assert trend.changes == ()
+        assert len(trend.lines) == 4
+        (other,) = trend.reprogrammed
+        assert other.change == pytest.approx(1.0)
+        assert other.new.line.figure.metric == "copy"
+
+    def test_results_of_computation_and_zeros_are_not_tested(self, tmp_path: Path) -> None:
+        for number in range(8):
+            write_past_run(tmp_path, number, [Value("copy", (0.0,)), Value("scale", (1.0,))])
+        digits = RATE.model_copy(update={"same_digits": True})
+
+        def metric(figure: Figure) -> Metric:
+            return digits if figure.metric == "scale" else RATE
+
+        (trend,) = trends(_runs(tmp_path), metric, LEVEL)
+        assert trend.tested == 0
+
+    def test_each_origin_is_a_group(self, tmp_path: Path) -> None:
+        for number, origin in enumerate(["measured", "imported"]):
+            write_past_run(tmp_path, number, [Value("copy", (1.0,), about={"origin": origin})])
+        found = trends(_runs(tmp_path), lambda _: None, LEVEL)
+        assert [each.group[2] for each in found] == ["imported", "measured"]
+
+    def test_a_new_module_in_a_slot_is_a_difference(self) -> None:
+        old, new = {"DIMM A1": "M393 01", "kernel": "6"}, {"DIMM A1": "M393 02", "kernel": "6"}
+        assert differences(old, new) == [("DIMM A1", "M393 01", "M393 02")]
+        assert differences({}, {"NIC driver": "ice"}) == [("NIC driver", "", "ice")]
+
+
+class TestReading:
+    def test_a_sound_run_is_read_and_not_changed(self, tmp_path: Path) -> None:
+        folder = write_past_run(tmp_path, 0, [Value("copy", (1.0, 2.0, 3.0))])
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        run = read_past_run(folder)
+        assert isinstance(run, PastRun)
+        assert (run.run, run.value.tolist(), run.low.tolist()) == (run_id(0), [2.0], [1.0])
+        assert list(run.hosts) == ["n1"]
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+    def test_an_invalid_result_is_counted_and_left_out(self, tmp_path: Path) -> None:
+        invalid = {"verdict": "INVALID", "value": None}
+        figures = [Value("copy", (1.0,)), Value("scale", (1.0,), about=invalid)]
+        run = read_past_run(write_past_run(tmp_path, 0, figures))
+        assert isinstance(run, PastRun)
+        assert (len(run.value), run.invalid) == (1, 1)
+
+    @pytest.mark.fault("history-unfinished-run")
+    def test_an_unfinished_run_is_left_out(self, tmp_path: Path) -> None:
+        folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
+        (folder / "verdict.json").unlink()
+        found = read_past_run(folder)
+        assert isinstance(found, LeftOut)
+        assert found.reason == "unfinished: it has no verdict.json"
+
+    @pytest.mark.fault("history-damaged-run")
+    @pytest.mark.parametrize("damage", ["cut", "word", "link", "nothing", "time"])
+    def test_a_damaged_run_is_left_out(self, tmp_path: Path, damage: str) -> None:
+        folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
+        path = folder / "verdict.json"
+        text = path.read_text()
+        if damage == "link":
+            path.rename(tmp_path / "other.json")
+            path.symlink_to(tmp_path / "other.json")
+        if damage == "time":
+            (folder / "nodes" / "n1.json").unlink()
+        damaged = {
+            "cut": text[: len(text) // 2],
+            "word": text.replace("UNJUDGED", "GREAT").replace('"GREAT": 1', '"UNJUDGED": 1'),
+            "nothing": text.replace('"verdict": "UNJUDGED"', '"verdict": "INVALID"'),
+            "time": text.replace(run_id(0), "mine"),
+        }
+        if damage in damaged:
+            path.write_text(damaged[damage])
+        found = read_past_run(folder)
+        assert isinstance(found, LeftOut)
+        words = {
+            "cut": "not end",
+            "word": "verdict",
+            "link": "link",
+            "nothing": "no valid figure",
+        }
+        assert words.get(damage, "time") in found.reason
+
+    def test_a_damaged_node_leaves_the_figures(self, tmp_path: Path) -> None:
+        folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
+        (folder / "nodes" / "n1.json").write_text("{")
+        (folder / "software.json").unlink()
+        run = read_past_run(folder)
+        assert isinstance(run, PastRun)
+        notes = ("nodes/n1.json is damaged", "software.json is missing or damaged")
+        assert (run.hosts, run.notes) == ({}, notes)
+
+    def test_links_are_not_further_runs(self, tmp_path: Path) -> None:
+        folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
+        (tmp_path / "latest").symlink_to(folder)
+        (tmp_path / "notes").mkdir()
+        assert run_folders([tmp_path]) == [folder] == run_folders([folder])
+
+
+@pytest.mark.soak
+def test_few_steady_histories_have_a_change_and_most_falls_are_found() -> None:
+    for length in (24, 60):
+        wrong, right = shares(length, 100)
+        assert wrong <= 0.05
+        assert right >= 0.95
