@@ -70,9 +70,12 @@ def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
 
 
 def _faults(verdict: Verdict, nodes: Collection[str]) -> dict[str, str]:
-    """Return the faults of nodes that no figure has, ``NODE: TEXT`` in the verdict."""
-    parts = (fault.partition(": ") for fault in verdict.faults)
-    return {node: text for node, _, text in parts if node in nodes}
+    """Return the faults of `nodes` that no figure has; several of a node in one text."""
+    found: dict[str, list[str]] = {}
+    for fault in verdict.faults:
+        if fault.node in nodes:
+            found.setdefault(fault.node, []).append(fault.reason)
+    return {node: "; ".join(reasons) for node, reasons in found.items()}
 
 
 def _faulty(verdict: Verdict, nodes: Collection[str]) -> Iterator[str]:
