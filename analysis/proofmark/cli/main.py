@@ -48,7 +48,7 @@ COMMANDS = {
     "status": ("run", "print the progress of a run"),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
-    "report": ("report", "write the report.html of a run"),
+    "report": ("report", "write the report.html of a run, and a summary of two pages"),
     "compare": ("judge", "compare later runs with the first one"),
     "tune": ("tune", "accept the best values of a search as facts of the partition"),
     "export": ("report", "write a run in the format of another program"),

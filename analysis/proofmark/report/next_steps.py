@@ -44,12 +44,18 @@ class NextStep:
 
 
 def next_steps(run_data: RunData) -> tuple[NextStep, ...]:
-    """Return the next steps, one for each group of problems, the most serious first.
+    """Return the next steps, one for each group of problems: first those of the bad nodes."""
+    nodes = sorted(_of_nodes(run_data), key=lambda each: -each.figures)
+    return (*nodes, *other_next_steps(run_data))
+
+
+def other_next_steps(run_data: RunData) -> tuple[NextStep, ...]:
+    """Return the next steps that are not about bad nodes, the most serious verdict first.
 
     Of several groups with the same verdict, the one with the most figures comes first.
     """
     failed = sorted(
-        (*_of_nodes(run_data), *_of_fabric(run_data), *_of_storage(run_data), *_failed(run_data)),
+        (*_of_fabric(run_data), *_of_storage(run_data), *_failed(run_data)),
         key=lambda each: -each.figures,
     )
     invalid = sorted(_invalid(run_data), key=lambda each: -each.figures)

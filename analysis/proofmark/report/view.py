@@ -18,6 +18,7 @@ from proofmark.report import (
     results,
     slowdown,
     storage_targets,
+    what_to_do,
 )
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
@@ -46,6 +47,7 @@ def view(run_data: RunData) -> View:
     of_links, link_files = links.sections(run_data)
     files = {**files, **curves, **distribution, **link_files}
     sections = (
+        *what_to_do.sections(run_data),
         issues.section(run_data),
         results.judged_section(run_data),
         *of_links,
