@@ -82,6 +82,7 @@ def pdf(sheet: Sheet, written: datetime) -> tuple[bytes, int]:
         BadInput: a font is missing.
     """
     document = _Document(sheet, written)
+    document.c_margin = 0
     document.add_page()
     _head(document, sheet)
     _facts(document, sheet)
@@ -111,7 +112,8 @@ def _verdict(document: _Document, sheet: Sheet) -> None:
     word = document.get_string_width(sheet.word) + 6
     document.set_font("text", "", 9)
     width = document.epw - word - 8
-    lines = document.multi_cell(width, 4.4, sheet.sentence, align="L", dry_run=True, output="LINES")
+    lines = document.multi_cell(width, 4.4, sheet.sentence, dry_run=True, output="LINES")
+    assert isinstance(lines, list)  # the type depends on `output`
     height = max(14.0, 4.4 * len(lines) + 5)
     x, y = document.l_margin, document.get_y()
     document.set_draw_color(*colour)
@@ -216,7 +218,6 @@ def _table(document: _Document, part: Part) -> None:
         headings_style=FontFace(emphasis="BOLD", color=SOFT, size_pt=SMALL),
         num_heading_rows=len(part.heads),
         gutter_height=0,
-        c_margin=0,
     ) as table:
         for columns in part.heads:
             table.row([column.title for column in columns])
