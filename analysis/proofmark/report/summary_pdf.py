@@ -149,6 +149,7 @@ def _tallies(document: _Document, sheet: Sheet) -> None:
         document.cell(document.get_string_width(tally.count) + 2.5, 6.4, tally.count)
         document.set_font("text", "B", TEXT)
         document.cell(30, 6.9, tally.word)
+    document.set_fill_color(255)  # a table fills its cells with the last colour
     document.set_text_color(*INK)
     document.set_draw_color(*LINE)
     document.set_xy(document.l_margin, y + 8.5)
