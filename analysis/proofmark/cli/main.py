@@ -53,7 +53,7 @@ COMMANDS = {
     "adopt": ("adopt", "create a run from outputs that others produced"),
     "verdict": ("judge", "judge a run"),
     "claims": ("judge", "print which claims of the papers hold in runs"),
-    "report": ("report", "write the report.html of a run"),
+    "report": ("report", "write the report.html of a run, and a summary of two pages"),
     "baseline": ("baseline", "accept a signed run as the reference of later runs"),
     "compare": ("judge", "compare later runs with the first one"),
     "trend": ("trend", "write one page with the figures of all runs over time"),

@@ -16,8 +16,10 @@ from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_and_write, read_and_judge
 from proofmark.report.exports.formats import FORMATS
 from proofmark.report.exports.formats import export as export_run
-from proofmark.report.write import write_report
-from proofmark.runs.checksums import write_checksums
+from proofmark.report.run_data import gather
+from proofmark.report.write import write_page
+from proofmark.report.write_summary import write_summary
+from proofmark.runs.checksums import checksums_of, with_summary, write_checksums
 from proofmark.runs.run import open_run
 
 
@@ -31,16 +33,28 @@ def _report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="with --json: exit_code is 4 if anything is UNJUDGED"
     )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="also write summary.html and summary.pdf: two pages to sign",
+    )
 
 
 def report(options: Namespace) -> int:
     """Write records, verdict and report of a run. The exit code is 0 for every verdict."""
     run = open_run(options.folder)
     answer = judge_and_write(run)
-    path = write_report(run, answer)
-    write_checksums(run.folder)
+    run_data = gather(run, answer)
+    path = write_page(run_data)
+    sums = checksums_of(run.folder)
+    written = [path]
+    # An old summary would state another verdict than the new report.
+    if options.summary or any(each.exists() for each in run.files.summary):
+        written += write_summary(run_data, sums)
+        sums = with_summary(run.folder, sums)
+    write_checksums(run.folder, sums)
     if not options.json:
-        print(path)
+        print(*written, sep="\n")
         return 0
     code = answer.exit_code(strict=options.strict)
     if code:
@@ -87,6 +101,6 @@ def export(options: Namespace) -> int:
 
 
 COMMANDS = {
-    "report": Command(report, "report runs/latest", _report_arguments),
+    "report": Command(report, "report runs/latest --summary", _report_arguments),
     "export": Command(export, "export runs/latest --format nhc -o nhc", _export_arguments),
 }

@@ -1,4 +1,4 @@
-"""Renders the view as HTML."""
+"""Renders the report and the summary as HTML."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from proofmark.report.sheet import Sheet
 from proofmark.report.text import visible
 from proofmark.report.view import View
 
@@ -13,6 +14,11 @@ from proofmark.report.view import View
 def render(content: View) -> str:
     """Return the report as HTML; every text is escaped, invisible characters included."""
     return page("report.html", content, "style.css")
+
+
+def render_summary(content: Sheet) -> str:
+    """Return the summary as HTML; every text is escaped, invisible characters included."""
+    return page("summary.html", content, "summary.css")
 
 
 def page(template: str, content: object, *styles: str) -> str:

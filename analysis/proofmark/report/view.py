@@ -20,6 +20,7 @@ from proofmark.report import (
     results,
     slowdown,
     storage_targets,
+    what_to_do,
 )
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
@@ -51,6 +52,7 @@ def view(run_data: RunData) -> View:
     of_run = imported.files if run_data.run.plan.imported else commands.section
     sections = (
         *imported.sections(run_data),
+        *what_to_do.sections(run_data),
         issues.section(run_data),
         results.judged_section(run_data),
         *of_baseline,

@@ -8,7 +8,7 @@ from pathlib import Path
 from proofmark.judge.verdict import Verdict
 from proofmark.report.plots_section import write_plot_files
 from proofmark.report.render import render
-from proofmark.report.run_data import gather
+from proofmark.report.run_data import RunData, gather
 from proofmark.report.view import view
 from proofmark.runs.run import Run
 
@@ -24,7 +24,12 @@ def write_report(run: Run, verdict: Verdict) -> Path:
     Raises:
         BadInput: a file of the run is damaged.
     """
-    run_data = gather(run, verdict)
+    return write_page(gather(run, verdict))
+
+
+def write_page(run_data: RunData) -> Path:
+    """Write the files of `write_report` for a run that was read; return the path of the page."""
+    run = run_data.run
     content = view(run_data)
     write_plot_files(run.files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]

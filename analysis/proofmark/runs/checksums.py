@@ -6,6 +6,7 @@ the signature.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -56,11 +57,33 @@ def checksums_of(folder: Path) -> dict[str, str]:
     return dict(sorted(_entries(folder)))
 
 
-def write_checksums(folder: Path) -> Path:
-    """Write ``SHA256SUMS`` without symbolic links. The same files give the same bytes."""
+def write_checksums(folder: Path, known: Mapping[str, str] | None = None) -> Path:
+    """Write ``SHA256SUMS`` without symbolic links. The same files give the same bytes.
+
+    Args:
+        folder: the run.
+        known: the checksums of its files, if they were computed just now.
+    """
     path = folder / NAME
-    write_whole_bytes(path, _text(checksums_of(folder)))
+    write_whole_bytes(path, _text(checksums_of(folder) if known is None else known))
     return path
+
+
+def with_summary(folder: Path, sums: Mapping[str, str]) -> dict[str, str]:
+    """Return `sums` of the run in `folder` with those of its summary, which was written after."""
+    files = RunFiles(folder)
+    of_summary = {path.name: sha256_of(path) for path in files.summary}
+    return dict(sorted({**sums, **of_summary}.items()))
+
+
+def digest_of_evidence(sums: Mapping[str, str]) -> str:
+    """Return the SHA-256 (hexadecimal) of ``SHA256SUMS`` without the lines of the summary.
+
+    The summary contains this digest, so the digest cannot depend on the summary.
+    """
+    summary = {path.name for path in RunFiles(Path()).summary}
+    kept = {name: checksum for name, checksum in sums.items() if name not in summary}
+    return hashlib.sha256(_text(kept)).hexdigest()
 
 
 def _text(sums: Mapping[str, str]) -> bytes:

@@ -325,6 +325,11 @@ class RunFiles:
         return self.folder / "report.html"
 
     @property
+    def summary(self) -> tuple[Path, Path]:
+        """The summary of two pages, as HTML and as PDF."""
+        return self.folder / "summary.html", self.folder / "summary.pdf"
+
+    @property
     def plots(self) -> Path:
         """The plots and their data."""
         return self.folder / "figures"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.judge.diagnosis.traits import configuration
+from proofmark.judge.traits import configuration
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import Package
 

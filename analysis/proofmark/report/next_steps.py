@@ -1,0 +1,228 @@
+"""The next steps after a run: what failed, where, what to do, and the command that does it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.text import one_line
+from proofmark.common.translation import _
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.verdict import Result
+from proofmark.report.remedies import of_failure, of_invalid, of_node
+from proofmark.report.run_data import RunData
+
+MOST_STEPS = 8
+"""The largest number of steps that a command names."""
+LONGEST_REASON = 240
+"""Characters of a reason; the table of issues has the whole reason."""
+FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One group of problems with the same next step.
+
+    Attributes:
+        word: the verdict of its figures, one of the four words.
+        problem: what failed.
+        nodes: where, as a node set; empty if it is not about nodes.
+        action: the next step, as a sentence.
+        command: the command that measures again; empty if there is none.
+        figures: the number of figures with the problem; 0 for a problem without figures.
+    """
+
+    word: str
+    problem: str
+    nodes: str
+    action: str
+    command: str = ""
+    figures: int = 0
+
+
+def next_steps(run_data: RunData) -> tuple[NextStep, ...]:
+    """Return the next steps, one for each group of problems: first those of the bad nodes."""
+    nodes = sorted(_of_nodes(run_data), key=lambda each: -each.figures)
+    return (*nodes, *other_next_steps(run_data))
+
+
+def other_next_steps(run_data: RunData) -> tuple[NextStep, ...]:
+    """Return the next steps that are not about bad nodes, the most serious verdict first.
+
+    Of several groups with the same verdict, the one with the most figures comes first.
+    """
+    failed = sorted(
+        (*_of_fabric(run_data), *_of_storage(run_data), *_failed(run_data)),
+        key=lambda each: -each.figures,
+    )
+    invalid = sorted(_invalid(run_data), key=lambda each: -each.figures)
+    return (*failed, *invalid, *_not_measured(run_data), *_not_judged(run_data))
+
+
+def same_command(run_data: RunData, *options: str) -> str:
+    """Return the command of the acceptance of this run, with further `options`."""
+    site, plan = run_data.site, run_data.run.plan
+    inventory = f"inventory/{site.name}"
+    words = ["ansible-playbook", "acceptance.yml", "-i", inventory, "-l", site.limit]
+    return shlex.join([*words, "-e", f"suite={plan.suite}", *options])
+
+
+def rerun_command(run_data: RunData, steps: Iterable[str]) -> str:
+    """Return the commands that run `steps` again and judge; empty if it cannot name them.
+
+    If there are too many steps of single nodes, the whole steps are named: all nodes of them
+    measure again.
+    """
+    fixed = {step.id for step in run_data.run.plan.steps() if step.reads or step.kept}
+    named = list(dict.fromkeys(step for step in steps if step.partition("/")[0] not in fixed))
+    if len(named) > MOST_STEPS:
+        named = list(dict.fromkeys(step.partition("/")[0] for step in named))
+    if not named or len(named) > MOST_STEPS:
+        return ""
+    run = shlex.quote(f"runs/{run_data.run.id}")
+    return f"proofmark rerun {run} {shlex.join(named)}\nproofmark report {run} --summary"
+
+
+def _of_nodes(run_data: RunData) -> Iterator[NextStep]:
+    """Yield the bad nodes, grouped by problem and next step."""
+    groups: dict[tuple[str, str], list[BadNode]] = {}
+    for node in run_data.verdict.bad.nodes:
+        groups.setdefault(of_node(node), []).append(node)
+    for (problem, action), nodes in groups.items():
+        results = [result for node in nodes for result in _results(node)]
+        steps = [step for result in results for step in result.steps]
+        where = folded(node.host for node in nodes)
+        command = rerun_command(run_data, steps)
+        yield NextStep(FAIL, problem, where, action, command, len(results) or len(nodes))
+
+
+def _results(node: BadNode) -> list[Result]:
+    return [*node.digits, *(slow.result for slow in node.slow)]
+
+
+def _of_fabric(run_data: RunData) -> Iterator[NextStep]:
+    """Yield the slow elements of the fabric, and the slow links that none of them explains."""
+    fit, bad = run_data.verdict.links, run_data.verdict.bad
+    for element in fit.elements if fit else ():
+        problem = _("{name} is slow: {ratio} of the usual rate").format(
+            name=element.name, ratio=f"{element.ratio:.0%}"
+        )
+        action = _("Check its cables and ports, and the error counters of the switch. Then repeat.")
+        yield NextStep(FAIL, problem, element.nodes, action, "", element.slow)
+    if bad.links:
+        steps = [step for _pair, slow in bad.links for step in slow.result.steps]
+        yield NextStep(
+            FAIL,
+            _("Links between nodes that are not bad are slow"),
+            folded({host for pair, _slow in bad.links for host in hosts_of(pair)}),
+            _("Check the cables and the routes between these nodes. Then repeat."),
+            rerun_command(run_data, steps),
+            len(bad.links),
+        )
+
+
+def _of_storage(run_data: RunData) -> Iterator[NextStep]:
+    verdict = run_data.verdict
+    for target in verdict.targets:
+        steps = [step for result in target.results for step in result.steps]
+        action = _("Check the disks and the server of this storage target. Then repeat.")
+        command = rerun_command(run_data, steps)
+        yield NextStep(FAIL, f"{target}", "", action, command, len(target.results))
+    for fault in verdict.file_systems:
+        problem = f"{fault.folder}: {fault.problem}"
+        action = _("Check {cause}. Then repeat.").format(cause=fault.likely)
+        yield NextStep(FAIL, problem, folded(fault.nodes), action, same_command(run_data))
+
+
+def _failed(run_data: RunData) -> Iterator[NextStep]:
+    """Yield the FAIL figures that neither a node, a link nor a storage target explains."""
+    explained = _explained(run_data)
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in run_data.verdict.of(FAIL):
+        if (result.record.step, result.record.node) not in explained:
+            groups.setdefault(of_failure(result), []).append(result)
+    for (problem, action), results in groups.items():
+        yield _group(run_data, FAIL, problem, action, results)
+
+
+def _explained(run_data: RunData) -> set[tuple[str, str]]:
+    """Return step and node of the FAIL figures that have a next step already."""
+    verdict, fit = run_data.verdict, run_data.verdict.links
+    shown = [result for node in verdict.bad.nodes for result in _results(node)]
+    shown += [slow.result for _pair, slow in verdict.bad.links]
+    shown += [result for target in verdict.targets for result in target.results]
+    by_pair = {pair for element in fit.elements for pair in element.pairs} if fit else set()
+    slow = {(result.record.step, result.record.node) for result in shown}
+    return slow | {
+        (result.record.step, result.record.node)
+        for result in (verdict.of(FAIL) if by_pair else ())
+        if result.record.node in by_pair
+    }
+
+
+def _invalid(run_data: RunData) -> Iterator[NextStep]:
+    """Yield the INVALID figures by case, reason and next step."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in run_data.verdict.of(INVALID):
+        reason = _without_node(result)
+        key = (f"{result.record.case}: {_short(reason)}", of_invalid(result.reason))
+        groups.setdefault(key, []).append(result)
+    for (problem, action), results in groups.items():
+        yield _group(run_data, INVALID, problem, action, results)
+
+
+def _without_node(result: Result) -> str:
+    """Return the reason with ``the node`` for its name, so that like nodes share a group."""
+    names = "|".join(re.escape(host) for host in hosts_of(result.record.node))
+    return re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", "the node", result.reason)
+
+
+def _short(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
+
+
+def _group(
+    run_data: RunData, word: str, problem: str, action: str, results: Sequence[Result]
+) -> NextStep:
+    hosts = {host for result in results for host in hosts_of(result.record.node)}
+    steps = (step for result in results for step in result.steps)
+    command = rerun_command(run_data, steps)
+    return NextStep(word, problem, folded(hosts), action, command, len(results))
+
+
+def _not_measured(run_data: RunData) -> Iterator[NextStep]:
+    coverage = run_data.verdict.coverage
+    if gap := coverage.expected - coverage.measured:
+        problem = _("{count} of {all} steps were not measured").format(
+            count=gap, all=coverage.expected
+        )
+        action = _("Run the same command again. It measures the missing steps.")
+        yield NextStep(INVALID, problem, "", action, same_command(run_data))
+    if coverage.duplicate:
+        problem = _("{count} figures were measured twice by one step").format(
+            count=coverage.duplicate
+        )
+        action = _("Read the output of the step: it has the same row twice.")
+        yield NextStep(INVALID, problem, "", action)
+
+
+def _not_judged(run_data: RunData) -> Iterator[NextStep]:
+    verdict = run_data.verdict
+    if not verdict.unmet:
+        return
+    problem = _("{count} requirements were not judged: {first}").format(
+        count=len(verdict.unmet), first=_short(verdict.unmet[0])
+    )
+    if keys := ", ".join(verdict.missing_keys):
+        action = _("Add {keys} to the facts of the partition, then start a new run.").format(
+            keys=keys
+        )
+        command = same_command(run_data, "-e", "fresh=true")
+    else:
+        action = _("Read the reasons below. Add the limits that are missing to the partition.")
+        command = ""
+    yield NextStep(OPEN, problem, "", action, command)

@@ -1,0 +1,125 @@
+"""The next step for each kind of problem: a problem and a sentence that says what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from proofmark.common.translation import _
+from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.verdict import Result
+
+
+def of_node(node: BadNode) -> tuple[str, str]:
+    """Return the problem of a bad node, and the next step. Like nodes have the same texts."""
+    parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
+    meanings = ", ".join(dict.fromkeys(each.meaning for each in node.counters if each.invalid))
+    if node.loss:
+        return (
+            _("Its port or its cable loses packets"),
+            _("Replace the cable, then the port. Measure again after that."),
+        )
+    if parts:
+        return (
+            _("Error counters rose in {parts}").format(parts=parts),
+            _("Replace the part in {parts}. Measure again after that.").format(parts=parts),
+        )
+    if meanings:
+        return (
+            _("Error counters rose: {meanings}").format(meanings=meanings),
+            _("Send rma.csv to the vendor. Measure again after the repair."),
+        )
+    if node.digits:
+        return (
+            _("It computes other digits than its peers, without an error message"),
+            _("Take the node out of service. Test its processors and its memory."),
+        )
+    cases = ", ".join(dict.fromkeys(slow.result.record.case for slow in node.slow))
+    problem = _("Figures of {cases} are outside the limits").format(cases=cases)
+    if node.retest:
+        return problem, _("Measure again before you act: the difference is less than the noise.")
+    if node.slower:
+        return problem, _("It became slower during the run: check its cooling and its power.")
+    if node.causes:
+        shared = f"{node.causes[0].trait} {node.causes[0].value}"
+        action = _("The bad nodes share {shared}. Check this first. Measure again after that.")
+        return problem, action.format(shared=shared)
+    if node.rare_settings:
+        action = _("Few nodes have {setting}. Set it as on the others. Measure again after that.")
+        return problem, action.format(setting=node.rare_settings[0])
+    return problem, _("Send rma.csv to the vendor. Measure again after the repair.")
+
+
+def of_failure(result: Result) -> tuple[str, str]:
+    """Return the problem of a FAIL figure that no bad node explains, and the next step."""
+    record = result.record
+    problem = _("{figure} is outside the limits").format(figure=f"{record.case} {record.metric}")
+    if result.retest:
+        return problem, _("Measure again before you act: the difference is less than the noise.")
+    missed = next((each for each in result.references if each.outcome == "FAIL"), None)
+    if missed and missed.kind == "derived" and "blas_kernel" in record.parameters:
+        return problem, _("Compare the kernel of the BLAS with the right one in this report.")
+    return problem, _("Compare the settings in the part Provenance with the required ones.")
+
+
+def of_invalid(reason: str) -> str:
+    """Return the next step for an INVALID figure with this reason."""
+    for pattern, action in _INVALID:
+        if pattern.search(reason):
+            return action()
+    return _("Read stdout and stderr of the step, and remove the cause. Then repeat.")
+
+
+def _disturbed() -> str:
+    return _("Other work disturbed the step. Repeat it while the node has no other work.")
+
+
+def _counters() -> str:
+    return _("Error counters of the node rose. Replace the part that they name, then repeat.")
+
+
+def _unfinished() -> str:
+    return _("The program did not end by itself. Read stderr of the step, then repeat.")
+
+
+def _full() -> str:
+    return _("Free some space, or use another scratch folder. Then repeat.")
+
+
+def _file_system() -> str:
+    return _("Check the mounts of the scratch folder on the node. Then repeat.")
+
+
+def _mode() -> str:
+    return _("Verify the firmware mode of the node with `proofmark modes verify`. Then repeat.")
+
+
+def _binding() -> str:
+    return _("Check the affinity of the scheduler and of the MPI. Then repeat.")
+
+
+def _unavailable() -> str:
+    return _("The program or a library is missing. Check it with `proofmark check-programs`.")
+
+
+def _impossible() -> str:
+    return _("The value is faster than the hardware. Check the input and the clock of the node.")
+
+
+def _network() -> str:
+    return _("The traffic did not use the planned network. Check the settings of the MPI.")
+
+
+_INVALID: tuple[tuple[re.Pattern[str], Callable[[], str]], ...] = (
+    (re.compile(r"No space left on device|Disk quota exceeded"), _full),
+    (re.compile(r"\bdisturbed\b"), _disturbed),
+    (re.compile(r": \S+/\S+ (?:\+\d+|\S+ → \S+)"), _counters),
+    (re.compile(r"\(.* (?:cannot be executed|not found)\)"), _unavailable),
+    (re.compile(r"^timed out after|^killed by|left processes behind|^exit code"), _unfinished),
+    (re.compile(r"^file system of|scratch folder|^the files |on another than /"), _file_system),
+    (re.compile(r"mode \S+ is not proven|was in mode|; mode \S+ has"), _mode),
+    (re.compile(r"^rank |ranks? reported|threads? (?:reported|ran)|memory policy"), _binding),
+    (re.compile(r"physical bound"), _impossible),
+    (re.compile(r"counters of (?:the|its) networks|carried .* MB"), _network),
+)
+"""The next step by a pattern of the reason. The first pattern that matches counts."""

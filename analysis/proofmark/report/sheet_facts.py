@@ -1,0 +1,156 @@
+"""The facts and the digests in the summary: the machine, the run, and what the summary is of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from proofmark import __version__
+from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.text import duration
+from proofmark.common.translation import _
+from proofmark.report.run_data import RunData
+from proofmark.report.sheet import Part, SheetColumn, clipped
+from proofmark.report.text import grouped, size_4_digits
+from proofmark.runs.checksums import digest_of_evidence
+
+MOST_KINDS = 3
+"""The largest number of kinds of nodes, processors or ports that are named."""
+LONGEST = 110
+"""The largest number of characters of a fact."""
+
+
+def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
+    """Return names and values: the site, the machine, the coverage and the run."""
+    plan, site = run_data.run.plan, run_data.site
+    suite = run_data.benchmarks.suites.get(plan.suite)
+    rows = (
+        (_("Site"), f"{plan.site}"),
+        (_("Partition"), f"{plan.partition}"),
+        (_("Nodes"), _nodes(run_data)),
+        (_("Processor"), _processors(run_data)),
+        (_("Memory"), _memory(run_data)),
+        (_("Fabric"), _fabric(run_data)),
+        (_("Modes"), _modes(run_data)),
+        (_("Suite"), f"{plan.suite} – {suite.title}" if suite else plan.suite),
+        (_("Coverage"), _coverage(run_data)),
+        (_("Measured"), _when(run_data)),
+        (_("Origin"), site.partition.origin),
+        (_("Written"), f"{run_data.written:%Y-%m-%d %H:%M UTC}, Proofmark {__version__}"),
+    )
+    return tuple((name, clipped(value, LONGEST)) for name, value in rows)
+
+
+def _nodes(run_data: RunData) -> str:
+    planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
+    short = {short_name(host) for host in planned}
+    names = run_data.verdict.measured()
+    measured = {short_name(host) for name in names for host in hosts_of(name)} & short
+    text = _("{measured} of {planned} measured: {names}")
+    # An inventory that names this machine "localhost" reports it by another name.
+    amount = len(measured) if len(planned) > 1 else min(len(names), 1)
+    listed = folded(planned)
+    return text.format(measured=grouped(amount), planned=grouped(len(planned)), names=listed)
+
+
+def _processors(run_data: RunData) -> str:
+    kinds = Counter(
+        _("{model}, {sockets} × {cores} cores").format(
+            model=node.cpu_model, sockets=node.sockets, cores=node.cores // max(node.sockets, 1)
+        )
+        for node in run_data.facts
+    )
+    declared = run_data.site.partition.hardware
+    if not kinds and not isinstance(declared, str):
+        return _("{model} (declared, not reported)").format(model=declared.cpu_model)
+    return _kinds(kinds)
+
+
+def _memory(run_data: RunData) -> str:
+    # Rounded: the part that the kernel reserves differs from node to node.
+    sizes = (round(node.memory_total_bytes / 2**30) * 2**30 for node in run_data.facts)
+    return _kinds(Counter(size_4_digits(size) for size in sizes))
+
+
+def _fabric(run_data: RunData) -> str:
+    ports = Counter(
+        " ".join(filter(None, (port.kind, port.rate)))
+        for node in run_data.facts
+        for port in node.ports
+    )
+    levels = [level.name for level in run_data.site.partition.fabric.levels]
+    parts = [_kinds(ports)] if ports else []
+    parts += [_("switch levels: {names}").format(names=", ".join(levels))] if levels else []
+    return "; ".join(parts) or _("none declared, no adapter reported")
+
+
+def _kinds(kinds: Mapping[str, int]) -> str:
+    """Return the kinds with their numbers, the most frequent first; no number for one thing."""
+    ordered = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    alone = sum(kinds.values()) == 1
+    named = [kind if alone else f"{grouped(count)} × {kind}" for kind, count in ordered]
+    more = len(ordered) - MOST_KINDS
+    rest = [_("{count} more kinds").format(count=more)] if more > 0 else []
+    return "; ".join([*named[:MOST_KINDS], *rest]) or _("not reported")
+
+
+def _modes(run_data: RunData) -> str:
+    plan = run_data.run.plan
+    measured = list(dict.fromkeys(group.mode for group in plan.to_run()))
+    left = [group.mode for group in plan.needed() if group.mode not in measured]
+    not_run = _(" (NOT RUN: {modes})").format(modes=", ".join(dict.fromkeys(left)))
+    return ", ".join(measured) + (not_run if left else "")
+
+
+def _coverage(run_data: RunData) -> str:
+    coverage = run_data.verdict.coverage
+    text = _("{measured} of {expected} steps measured, {left} of other modes NOT RUN")
+    return text.format(
+        measured=grouped(coverage.measured),
+        expected=grouped(coverage.expected),
+        left=grouped(len(coverage.not_run)),
+    )
+
+
+def _when(run_data: RunData) -> str:
+    started, ended = run_data.started, run_data.ended
+    if started is None or ended is None:
+        return _("no step has ended")
+    return _("{start} to {end} UTC ({duration})").format(
+        start=f"{started:%Y-%m-%d %H:%M}",
+        end=f"{ended:%H:%M}" if started.date() == ended.date() else f"{ended:%Y-%m-%d %H:%M}",
+        duration=duration((ended - started).total_seconds()),
+    )
+
+
+def digests_part(run_data: RunData, sums: Mapping[str, str]) -> Part:
+    """Return the digests of what the summary is made of.
+
+    Args:
+        run_data: the run.
+        sums: the SHA-256 of each file of the run by its name, as in ``SHA256SUMS``.
+    """
+    files = run_data.run.files
+    names = (files.verdict, files.records, files.plan, files.site, files.report)
+    software = run_data.software
+    rows: Iterable[tuple[str, str]] = (
+        (_("All files of the run"), digest_of_evidence(sums)),
+        *((files.link(path), sums[files.link(path)]) for path in names if files.link(path) in sums),
+        (_("Steps of the plan"), run_data.run.plan.digest),
+        (_("Programs"), software.environment_hash if software else _("not recorded")),
+    )
+    note = _(
+        "A file cannot contain its own digest. The first digest is that of SHA256SUMS without the "
+        "lines of summary.html and summary.pdf. This command prints it: {command}"
+    )
+    return Part(
+        "digests",
+        _("Digests (SHA-256)"),
+        (SheetColumn("", 24), SheetColumn("", 76, "code")),
+        tuple(rows),
+        notes=(note.format(command=COMMAND),),
+    )
+
+
+COMMAND = r"grep -vE '^\S+  summary\.(html|pdf)$' SHA256SUMS | sha256sum"
+"""The command that prints the first digest."""

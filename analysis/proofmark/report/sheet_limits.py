@@ -1,0 +1,157 @@
+"""The limits of the contract in the summary: accepted values, measured value, outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proofmark.common.translation import _
+from proofmark.judge.limit_checks import LimitCheck
+from proofmark.judge.limit_counts import LimitCount
+from proofmark.judge.worst_figures import WorstFigure, worst_figures
+from proofmark.report.limits import accepted
+from proofmark.report.run_data import RunData
+from proofmark.report.sheet import Allowance, Part, SheetColumn, clipped
+from proofmark.report.text import number, pairs
+from proofmark.site.partition import Limit
+
+_ORDER = ("FAIL", "INVALID", "UNJUDGED", "PASS")
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A limit of the contract that the suite has figures for.
+
+    Attributes:
+        count: its figures by outcome.
+        worst: its worst figure; None if none was compared.
+        check: whether it was evaluated for every planned figure; None if it is not known.
+    """
+
+    count: LimitCount
+    worst: WorstFigure | None
+    check: LimitCheck | None
+
+    @property
+    def outcome(self) -> str:
+        """The worst of the outcomes of its figures, one of the four words."""
+        outcomes = self.count.outcomes
+        if outcomes.get("FAIL"):
+            return "FAIL"
+        if self.count.invalid:
+            return "INVALID"
+        open_ = outcomes.get("UNJUDGED") or (self.check and self.check.not_evaluated)
+        return "UNJUDGED" if open_ or not self.count.judged else "PASS"
+
+
+def limit_rows(run_data: RunData) -> list[LimitRow]:
+    """Return the contract limits of this suite: FAIL first, then INVALID, UNJUDGED and PASS."""
+    limits = run_data.site.partition.limits
+    worst = worst_figures(run_data.verdict.results, run_data.benchmarks, limits)
+    counts = [each for each in run_data.limits if isinstance(each.reference, Limit)]
+    checks = iter(run_data.verdict.limits)
+    # The verdict has a check of each limit for which the plan has steps, in the same order.
+    rows = [
+        LimitRow(count, figure, next(checks, None))
+        for count, figure in zip(counts, worst, strict=True)
+        if count.steps
+    ]
+    return sorted(rows, key=lambda row: _ORDER.index(row.outcome))
+
+
+def limits_part(run_data: RunData, allowance: Allowance) -> Part:
+    """Return the table of the contract limits, the worst first."""
+    rows = limit_rows(run_data)
+    shown = rows[: allowance.limits]
+    several = len(run_data.nodes) > 1
+    return Part(
+        "limits",
+        _("Limits of the contract"),
+        (
+            SheetColumn(_("Limit"), 31),
+            SheetColumn(_("Accepted"), 19),
+            SheetColumn(_("Worst measured figure"), 25),
+            SheetColumn(_("Figures"), 14),
+            SheetColumn(_("Outcome"), 11, "word"),
+        ),
+        tuple(_row(row, allowance.characters, several=several) for row in shown),
+        notes=tuple(_notes(run_data, rows)),
+        rest=_rest(rows, len(shown)),
+    )
+
+
+def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
+    reference, worst = row.count.reference, row.worst
+    where = ", ".join(
+        filter(None, (f"mode {reference.mode}" if reference.mode else "", pairs(reference.where)))
+    )
+    name = f"{row.count.case} {reference.metric}"
+    return (
+        clipped(f"{name}, {where}" if where else name, most),
+        clipped(_accepted(row), most // 2),
+        clipped(_measured(worst, several=several), most // 2),
+        clipped(_figures(row), most // 2),
+        row.outcome,
+    )
+
+
+def _accepted(row: LimitRow) -> str:
+    """Return the bounds in the unit of the measured figure; as ratios if nothing was measured."""
+    if row.worst is None:
+        return accepted(row.count)
+    low, high = row.worst.accepted
+    bounds = [
+        *([f"≥ {number(low)} {row.worst.unit}"] if low is not None else []),
+        *([f"≤ {number(high)} {row.worst.unit}"] if high is not None else []),
+    ]
+    return ", ".join(bounds)
+
+
+def _measured(worst: WorstFigure | None, *, several: bool) -> str:
+    if worst is None:
+        return _("not compared")
+    value = f"{number(worst.value)} {worst.unit}"
+    return _("{value} on {node}").format(value=value, node=worst.node) if several else value
+
+
+def _figures(row: LimitRow) -> str:
+    """Return the number of figures by outcome: ``12 PASS, 1 FAIL``."""
+    counts = {**row.count.outcomes, "INVALID": row.count.invalid}
+    words = [f"{counts[word]} {word}" for word in reversed(_ORDER) if counts.get(word)]
+    return ", ".join(words) or _("none")
+
+
+def _notes(run_data: RunData, rows: Sequence[LimitRow]) -> Iterator[str]:
+    limits = run_data.site.partition.limits
+    if not limits:
+        yield _("The inventory states no limit of a contract for this partition.")
+    elif not rows:
+        yield _("None of the {count} limits is for this suite.").format(count=len(limits))
+    elif left := len(limits) - len(rows):
+        yield _("{count} further limits are for other suites.").format(count=left)
+    if others := _other_references(run_data):
+        yield _("Figures judged by other references: {list}.").format(list=others)
+
+
+def _other_references(run_data: RunData) -> str:
+    """Return the number of figures by outcome, for each kind of reference but the contract."""
+    kinds: dict[str, dict[str, int]] = {}
+    for judgements in run_data.verdict.results.answers.values():
+        for each in judgements:
+            if each.kind != "contract" and each.outcome in ("PASS", "FAIL"):
+                outcomes = kinds.setdefault(each.kind, {"PASS": 0, "FAIL": 0})
+                outcomes[each.outcome] += 1
+    return "; ".join(
+        f"{kind} " + ", ".join(f"{count} {word}" for word, count in outcomes.items() if count)
+        for kind, outcomes in sorted(kinds.items())
+    )
+
+
+def _rest(rows: Sequence[LimitRow], shown: int) -> tuple[str, ...]:
+    left = rows[shown:]
+    if not left:
+        return ()
+    words = [f"{sum(row.outcome == word for row in left)} {word}" for word in _ORDER]
+    listed = ", ".join(each for each in words if not each.startswith("0 "))
+    text = _("{count} more limits ({list}): report.html, part Judged figures.")
+    return (text.format(count=len(left), list=listed),)
