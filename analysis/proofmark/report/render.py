@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from proofmark.common.translation import language, translated
 from proofmark.report.text import visible
 from proofmark.report.view import View
 
@@ -22,7 +23,9 @@ def render(content: View) -> str:
     )
     style = (files("proofmark.report") / "style.css").read_text(encoding="utf-8")
     template = environment.get_template("report.html")
-    return template.render(view=content, style=style)
+    return template.render(
+        view=content, style=style, language=language(), translated=translated, _=translated
+    )
 
 
 def _visible(value: object) -> object:
