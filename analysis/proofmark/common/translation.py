@@ -81,3 +81,11 @@ def ngettext(one: str, many: str, amount: int) -> str:
     Without a translation `one` is returned for the amount 1, and `many` for all others.
     """
     return _catalogue(_language.get()).ngettext(one, many, amount)
+
+
+def counted(one: str, many: str, amount: int) -> str:
+    """Return the template of a number with a noun: ``{count} step`` or ``{count} steps``.
+
+    These two are the keys of the catalogue; a language may put the number after the noun.
+    """
+    return _catalogue(_language.get()).ngettext(f"{{count}} {one}", f"{{count}} {many}", amount)

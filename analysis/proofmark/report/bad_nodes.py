@@ -11,7 +11,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.report.sentences import localized
+from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 

@@ -12,7 +12,7 @@ from proofmark.report import blas_kernels, limits, links
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
-from proofmark.report.sentences import localized
+from proofmark.common.sentences import localized
 from proofmark.report.text import count
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState

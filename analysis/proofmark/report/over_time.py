@@ -24,7 +24,7 @@ from proofmark.report.drawing.over_time import (
 from proofmark.report.page import TITLED, Block, Cell, Column, Picture, Section, table
 from proofmark.report.plots_section import Files, picture
 from proofmark.report.run_data import RunData
-from proofmark.report.sentences import localized
+from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 
 NAME = "over-time"

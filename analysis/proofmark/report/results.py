@@ -10,7 +10,7 @@ from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.run_data import RunData
-from proofmark.report.sentences import localized
+from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 
 NUMBER = "number"

@@ -14,7 +14,7 @@ from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report import links
 from proofmark.report.run_data import RunData
-from proofmark.report.sentences import localized
+from proofmark.common.sentences import localized
 from proofmark.report.text import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
-from html import escape
 
-from proofmark.common.translation import _, ngettext
+from proofmark.common.translation import _, counted
 
 LONGEST = 2000
 """The largest number of characters of one foreign text that a report shows."""
@@ -30,17 +29,6 @@ def visible(text: str) -> str:
     if not left_out:
         return shown
     return _("{text} … ({count} more characters)").format(text=shown, count=left_out)
-
-
-class English(str):
-    """A text in English on a page of another language.
-
-    The page marks it by ``lang="en"``, so that a screen reader pronounces it well.
-    """
-
-    def __html__(self) -> str:
-        """Return the text as HTML; Jinja does not escape it again."""
-        return f'<span lang="en">{escape(visible(str(self)))}</span>'
 
 
 def _shown(character: str) -> str:
@@ -88,12 +76,9 @@ def pairs(parameters: Mapping[str, object]) -> str:
 def count(amount: int, one: str, many: str = "") -> str:
     """Return ``1 step``, ``2 steps``; `many` is the plural if it is not `one` with an s.
 
-    `one` and `many` must be literals. The keys of the catalogue are ``{count} step`` and ``{count}
-    steps``.
+    `one` and `many` must be literals, because the catalogue is extracted from the calls.
     """
-    plural = many or f"{one}s"
-    words = ngettext(f"{{count}} {one}", f"{{count}} {plural}", amount)
-    return words.format(count=grouped(amount))
+    return counted(one, many or f"{one}s", amount).format(count=grouped(amount))
 
 
 def sentence(parts: Iterable[str], between: str = "; ") -> str:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont
+from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from proofmark.common.errors import bad_input
@@ -69,18 +71,21 @@ def plot_style() -> Iterator[None]:
     Raises:
         BadInput: the language is Korean, and the font is not installed.
     """
-    if language() == ENGLISH:
-        with matplotlib.rc_context(STYLE):
-            yield
-        return
-    try:
-        findfont(HANGUL_FONT, fallback_to_default=False)
-    except ValueError as error:
-        needed = f"the font {HANGUL_FONT} (package fonts-nanum of Debian)"
-        raise bad_input("--language", "", f"{language()}, without its font", needed) from error
-    fonts = [*STYLE["font.sans-serif"], HANGUL_FONT]
+    fonts = [*STYLE["font.sans-serif"], *([] if language() == ENGLISH else [_hangul_font()])]
     with matplotlib.rc_context({**STYLE, "font.sans-serif": fonts}):
         yield
+
+
+@cache
+def _hangul_font() -> str:
+    """Return the name of the font with Hangul; matplotlib's list of fonts may be older than it."""
+    name = f"{HANGUL_FONT}.ttf".casefold()
+    path = next((each for each in findSystemFonts() if Path(each).name.casefold() == name), None)
+    if path is None:
+        needed = f"the font {HANGUL_FONT} (package fonts-nanum of Debian)"
+        raise bad_input("--language", "", f"{language()}, without its font", needed)
+    fontManager.addfont(path)
+    return HANGUL_FONT
 
 
 Style = dict[str, Any]

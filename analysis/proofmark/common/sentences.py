@@ -6,13 +6,16 @@ import re
 from functools import cache
 
 from proofmark.common.translation import ENGLISH, language, translated
-from proofmark.report.sentence_templates import TEMPLATES
-from proofmark.report.text import English
+from proofmark.common.sentence_templates import TEMPLATES
 
 LONGEST = 400
 """The largest number of characters of a sentence that is compared with the templates."""
 
 _FIELD = re.compile(r"\{(\w+)\}")
+
+
+class English(str):
+    """A text in English on a page of another language; the page marks its language."""
 
 
 def localized(sentence: str) -> str:
