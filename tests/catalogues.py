@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from babel.messages.catalog import Catalog
+import yaml
+from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
-from jinja2 import Environment
+from jinja2.ext import babel_extract
 from tests.folders import BENCHMARKS, PACKAGE, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.common.sentence_templates import TEMPLATES, WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
 from proofmark.judge.claims import CLAIMS
 
@@ -28,6 +30,8 @@ Key = str | tuple[str, str]
 """A text, or a text with its plural."""
 MARKS = {"_", "N_"}
 """Functions whose only argument is a text."""
+OPTIONS = {"silent": "false"}
+"""An error in a template is raised."""
 COUNTED = "count"
 """The function of `proofmark.report.text` that adds a number to a noun."""
 
@@ -51,12 +55,15 @@ def texts() -> Iterator[Text]:
         for key in texts_of_code(path.read_text(encoding="utf-8"), path.name):
             yield Text(key, path.relative_to(ROOT).as_posix())
     for path in sorted(PACKAGE.rglob("*.html")):
-        found = Environment(extensions=["jinja2.ext.i18n"]).extract_translations(
-            path.read_text(encoding="utf-8")
-        )
-        for _line, _function, text in found:
-            assert isinstance(text, str), f"{path.name}: {text}"
-            yield Text(text, path.relative_to(ROOT).as_posix())
+        with path.open("rb") as file:
+            for _line, _function, text, _comments in babel_extract(file, ["_"], (), OPTIONS):
+                assert isinstance(text, str), f"{path.name}: {text}"
+                yield Text(text, path.relative_to(ROOT).as_posix())
+    templates = "analysis/proofmark/common/sentence_templates.py"
+    yield from (Text(text, templates) for text in (*TEMPLATES, *WORDS))
+    counters = "analysis/proofmark/site/node/data/counters.yml"
+    meanings = yaml.safe_load((ROOT / counters).read_text(encoding="utf-8"))
+    yield from (Text(text, counters) for each in meanings.values() for text in each.values())
     yield from (Text(text, "benchmarks") for text in _of_cases())
     yield from (Text(claim.statement, "claims") for claim in CLAIMS)
 
@@ -110,6 +117,8 @@ def updated(language: str) -> Catalog:
     new = Catalog(
         locale=language,
         project="Proofmark",
+        version="1",
+        msgid_bugs_address="the maintainers",
         copyright_holder="Proofmark authors",
         header_comment="# Translations of the texts for people. `make catalogues` updates this.",
         creation_date=old.creation_date,
@@ -118,18 +127,15 @@ def updated(language: str) -> Catalog:
         language_team=language,
     )
     new.fuzzy = False
+    files: dict[Key, set[str]] = {}
     for text in texts():
-        known = old.get(text.key[0] if isinstance(text.key, tuple) else text.key)
-        string = known.string if known and known.pluralizable == isinstance(text.key, tuple) else ""
-        locations = sorted({text.file, *(file for file, _ in _locations(new, text.key))})
-        message = new.add(text.key, string, locations=())
-        message.locations = [(file, None) for file in locations]
+        files.setdefault(text.key, set()).add(text.file)
+    for key, found in files.items():
+        known = old.get(key[0] if isinstance(key, tuple) else key)
+        kept = known is not None and known.pluralizable == isinstance(key, tuple)
+        message = new.add(key, known.string if known and kept else "")
+        message.locations = [(file, 0) for file in sorted(found)]
     return new
-
-
-def _locations(catalog: Catalog, key: Key) -> list[tuple[str, int | None]]:
-    message = catalog.get(key[0] if isinstance(key, tuple) else key)
-    return list(message.locations) if message else []
 
 
 def read(language: str) -> Catalog:
@@ -154,11 +160,12 @@ def as_mo(catalog: Catalog) -> bytes:
 
 def untranslated(catalog: Catalog) -> list[str]:
     """Return the texts without a translation."""
-    return [str(each.id) for each in catalog if each.id and not _is_translated(each.string)]
+    return [str(each.id) for each in catalog if each.id and not _is_translated(each)]
 
 
-def _is_translated(string: str | tuple[str, ...] | list[str]) -> bool:
-    return bool(string) if isinstance(string, str) else bool(string) and all(string)
+def _is_translated(message: Message) -> bool:
+    strings = [message.string] if isinstance(message.string, str) else message.string or [""]
+    return all(strings)
 
 
 def main() -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from proofmark.common.translation import ENGLISH, language, translated
 from proofmark.common.sentence_templates import TEMPLATES
+from proofmark.common.translation import ENGLISH, language, translated
 
 LONGEST = 400
 """The largest number of characters of a sentence that is compared with the templates."""
@@ -42,14 +42,19 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def pattern_of(template: str) -> re.Pattern[str]:
-    """Return the pattern of the sentences of a template; its groups are the fields."""
+    """Return the pattern of the sentences of a template; its groups are the fields.
+
+    A value is as short as possible, a text as long as possible.
+    """
     parts = _FIELD.split(template)
-    literal, fields = parts[::2], parts[1::2]
-    groups = [f"(?P<{field}>.+?)" for field in fields]
-    text = re.escape(literal[0])
-    for group, after in zip(groups, literal[1:], strict=True):
-        text += group + re.escape(after)
+    text = re.escape(parts[0])
+    for field, after in zip(parts[1::2], parts[2::2], strict=True):
+        text += f"(?P<{field}>{'.+' if _is_text(field) else '.+?'})" + re.escape(after)
     return re.compile(text)
+
+
+def _is_text(field: str) -> bool:
+    return field.startswith("text")
 
 
 @cache
@@ -57,20 +62,26 @@ def _localized(of: str, sentence: str) -> str | None:
     """Return `sentence` in the language `of`, the current one; None if no template matches."""
     if len(sentence) > LONGEST:
         return None
-    word = translated(sentence)
-    if word != sentence:
-        return word
+    known = translated(sentence)
+    return _by_template(of, sentence) if known == sentence else known
+
+
+def _by_template(of: str, sentence: str) -> str | None:
     for template, pattern in _patterns():
         if found := pattern.fullmatch(sentence):
-            fields = {name: _field(of, value) for name, value in found.groupdict().items()}
-            return translated(template).format(**fields)
+            fields = {name: _field(of, name, value) for name, value in found.groupdict().items()}
+            known = {name: value for name, value in fields.items() if value is not None}
+            if len(known) == len(fields):
+                return translated(template).format(**known)
     parts = sentence.split("; ")
     if len(parts) < 2:
         return None
-    known = [_localized(of, part) for part in parts]
-    return None if None in known else "; ".join(filter(None, known))
+    several = [_localized(of, part) for part in parts]
+    return None if None in several else "; ".join(filter(None, several))
 
 
-def _field(of: str, value: str) -> str:
-    """Return a value of a sentence: translated if it is a sentence or a word, else as it is."""
-    return _localized(of, value) or value
+def _field(of: str, name: str, value: str) -> str | None:
+    """Return the value of a field in the language `of`; None for a text without a translation."""
+    if _is_text(name):
+        return _localized(of, value)
+    return _by_template(of, value) or value

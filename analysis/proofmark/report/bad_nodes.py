@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims.model import WORDS, Answer
 from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
-from proofmark.common.sentences import localized
 from proofmark.report.text import count
 
 ELSEWHERE = "measured on "

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.decisions import read_decisions

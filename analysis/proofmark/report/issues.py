@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Result
 from proofmark.records.columns import EMULATED, Record
@@ -12,7 +13,6 @@ from proofmark.report import blas_kernels, limits, links
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Section, table
 from proofmark.report.results import figure_cell, median_text, verdict_cell
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ClusterShell.RangeSet import RangeSet
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.page import Column, Table, facts, table
-from proofmark.common.sentences import localized
 from proofmark.report.text import number, size_4_digits
 from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.site.node.facts import NodeFacts

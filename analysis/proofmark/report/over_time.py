@@ -9,6 +9,7 @@ from io import StringIO
 import numpy as np
 
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
+from proofmark.common.sentences import localized
 from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.diagnosis.over_time import Change
 from proofmark.judge.verdict import Verdict
@@ -24,7 +25,6 @@ from proofmark.report.drawing.over_time import (
 from proofmark.report.page import TITLED, Block, Cell, Column, Picture, Section, table
 from proofmark.report.plots_section import Files, picture
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 
 NAME = "over-time"

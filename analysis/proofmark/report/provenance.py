@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts
 from proofmark.report.run_data import RunData, facts_of
-from proofmark.common.sentences import localized
 from proofmark.report.software import blocks as software_blocks
 from proofmark.report.text import count, size_4_digits
 from proofmark.runs.nodes import Node

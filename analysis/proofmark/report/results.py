@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.telemetry import metrics_of
+from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
 from proofmark.report.page import Block, Cell, Column, Fold, Link, Section, Table, table
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count, number, pairs
 
 NUMBER = "number"

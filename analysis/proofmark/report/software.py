@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.software.program import Program
 from proofmark.software.software import Package
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.fleet.fleet import LIKE_TARGETS
 from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count, number
 
 MOST_FIGURES = 3

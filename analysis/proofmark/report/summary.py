@@ -8,13 +8,13 @@ from datetime import datetime
 
 from proofmark import __version__
 from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, ngettext, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report import links
 from proofmark.report.run_data import RunData
-from proofmark.common.sentences import localized
 from proofmark.report.text import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
 
