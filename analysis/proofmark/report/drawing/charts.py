@@ -71,21 +71,23 @@ def plot_style() -> Iterator[None]:
     Raises:
         BadInput: the language is Korean, and the font is not installed.
     """
-    fonts = [*STYLE["font.sans-serif"], *([] if language() == ENGLISH else [_hangul_font()])]
-    with matplotlib.rc_context({**STYLE, "font.sans-serif": fonts}):
+    korean = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
+    with matplotlib.rc_context({**STYLE, **korean}):
         yield
 
 
 @cache
-def _hangul_font() -> str:
-    """Return the name of the font with Hangul; matplotlib's list of fonts may be older than it."""
-    name = f"{HANGUL_FONT}.ttf".casefold()
-    path = next((each for each in findSystemFonts() if Path(each).name.casefold() == name), None)
-    if path is None:
+def _fonts_with_hangul() -> list[str]:
+    """Return the families of fonts; matplotlib's list of fonts may be older than the last one."""
+    files = {Path(each).stem.casefold(): each for each in findSystemFonts()}
+    name = HANGUL_FONT.casefold()
+    if name not in files:
         needed = f"the font {HANGUL_FONT} (package fonts-nanum of Debian)"
         raise bad_input("--language", "", f"{language()}, without its font", needed)
-    fontManager.addfont(path)
-    return HANGUL_FONT
+    for stem in (name, f"{name}bold"):
+        if stem in files:
+            fontManager.addfont(files[stem])
+    return [*STYLE["font.sans-serif"], HANGUL_FONT]
 
 
 Style = dict[str, Any]
