@@ -203,6 +203,7 @@ TEMPLATES: tuple[str, ...] = (
     "{remedy}.",
     "{library} chose {kernel} ({isa}) because the environment requests {forced} on a CPU with "
     "{vector} ({processor}): expect {text}; {remedy}.",
+    "set {setting}",
     "some loss in HPL and DGEMM",
     "a two-fold loss in HPL and DGEMM",
     "a several-fold loss in HPL and DGEMM",

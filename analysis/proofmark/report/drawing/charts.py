@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def plot_style() -> Iterator[None]:
     Raises:
         BadInput: the language is Korean, and the font is not installed.
     """
-    korean = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
+    korean: Style = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
     with matplotlib.rc_context({**STYLE, **korean}):
         yield
 
@@ -84,9 +84,11 @@ def _fonts_with_hangul() -> list[str]:
     if name not in files:
         needed = f"the font {HANGUL_FONT} (package fonts-nanum of Debian)"
         raise bad_input("--language", "", f"{language()}, without its font", needed)
-    for stem in (name, f"{name}bold"):
+    for stem, weight in ((name, "normal"), (f"{name}bold", "bold")):
         if stem in files:
             fontManager.addfont(files[stem])
+            # The bold file states the weight 600.
+            fontManager.ttflist[-1] = replace(fontManager.ttflist[-1], weight=weight)
     return [*STYLE["font.sans-serif"], HANGUL_FONT]
 
 
