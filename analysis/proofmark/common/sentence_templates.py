@@ -47,6 +47,11 @@ TEMPLATES: tuple[str, ...] = (
     "{ratio} × the median of {nodes} storage targets ({value}), {deviation} spreads from the "
     "median; at most {accepted} spreads are accepted",
     "{nodes} like nodes: too few for a comparison ({needed} needed)",
+    "{nodes} like nodes",
+    "{nodes} like nodes, spread {spread} %; finds one {drop} % off in 95 of 100 cases",
+    "{nodes} storage targets, spread {spread} %; finds one {drop} % off in 95 of 100 cases",
+    "all rounds",
+    "the first {minutes} minutes of the run",
     "the median of the like nodes is 0",
     "{nodes} like nodes with a spread of {spread} %: even a node that fails completely would "
     "not be detected",

@@ -106,7 +106,7 @@ def _judged_table(run_data: RunData) -> Table:
             _reference(result, judgement),
             number(judgement.ratio, 3),
             _limits(judgement),
-            f"{translated(judgement.kind)}: {judgement.source}",
+            f"{translated(judgement.kind)}: {localized(judgement.source)}",
         )
         for outcome, verdicts in VERDICTS_WITH.items()
         for result in verdict.of(*verdicts)

@@ -71,7 +71,7 @@ def plot_style() -> Iterator[None]:
     Raises:
         BadInput: the language is Korean, and the font is not installed.
     """
-    korean: Style = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
+    korean: dict[Any, Any] = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
     with matplotlib.rc_context({**STYLE, **korean}):
         yield
 
@@ -82,8 +82,12 @@ def _fonts_with_hangul() -> list[str]:
     files = {Path(each).stem.casefold(): each for each in findSystemFonts()}
     name = HANGUL_FONT.casefold()
     if name not in files:
-        needed = f"the font {HANGUL_FONT} (package fonts-nanum of Debian)"
-        raise bad_input("--language", "", f"{language()}, without its font", needed)
+        raise bad_input(
+            "--language",
+            "",
+            f"{language()}, without its font",
+            f"the font {HANGUL_FONT} (package fonts-nanum of Debian)",
+        )
     for stem, weight in ((name, "normal"), (f"{name}bold", "bold")):
         if stem in files:
             fontManager.addfont(files[stem])
