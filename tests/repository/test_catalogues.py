@@ -34,7 +34,7 @@ NO_TEXT = {
 }
 """Literals in the room report that no reader reads as English text."""
 SIGNS = re.compile(
-    r"([\W\d]|\{\w+\}|HPL|High-Performance Linpack|Rmax|Rpeak|GiB|defrag"
+    r"([\W\d]|\{\w+\}|HPL|High-Performance Linpack|Rmax|Rpeak|GiB"
     r"|Intel MPI Benchmarks|PingPong)*"
 )
 """A translation without a Korean word: fields, signs, names of programs and units."""

@@ -59,11 +59,16 @@ def _is_text(field: str) -> bool:
 
 @cache
 def _localized(of: str, sentence: str) -> str | None:
-    """Return `sentence` in the language `of`, the current one; None if no template matches."""
+    """Return `sentence` in the language `of`, the current one; None if it has no translation."""
     if len(sentence) > LONGEST:
         return None
     known = translated(sentence)
-    return _by_template(of, sentence) if known == sentence else known
+    if known != sentence:
+        return known
+    # First the parts: a value of a template could contain the end of one sentence and the next.
+    parts = sentence.split("; ")
+    several = [_localized(of, part) for part in parts] if len(parts) > 1 else [None]
+    return _by_template(of, sentence) if None in several else "; ".join(filter(None, several))
 
 
 def _by_template(of: str, sentence: str) -> str | None:
@@ -73,11 +78,7 @@ def _by_template(of: str, sentence: str) -> str | None:
             known = {name: value for name, value in fields.items() if value is not None}
             if len(known) == len(fields):
                 return translated(template).format(**known)
-    parts = sentence.split("; ")
-    if len(parts) < 2:
-        return None
-    several = [_localized(of, part) for part in parts]
-    return None if None in several else "; ".join(filter(None, several))
+    return None
 
 
 def _field(of: str, name: str, value: str) -> str | None:
