@@ -22,7 +22,7 @@ LINT_PARTS := lint-ansible lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock \
+.PHONY: help acceptance rehearsal test soak fresh lint lint-files bench lock bundle clean relock catalogues \
 	$(LINT_PARTS) .venv .venv-rehearsal .venv-dev
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
 	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
+	@echo 'make catalogues   update the translations from the texts of the code'
 	@echo 'make clean        remove the files that make created, but never a run'
 
 acceptance: .venv
@@ -107,6 +108,9 @@ relock: .venv-dev
 	cd requirements && for lock in run rehearsal dev impi spack; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
+
+catalogues: .venv-dev
+	python -m tests.catalogues
 
 clean:
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache analysis/*.egg-info

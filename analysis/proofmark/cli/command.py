@@ -9,6 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from proofmark.common.errors import nearest
+from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.runs.owner import drop_rights, refuse_foreign
 
 RENAMED_VERBS = {"look": "check", "prove": "verify"}
@@ -18,6 +19,16 @@ RENAMED_VERBS = {"look": "check", "prove": "verify"}
 def run_argument(parser: ArgumentParser) -> None:
     """Add RUN to `parser`."""
     parser.add_argument("folder", metavar="RUN", type=Path, help="the run's folder")
+
+
+def language_argument(parser: ArgumentParser) -> None:
+    """Add the language of texts for people to `parser`."""
+    parser.add_argument(
+        "--language",
+        default=ENGLISH,
+        metavar="CODE",
+        help=f"language of texts for people: {', '.join(LANGUAGES)}; JSON stays English",
+    )
 
 
 def runs_argument(parser: ArgumentParser) -> None:

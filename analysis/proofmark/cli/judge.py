@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from proofmark.cli.command import Command, run_argument, runs_argument
+from proofmark.cli.command import Command, language_argument, run_argument, runs_argument
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.compare import compare as compare_runs
+from proofmark.judge.ending import counts_line
 from proofmark.judge.files import write_verdict
 from proofmark.judge.judging import judge_run
-from proofmark.judge.verdict import WORDS
+from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.runs.run import open_run
 
 
@@ -20,37 +23,49 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
+    language_argument(parser)
 
 
 def verdict(options: Namespace) -> int:
     """Judge a run and print the verdict."""
-    run = open_run(options.folder)
-    answer = judge_run(run)
-    if options.json:
-        write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
-    else:
-        rows = []
-        for result in answer.of("FAIL", "INVALID", "PASS"):
-            record = result.record
-            parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
-            metric = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
-            value = "–" if record.value is None else f"{record.value:g}"
-            rows.append((result.verdict, record.case, metric, value, record.unit, result.reason))
-        print_table(("verdict", "case", "metric", "value", "unit", "reason"), rows)
-        print(", ".join(f"{answer.counts[word]} {word}" for word in WORDS))
-        coverage = answer.coverage
-        print(f"{coverage.measured} of {coverage.expected} steps measured", end="")
-        print(f", {coverage.duplicate} results twice")
-        notes = [
-            *(f"not judged: {line}" for line in answer.unmet),
-            *coverage.missing,
-            *coverage.stopped,
-            *coverage.not_run,
-            *coverage.not_needed,
-        ]
-        for line in notes:
-            print_line(line)
+    with in_language(options.language):
+        run = open_run(options.folder)
+        answer = judge_run(run)
+        if options.json:
+            write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
+        else:
+            _print_verdict(answer)
     return answer.exit_code(strict=options.strict)
+
+
+def _print_verdict(answer: Verdict) -> None:
+    rows = []
+    for result in answer.of("FAIL", "INVALID", "PASS"):
+        record = result.record
+        parameters = " ".join(f"{key}={value}" for key, value in record.parameters.items())
+        metric = " ".join(filter(None, (record.benchmark, record.metric, parameters)))
+        value = "–" if record.value is None else f"{record.value:g}"
+        word, reason = translated(result.verdict), localized(result.reason)
+        rows.append((word, record.case, metric, value, record.unit, reason))
+    headers = (_("verdict"), _("case"), _("metric"), _("value"), _("unit"), _("reason"))
+    print_table(headers, rows)
+    print(counts_line({word: answer.counts[word] for word in WORDS}))
+    coverage = answer.coverage
+    print(
+        _("{measured} of {expected} steps measured, {twice} results twice").format(
+            measured=coverage.measured, expected=coverage.expected, twice=coverage.duplicate
+        )
+    )
+    notes = [
+        *(
+            _("not judged: {requirement}").format(requirement=localized(line))
+            for line in answer.unmet
+        ),
+        *coverage.missing,
+        *map(localized, (*coverage.stopped, *coverage.not_run, *coverage.not_needed)),
+    ]
+    for line in notes:
+        print_line(line)
 
 
 def _claims_arguments(parser: ArgumentParser) -> None:

@@ -6,11 +6,12 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from proofmark.cli.command import Command, run_argument
+from proofmark.cli.command import Command, language_argument, run_argument
 from proofmark.cli.output import print_json
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.failed_nodes import note_failed_nodes
 from proofmark.common.messages import say
+from proofmark.common.translation import in_language
 from proofmark.judge.ending import MEANING, ending
 from proofmark.judge.failed_nodes import failed_nodes
 from proofmark.judge.judging import judge_and_write, read_and_judge
@@ -38,10 +39,16 @@ def _report_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="also write summary.html and summary.pdf: two pages to sign",
     )
+    language_argument(parser)
 
 
 def report(options: Namespace) -> int:
     """Write records, verdict and report of a run. The exit code is 0 for every verdict."""
+    with in_language(options.language):
+        return _report(options)
+
+
+def _report(options: Namespace) -> int:
     run = open_run(options.folder)
     answer = judge_and_write(run)
     run_data = gather(run, answer)

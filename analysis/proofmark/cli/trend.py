@@ -9,12 +9,13 @@ from pathlib import Path
 
 from proofmark.cases.models import Metric
 from proofmark.cases.telemetry import metrics_of
-from proofmark.cli.command import Command
+from proofmark.cli.command import Command, language_argument
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.messages import say
 from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.translation import in_language
 from proofmark.judge.trend.past_run import Figure, LeftOut, PastRun, read_past_run, run_folders
 from proofmark.judge.trend.trend import trends
 from proofmark.report.trend_page import trend_page
@@ -38,10 +39,16 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="FILE",
         help=f"the page (default: {PAGE} in the first folder of RUNS)",
     )
+    language_argument(parser)
 
 
 def trend(options: Namespace) -> int:
     """Write one page with the figures of all runs over time, and print its path."""
+    with in_language(options.language):
+        return _trend(options)
+
+
+def _trend(options: Namespace) -> int:
     for folder in options.folders:
         if not folder.is_dir():
             raise bad_input("RUNS", "", f"{folder}: no such folder", "a folder of runs")

@@ -6,15 +6,17 @@ from collections.abc import Collection, Iterator, Mapping
 from heapq import nlargest
 from itertools import islice
 
+from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 
 MEANING = {
-    0: "PASS",
-    1: "FAIL",
-    2: "INVALID, or not every step was measured once",
-    4: "UNJUDGED",
+    0: N_("PASS"),
+    1: N_("FAIL"),
+    2: N_("INVALID, or not every step was measured once"),
+    4: N_("UNJUDGED"),
 }
 """The meaning of each exit code of ``proofmark verdict`` if there is a verdict."""
 MOST = 3
@@ -39,20 +41,28 @@ def ending(
     code = verdict.exit_code(strict=strict)
     counts = counts_line(verdict.counts)
     coverage = verdict.coverage
-    steps = f"{coverage.measured} of {coverage.expected} steps measured"
+    steps = _("{measured} of {expected} steps measured").format(
+        measured=coverage.measured, expected=coverage.expected
+    )
     worst = " | ".join(islice(_worst(verdict), MOST)) or _nothing_worse(verdict)
-    lacking = f", {verdict.degraded.label}" if verdict.degraded else ""
-    lacking += ", imported outputs" if verdict.imported else ""
+    lacking = f", {localized(verdict.degraded.label)}" if verdict.degraded else ""
+    if verdict.imported:
+        lacking = f"{lacking}, {_('imported outputs')}"
     return (
-        f"{MEANING[code]}{lacking}: {counts}; {steps}",
-        f"worst: {worst}",
-        f"report: {report}; next: {next_command(verdict, code, folder)}",
+        f"{translated(MEANING[code])}{lacking}: {counts}; {steps}",
+        _("worst: {figures}").format(figures=worst),
+        _("report: {report}; next: {command}").format(
+            report=report, command=next_command(verdict, code, folder)
+        ),
     )
 
 
 def counts_line(counts: Mapping[str, int]) -> str:
     """Return the number of results of each verdict as text."""
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
+    return ", ".join(
+        _("{count} {verdict}").format(count=count, verdict=translated(word))
+        for word, count in counts.items()
+    )
 
 
 def next_command(verdict: Verdict, code: int, run: str) -> str:
@@ -60,32 +70,42 @@ def next_command(verdict: Verdict, code: int, run: str) -> str:
     coverage = verdict.coverage
     if verdict.imported:
         return f"proofmark sign {run} --key FILE" if code == 0 else f"proofmark verdict {run}"
-    again = "run the same ansible-playbook command again"
+    again = _("run the same ansible-playbook command again")
     if steps := verdict.retest():
         return _rerun(run, steps)
     if coverage.measured < coverage.expected:
         if verdict.degraded and (limit := verdict.degraded.limit):
-            fewer = f"with -l '{limit}' -e fresh=true it measures the other nodes, as degraded"
-            return f"{again}: it measures the missing steps; {fewer}"
-        return f"{again}: it measures the missing steps"
+            fewer = _(
+                "with -l '{limit}' -e fresh=true it measures the other nodes, as degraded"
+            ).format(limit=limit)
+            return _("{again}: it measures the missing steps; {fewer}").format(
+                again=again, fewer=fewer
+            )
+        return _("{again}: it measures the missing steps").format(again=again)
     if code == 2 and (steps := _invalid_steps(verdict)):
         return _rerun(run, steps)
     if code in (1, 2):
         return f"proofmark verdict {run}"
     if coverage.not_run:
-        return f"{again} with -e confirm_reboot=true: it measures the other modes"
+        return _("{again} with -e confirm_reboot=true: it measures the other modes").format(
+            again=again
+        )
     if code == 4 and verdict.missing_keys:
         keys = ", ".join(verdict.missing_keys)
-        return f"add {keys} to the partition's facts, then start a new run with -e fresh=true"
+        return _(
+            "add {keys} to the partition's facts, then start a new run with -e fresh=true"
+        ).format(keys=keys)
     if code == 4:
-        return "add limits to the partition's facts, then start a new run with -e fresh=true"
+        return _("add limits to the partition's facts, then start a new run with -e fresh=true")
     return f"proofmark sign {run} --key FILE"
 
 
 def _rerun(run: str, steps: Collection[str]) -> str:
     if len(steps) > MOST_STEPS:
         return f"proofmark verdict {run}"
-    return f"proofmark rerun {run} {' '.join(steps)}, then proofmark report {run}"
+    return _("{first}, then {second}").format(
+        first=f"proofmark rerun {run} {' '.join(steps)}", second=f"proofmark report {run}"
+    )
 
 
 def _invalid_steps(verdict: Verdict) -> tuple[str, ...]:
@@ -98,7 +118,7 @@ def _worst(verdict: Verdict) -> Iterator[str]:
 
     The FAIL figure furthest from its limit comes first.
     """
-    yield from (_short(str(fault)) for fault in verdict.faults)
+    yield from (_short(localized(str(fault))) for fault in verdict.faults)
     several = len(verdict.measured()) > 1
     for result in nlargest(MOST, verdict.of("FAIL"), key=_miss):
         yield _described(result, several=several)
@@ -110,20 +130,20 @@ def _worst(verdict: Verdict) -> Iterator[str]:
         seen.add(key)
     coverage = verdict.coverage
     for line in coverage.stopped or coverage.missing:
-        yield f"not measured: {_short(line)}"
+        yield _("not measured: {step}").format(step=_short(localized(line)))
     if coverage.duplicate:
-        yield f"duplicate figures of one step: {coverage.duplicate}"
+        yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
-        yield f"not judged: {_short(line)}"
+        yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
 
 
 def _nothing_worse(verdict: Verdict) -> str:
     left = len(verdict.coverage.not_run)
     unjudged = verdict.counts["UNJUDGED"]
     parts = [
-        "no figure failed" if verdict.counts["PASS"] else "no figure was judged",
-        *([f"figures without a limit: {unjudged}"] if unjudged else []),
-        *([f"steps of another mode: {left}"] if left else []),
+        _("no figure failed") if verdict.counts["PASS"] else _("no figure was judged"),
+        *([_("figures without a limit: {count}").format(count=unjudged)] if unjudged else []),
+        *([_("steps of another mode: {count}").format(count=left)] if left else []),
     ]
     return "; ".join(parts)
 
@@ -138,15 +158,17 @@ def _miss(result: Result) -> float:
 
 def _described(result: Result, *, several: bool) -> str:
     record = result.record
-    value = "no value" if record.value is None else f"{record.value:.4g} {record.unit}"
-    place = f" on {record.node}" if several else ""
+    value = _("no value") if record.value is None else f"{record.value:.4g} {record.unit}"
+    place = _(" on {node}").format(node=record.node) if several else ""
     given = " ".join(f"{key}={each}" for key, each in record.parameters.items())
     which = f" ({_short(given)})" if given else ""
     figure = f"{record.case} {record.metric}{which} {value}{place}"
-    return f"{result.verdict} {figure}: {_short(result.reason)}"
+    return f"{translated(result.verdict)} {figure}: {_short(localized(result.reason))}"
 
 
 def _short(text: str) -> str:
     """Return `text` as one printable line, cut at a blank if it is too long."""
     line = one_line(text)
-    return line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} (and more)"
+    return (
+        line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} {_('(and more)')}"
+    )

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Link, Section, table
@@ -14,7 +16,7 @@ from proofmark.report.text import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 
 MOST_FIGURES = 3
-REST = "The complete list is in verdict.json."
+REST = N_("The complete list is in verdict.json.")
 
 
 def sections(run_data: RunData) -> tuple[Section, ...]:
@@ -29,31 +31,43 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
         *_drift(run_data),
         *_detection_power(run_data),
     )
-    return (Section("bad-nodes", "Bad nodes", tuple(blocks)),)
+    return (Section("bad-nodes", _("Bad nodes"), tuple(blocks)),)
 
 
 def _nodes(run_data: RunData) -> Iterator[Block]:
     bad = run_data.verdict.bad
     if not bad.nodes:
-        none = f"None of {count(bad.measured, 'node')} deviates by more than chance explains."
+        none = _("None of {nodes} deviates by more than chance explains.").format(
+            nodes=count(bad.measured, "node")
+        )
         yield Block(paragraphs=(none,))
         return
     rows = [
         (
             Cell(node.host, "strong"),
             _worst(node),
-            Cell(node.likely, "reason", details=tuple(map(str, node.causes[1:3]))),
+            Cell(
+                localized(node.likely),
+                "reason",
+                details=tuple(localized(str(cause)) for cause in node.causes[1:3]),
+            ),
             _figures(run_data, node),
-            "measure again" if node.retest else "report to the vendor",
+            _("measure again") if node.retest else _("report to the vendor"),
         )
         for node in bad.nodes
     ]
-    columns = ("Node", Column("Deviation", "number"), "Likely cause", "Evidence", "Action")
-    caption = f"{count(len(bad.nodes), 'bad node')} of {bad.measured}"
+    columns = (
+        _("Node"),
+        Column(_("Deviation"), "number"),
+        _("Likely cause"),
+        _("Evidence"),
+        _("Action"),
+    )
+    caption = _("{bad} of {all}").format(bad=count(len(bad.nodes), "bad node"), all=bad.measured)
     yield Block(
         titles=(caption,),
-        tables=(table(caption, columns, rows, kind=TITLED, rest=REST),),
-        links=(Link("rma.csv", "rma.csv, the list for the vendor"),),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+        links=(Link("rma.csv", _("rma.csv, the list for the vendor")),),
     )
 
 
@@ -66,10 +80,12 @@ def _percent(fraction: float) -> str:
 
 
 def _figures(run_data: RunData, node: BadNode) -> Cell:
-    shown = [f"{each.record.case}: {each.reason}" for each in node.digits[:MOST_FIGURES]]
+    shown = [f"{each.record.case}: {localized(each.reason)}" for each in node.digits[:MOST_FIGURES]]
     shown += [_figure(slow) for slow in node.slow[:MOST_FIGURES]]
     if len(node.slow) > MOST_FIGURES:
-        shown.append(f"and {count(len(node.slow) - MOST_FIGURES, 'more figure')}")
+        shown.append(
+            _("and {figures}").format(figures=count(len(node.slow) - MOST_FIGURES, "more figure"))
+        )
     links = []
     for result in (*node.digits, *(slow.result for slow in node.slow))[:1]:
         files, record = run_data.run.files, result.record
@@ -78,7 +94,7 @@ def _figures(run_data: RunData, node: BadNode) -> Cell:
         if is_regular(output):
             shown.append(f"stdout: SHA-256 {sha256_of(output)}")
     details = tuple(shown[1:])
-    return Cell(shown[0] if shown else "error counters", details=details, links=tuple(links))
+    return Cell(shown[0] if shown else _("error counters"), details=details, links=tuple(links))
 
 
 def _figure(slow: SlowFigure) -> str:
@@ -93,8 +109,8 @@ def _links(run_data: RunData) -> Iterator[Block]:
         rows = [
             (Cell(pair, "strong"), _percent(slow.deviation), _figure(slow)) for pair, slow in links
         ]
-        columns = ("Nodes", Column("Deviation", "number"), "Evidence")
-        caption = "Slow links between nodes that are not bad"
+        columns = (_("Nodes"), Column(_("Deviation"), "number"), _("Evidence"))
+        caption = _("Slow links between nodes that are not bad")
         yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
 
 
@@ -104,37 +120,37 @@ def _causes(run_data: RunData) -> Iterator[Block]:
         return
     rows = [
         (
-            Cell(f"{cause.trait} {cause.value}", "strong"),
-            f"{cause.bad} of {cause.nodes}",
-            f"{cause.all_bad} of {cause.all_nodes}",
+            Cell(f"{translated(cause.trait)} {cause.value}", "strong"),
+            _("{bad} of {all}").format(bad=cause.bad, all=cause.nodes),
+            _("{bad} of {all}").format(bad=cause.all_bad, all=cause.all_nodes),
             f"{cause.p:.1g}",
             folded(cause.members),
         )
         for cause in bad.causes
     ]
     columns = (
-        "Property",
-        Column("Bad nodes with it", "number"),
-        Column("Bad nodes in total", "number"),
-        Column("p-value", "number"),
-        "Bad nodes",
+        _("Property"),
+        Column(_("Bad nodes with it"), "number"),
+        Column(_("Bad nodes in total"), "number"),
+        Column(_("p-value"), "number"),
+        _("Bad nodes"),
     )
-    caption = "Properties that bad nodes share"
-    method = (
+    caption = _("Properties that bad nodes share")
+    method = _(
         "Fisher's exact test, corrected for the number of properties that were tested. Properties "
         "that occur on the same nodes, such as a rack and its firmware, cannot be distinguished."
     )
     yield Block(
         titles=(caption,),
         paragraphs=(method,),
-        tables=(table(caption, columns, rows, kind=TITLED, rest=REST),),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
     )
 
 
 def _drift(run_data: RunData) -> Iterator[Block]:
     rows = [
         (
-            Cell(drift.trait, "strong"),
+            Cell(translated(drift.trait), "strong"),
             f"{drift.usual} ({count(drift.nodes, 'node')})",
             value,
             folded(hosts),
@@ -143,9 +159,9 @@ def _drift(run_data: RunData) -> Iterator[Block]:
         for value, hosts in drift.values
     ]
     if rows:
-        caption = "Settings in which the nodes differ"
-        columns = ("Setting", "Usual", "Other", "Nodes")
-        listed = table(caption, columns, rows, kind=TITLED, rest=REST)
+        caption = _("Settings in which the nodes differ")
+        columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
+        listed = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
         yield Block(titles=(caption,), tables=(listed,))
 
 
@@ -159,23 +175,28 @@ def _detection_power(run_data: RunData) -> Iterator[Block]:
         return
     rows = [_power(figure) for figure in fleet.figures]
     columns = (
-        "Figure",
-        Column("Nodes", "number"),
-        Column("Median", "number"),
-        Column("Spread", "number"),
-        Column("Limit", "number"),
-        Column("Found with 95 % probability", "number"),
+        _("Figure"),
+        Column(_("Nodes"), "number"),
+        Column(_("Median"), "number"),
+        Column(_("Spread"), "number"),
+        Column(_("Limit"), "number"),
+        Column(_("Found with 95 % probability"), "number"),
         Column("−3 %", "number"),
         Column("−5 %", "number"),
         Column("−10 %", "number"),
     )
-    caption = "Detection power of the comparison of like nodes"
-    explanation = (
-        f"On a healthy machine, {100 * fleet.level:g} of 100 runs flag at least one node. The last "
-        "three columns are the probability that a node with this deviation is found."
+    caption = _("Detection power of the comparison of like nodes")
+    explanation = _(
+        "On a healthy machine, {share} of 100 runs flag at least one node. The "
+        "last three columns are the probability that a node with this deviation "
+        "is found."
+    ).format(share=f"{100 * fleet.level:g}")
+    shown = table(caption, columns, rows, kind="dense", rest=translated(REST))
+    fold = Fold(
+        _("Show {figures}").format(figures=count(len(rows), "figure")),
+        Block(tables=(shown,)),
+        "long",
     )
-    shown = table(caption, columns, rows, kind="dense", rest=REST)
-    fold = Fold(f"Show {count(len(rows), 'figure')}", Block(tables=(shown,)), "long")
     yield Block(titles=(caption,), paragraphs=(explanation,), folds=(fold,))
 
 
@@ -185,7 +206,14 @@ def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
     details = ", ".join(filter(None, (record.placement, pairs(record.parameters), figure.kind)))
     name = Cell(" ".join(dict.fromkeys(words)), "strong", details=(details,))
     if limit.limit is None:
-        return (name, str(limit.nodes), number(limit.centre), "–", limit.powerless, *["–"] * 4)
+        return (
+            name,
+            str(limit.nodes),
+            number(limit.centre),
+            "–",
+            localized(limit.powerless),
+            *["–"] * 4,
+        )
     return (
         name,
         str(limit.nodes),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
 from proofmark.common.translation import _
 from proofmark.judge.baseline.comparison import BaselineComparison, Compared
 from proofmark.judge.verdict import Verdict
-from proofmark.report.drawing.charts import COLOURS, INK, STYLE, Drawing, sheet
+from proofmark.report.drawing.charts import COLOURS, INK, Drawing, plot_style, sheet
 from proofmark.report.page import Block, Section, Table, facts, table
 from proofmark.report.plots_section import Files, picture
 from proofmark.report.run_data import RunData
@@ -36,7 +35,7 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     if len(comparison.compared):
         caption = _("Change of each figure against the accepted runs")
         text = _described(comparison)
-        with matplotlib.rc_context(STYLE):
+        with plot_style():
             drawing = Drawing(NAME, caption, text, _figure(verdict, comparison), ())
         drawn.append(picture(drawing, files, run_data.run.files.plots.name))
         files[f"{NAME}.csv"] = _csv(verdict, comparison).encode()

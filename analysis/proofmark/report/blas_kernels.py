@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from proofmark.common.translation import _
 from proofmark.judge.verdict import Result
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import Block, Cell, Column, table
@@ -38,7 +39,9 @@ def _default_kernel(package: Package) -> str:
 
 def kernels(run_data: RunData) -> dict[str, str]:
     """Return the kernel that was used, by choice: from the outputs, else the wanted kernel."""
-    reported = {choice: " and ".join(names) for choice, names in run_data.kernels.items() if names}
+    reported = {
+        choice: _(" and ").join(names) for choice, names in run_data.kernels.items() if names
+    }
     return {**wanted_kernels(run_data.software), **reported}
 
 
@@ -54,14 +57,14 @@ def blocks(run_data: RunData) -> list[Block]:
         key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
     )
     sentences = tuple(_sentences(run_data, used))
-    title = "BLAS kernel: chosen kernel and right kernel"
+    title = _("BLAS kernel: chosen kernel and right kernel")
     if len(choices) < 2:
         return [Block(titles=(title,), paragraphs=sentences)] if sentences else []
     columns: list[Column | str] = [
-        "Figure",
-        "Node",
+        _("Figure"),
+        _("Node"),
         *(Column(_title(choice, used), "number") for choice in choices),
-        Column("Gain", "number"),
+        Column(_("Gain"), "number"),
     ]
     rows: list[list[Cell | str]] = [
         [
@@ -72,13 +75,13 @@ def blocks(run_data: RunData) -> list[Block]:
         ]
         for (figure, node, setting), values in compared.items()
     ]
-    caption = "The same program with the kernel that the BLAS chooses, and with the right kernel"
+    caption = _("The same program with the kernel that the BLAS chooses, and with the right kernel")
     return [
         Block(
             titles=(title,),
             paragraphs=sentences,
             tables=(
-                table(caption, columns, rows, rest="The complete list is in records.parquet."),
+                table(caption, columns, rows, rest=_("The complete list is in records.parquet.")),
             ),
         )
     ]
@@ -107,7 +110,7 @@ def _title(choice: str, used: Mapping[str, str]) -> str:
 
 def _cell(result: Result | None) -> str:
     if result is None or result.record.value is None:
-        return "not measured"
+        return _("not measured")
     return f"{number(result.record.value)} {result.record.unit}"
 
 
@@ -123,17 +126,27 @@ def _sentences(run_data: RunData, used: Mapping[str, str]) -> list[str]:
     default, right = used.get(AS_INSTALLED), used.get(RIGHT)
     if default and right and default == right:
         sentences.append(
-            f"The BLAS chooses {default}, which is the right kernel for this processor. "
-            "A second measurement with the right kernel would repeat the same command."
+            _(
+                "The BLAS chooses {kernel}, which is the right kernel for this "
+                "processor. A second measurement with the right kernel would repeat the "
+                "same command."
+            ).format(kernel=default)
         )
     elif default and right:
         sentences.append(
-            f"The BLAS chooses {default}; the right kernel for this processor is {right}. "
-            "Programs that run without the setting have the performance of the first column."
+            _(
+                "The BLAS chooses {kernel}; the right kernel for this processor is "
+                "{right}. Programs that run without the setting have the performance of "
+                "the first column."
+            ).format(kernel=default, right=right)
         )
     for choice, wanted in wanted_kernels(run_data.software).items():
         names = run_data.kernels.get(choice, ())
         if names and {name.casefold() for name in names} != {wanted.casefold()}:
-            printed = " and ".join(names)
-            sentences.append(f"{choice}: {wanted} was wanted, the output reports {printed}.")
+            printed = _(" and ").join(names)
+            sentences.append(
+                _("{choice}: {wanted} was wanted, the output reports {printed}.").format(
+                    choice=choice, wanted=wanted, printed=printed
+                )
+            )
     return sentences

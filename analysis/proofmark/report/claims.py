@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _, translated
 from proofmark.judge.claims.model import WORDS, Answer
 from proofmark.report.page import TITLED, Block, Cell, Fold, Link, Section, Table, table
 from proofmark.report.text import count
@@ -17,25 +19,35 @@ def section(answers: Sequence[Answer]) -> Section:
     checked = [answer for answer in answers if not _elsewhere(answer)]
     other = [answer for answer in answers if _elsewhere(answer)]
     tallies = [(word, sum(answer.word == word for answer in checked)) for word in WORDS]
-    counts = ", ".join(f"{word}: {amount}" for word, amount in tallies if amount)
+    counts = ", ".join(f"{translated(word)}: {amount}" for word, amount in tallies if amount)
     paragraphs = (
-        "Statements of the papers, checked on the valid figures of this run. They are facts about "
-        "the papers' systems: a claim that does not hold is not a fault of this machine. A claim "
-        "cannot be told if its sweep is incomplete, or if the noise of the repeats hides it.",
-        f"{count(len(checked), 'claim')} on this system: {counts}."
+        _(
+            "Statements of the papers, checked on the valid figures of this run. They are facts "
+            "about the papers' systems: a claim that does not hold is not a fault of this "
+            "machine. A claim cannot be told if its sweep is incomplete, or if the noise of the "
+            "repeats hides it."
+        ),
+        _("{claims} on this system: {counts}.").format(
+            claims=count(len(checked), "claim"), counts=counts
+        )
         if checked
-        else "No paper has a claim on this system.",
+        else _("No paper has a claim on this system."),
     )
-    tables = (_table("Claims on this system", checked),) if checked else ()
+    tables = (_table(_("Claims on this system"), checked),) if checked else ()
     folds = (
-        (Fold(f"{count(len(other), 'claim')} on other systems", Block(items=_items(other))),)
+        (
+            Fold(
+                _("{claims} on other systems").format(claims=count(len(other), "claim")),
+                Block(items=_items(other)),
+            ),
+        )
         if other
         else ()
     )
-    links = (Link("claims.json", "claims.json, with every value that was compared"),)
+    links = (Link("claims.json", _("claims.json, with every value that was compared")),)
     return Section(
         "claims",
-        "Claims of the papers",
+        _("Claims of the papers"),
         (Block(paragraphs=paragraphs, tables=tables, folds=folds, links=links),),
     )
 
@@ -46,7 +58,8 @@ def _elsewhere(answer: Answer) -> bool:
 
 def _items(answers: Sequence[Answer]) -> tuple[str, ...]:
     return tuple(
-        f"{answer.claim.id}: {answer.claim.statement} ({' and '.join(answer.claim.systems)})"
+        f"{answer.claim.id}: {translated(answer.claim.statement)} "
+        f"({_(' and ').join(answer.claim.systems)})"
         for answer in answers
     )
 
@@ -55,15 +68,19 @@ def _table(caption: str, answers: Sequence[Answer]) -> Table:
     rows = [
         (
             Cell(answer.claim.id, "strong"),
-            Cell(answer.claim.statement, "reason"),
-            Cell(answer.word, f"word {answer.word.replace(' ', '-')}"),
-            Cell(answer.sentence, "reason", details=answer.missing[1:]),
+            Cell(translated(answer.claim.statement), "reason"),
+            Cell(translated(answer.word), f"word {answer.word.replace(' ', '-')}"),
+            Cell(
+                localized(answer.sentence),
+                "reason",
+                details=tuple(map(localized, answer.missing[1:])),
+            ),
         )
         for answer in answers
     ]
     return table(
         caption,
-        ("Claim", "Statement of the paper", "Answer", "Result of this run"),
+        (_("Claim"), _("Statement of the paper"), _("Answer"), _("Result of this run")),
         rows,
         kind=TITLED,
     )

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.sentences import localized
 from proofmark.common.text import duration
+from proofmark.common.translation import _, translated
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, Link, Section
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.text import count
@@ -24,15 +26,17 @@ def section(run_data: RunData) -> Section:
         run_data.states[0].step.id if run_data.states else "STEP",
     )
     by_hand = Block(
-        titles=("How to run one step again",),
+        titles=(_("How to run one step again"),),
         paragraphs=(
-            "Run this command in the folder of the run. Each execution has its own folder in the "
-            "folder of the step: execution-1, execution-2, … No output is overwritten.",
+            _(
+                "Run this command in the folder of the run. Each execution has its own folder in "
+                "the folder of the step: execution-1, execution-2, … No output is overwritten."
+            ),
         ),
         codes=(f"sh steps/{example}/run.sh",),
     )
     judged = Block(
-        paragraphs=("To use both executions in the next verdict and report:",),
+        paragraphs=(_("To use both executions in the next verdict and report:"),),
         codes=(f"proofmark rerun runs/{run.id} {example}\nproofmark report runs/{run.id}",),
     )
     by_case: dict[str, list[StepState]] = {}
@@ -41,14 +45,14 @@ def section(run_data: RunData) -> Section:
     blocks = [_case(run_data, case, states) for case, states in by_case.items()]
     return Section(
         "commands",
-        "Commands",
+        _("Commands"),
         (by_hand, judged, *blocks, *_not_needed(run_data), *_left_out(run_data)),
     )
 
 
 def _case(run_data: RunData, case: str, states: list[StepState]) -> Block:
     definition = run_data.benchmarks.cases.get(case)
-    title = f"{case} – {definition.title}" if definition else case
+    title = f"{case} – {translated(definition.title)}" if definition else case
     return Block(titles=(title,), folds=tuple(_fold(run_data, state) for state in states))
 
 
@@ -100,8 +104,8 @@ def _digests(
 
 def _outcome(state: StepState) -> str:
     if state.state != "done":
-        return state.state
-    code = "damaged result" if state.rc is None else f"exit code {state.rc}"
+        return translated(state.state)
+    code = _("damaged result") if state.rc is None else _("exit code {code}").format(code=state.rc)
     return code if state.seconds is None else f"{code}, {duration(state.seconds)}"
 
 
@@ -111,21 +115,32 @@ def _not_needed(run_data: RunData) -> list[Block]:
     for step, reason in run_data.run.plan.not_needed.items():
         by_reason.setdefault(reason, []).append(step)
     items = tuple(
-        f"{', '.join(steps[:3])}{f' and {len(steps) - 3} more' if len(steps) > 3 else ''}: {reason}"
+        f"{', '.join(steps[:3])}{_more(len(steps) - 3)}: {localized(reason)}"
         for reason, steps in by_reason.items()
     )
     searches = tuple(
-        f"{name}: {reason}" for name, reason in read_decisions(run_data.run.files).searches.items()
+        f"{name}: {localized(reason)}"
+        for name, reason in read_decisions(run_data.run.files).searches.items()
     )
-    blocks = [("Searches", searches), ("Steps that are not needed", items)]
+    blocks = [(_("Searches"), searches), (_("Steps that are not needed"), items)]
     return [Block(titles=(title,), items=lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
+
+
+def _more(amount: int) -> str:
+    return _(" and {count} more").format(count=amount) if amount > 0 else ""
 
 
 def _left_out(run_data: RunData) -> list[Block]:
     notes = []
     total = len(run_data.states)
     if total > LONGEST_TABLE:
-        notes.append(f"{count(total - LONGEST_TABLE, 'more step')} in steps/.")
+        notes.append(
+            _("{steps} in steps/.").format(steps=count(total - LONGEST_TABLE, "more step"))
+        )
     if total > MOST_COMMANDS:
-        notes.append(f"From step {MOST_COMMANDS + 1} on, see run.sh of the step for the command.")
+        notes.append(
+            _("From step {step} on, see run.sh of the step for the command.").format(
+                step=MOST_COMMANDS + 1
+            )
+        )
     return [Block(paragraphs=tuple(notes))] if notes else []

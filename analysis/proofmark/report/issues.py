@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Result
 from proofmark.records.columns import EMULATED, Record
 from proofmark.report import blas_kernels, limits, links
@@ -16,13 +18,13 @@ from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 
 NOT_RUN = {
-    "waiting": "never started",
-    "running": "still running when the report was written",
-    "interrupted": "started, but stopped before its end",
-    "imported": "the copy of its output is missing in the run",
-    "done": "ran, but its output contains no value",
+    "waiting": N_("never started"),
+    "running": N_("still running when the report was written"),
+    "interrupted": N_("started, but stopped before its end"),
+    "imported": N_("the copy of its output is missing in the run"),
+    "done": N_("ran, but its output contains no value"),
 }
-REST = "The complete list is in verdict.json."
+REST = N_("The complete list is in verdict.json.")
 
 
 def section(run_data: RunData) -> Section:
@@ -45,8 +47,8 @@ def section(run_data: RunData) -> Section:
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
-    none = Block(paragraphs=("No failure, no finding, and no changed error counter.",))
-    return Section("attention", "Issues", tuple(blocks) or (none,))
+    none = Block(paragraphs=(_("No failure, no finding, and no changed error counter."),))
+    return Section("attention", _("Issues"), tuple(blocks) or (none,))
 
 
 def _failures(run_data: RunData) -> Iterator[Block]:
@@ -64,21 +66,24 @@ def _failures(run_data: RunData) -> Iterator[Block]:
             _figures(run_data, results),
             results[0].record.node,
             median_text(results[0]) if len(results) == 1 else "–",
-            Cell(reason, "reason"),
+            Cell(localized(reason), "reason"),
             Cell(step, "code", links=_files(run_data, results[0].record)),
         )
         for (verdict, step, reason), results in groups.items()
     ]
     columns = (
-        "Verdict",
-        "Figure",
-        "Node",
-        Column("Median", "number"),
-        "Reason",
-        "Step",
+        _("Verdict"),
+        _("Figure"),
+        _("Node"),
+        Column(_("Median"), "number"),
+        _("Reason"),
+        _("Step"),
     )
-    caption = "Figures that are FAIL or INVALID"
-    yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED, rest=REST),))
+    caption = _("Figures that are FAIL or INVALID")
+    yield Block(
+        titles=(caption,),
+        tables=(table(caption, columns, rows, kind=TITLED, rest=translated(REST)),),
+    )
 
 
 def _slow_links(run_data: RunData) -> Iterator[Block]:
@@ -91,28 +96,35 @@ def _slow_links(run_data: RunData) -> Iterator[Block]:
 def _file_systems(run_data: RunData) -> Iterator[Block]:
     """Yield the faults of file systems, each with its likely cause."""
     if faults := run_data.verdict.file_systems:
-        yield Block(titles=("File systems that failed",), items=tuple(map(str, faults)))
+        yield Block(
+            titles=(_("File systems that failed"),),
+            items=tuple(localized(str(fault)) for fault in faults),
+        )
 
 
 def _unmet(run_data: RunData) -> Iterator[Block]:
     """Yield the limits and required metrics that were not judged."""
     if unmet := run_data.verdict.unmet:
-        why = (
+        why = _(
             "A limit of the contract for a planned figure, and each required metric of the suite, "
             "must be judged on each class of nodes. These were not judged, so the run is not "
             "accepted."
         )
-        yield Block(titles=("Required, but not judged",), paragraphs=(why,), items=unmet)
+        yield Block(
+            titles=(_("Required, but not judged"),),
+            paragraphs=(why,),
+            items=tuple(map(localized, unmet)),
+        )
 
 
 def _retest(run_data: RunData) -> Iterator[Block]:
     if command := run_data.verdict.retest_command():
         again = sum(result.retest for result in run_data.verdict.of("FAIL"))
-        why = (
-            f"{count(again, 'figure')} outside the limits by less than the noise. Measure again "
+        why = _(
+            "{figures} outside the limits by less than the noise. Measure again "
             "before you act on a failure. The verdict then uses both measurements."
-        )
-        yield Block(titles=("Failures to measure again",), paragraphs=(why,), codes=(command,))
+        ).format(figures=count(again, "figure"))
+        yield Block(titles=(_("Failures to measure again"),), paragraphs=(why,), codes=(command,))
 
 
 def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
@@ -131,7 +143,7 @@ def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
 
 def _some(names: Iterable[str], most: int = 8) -> str:
     listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    more = _(" and {count} more").format(count=len(listed) - most) if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
 
 
@@ -145,9 +157,9 @@ def _files(run_data: RunData, record: Record) -> tuple[Link, ...]:
 
 def _other_modes(run_data: RunData) -> Iterator[Block]:
     if not_run := run_data.verdict.coverage.not_run:
-        caption = "Steps for other firmware modes"
-        why = "These steps need a mode that is entered only if a reboot is confirmed."
-        yield Block(titles=(caption,), paragraphs=(why,), items=not_run)
+        caption = _("Steps for other firmware modes")
+        why = _("These steps need a mode that is entered only if a reboot is confirmed.")
+        yield Block(titles=(caption,), paragraphs=(why,), items=tuple(map(localized, not_run)))
 
 
 def _not_run(run_data: RunData) -> Iterator[Block]:
@@ -155,23 +167,26 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
-    rows = [(_step(state), folded(state.step.nodes), NOT_RUN[state.state]) for state in states]
-    caption = "Steps that were not run"
-    again = "To run them, repeat the command that started the run."
+    rows = [
+        (_step(state), folded(state.step.nodes), translated(NOT_RUN[state.state]))
+        for state in states
+    ]
+    caption = _("Steps that were not run")
+    again = _("To run them, repeat the command that started the run.")
     block = table(
         caption,
-        ("Step", "Nodes", "State"),
+        (_("Step"), _("Nodes"), _("State")),
         rows,
         kind=TITLED,
-        rest="The complete list is in plan.json.",
+        rest=_("The complete list is in plan.json."),
     )
     yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
 
 
 def _stopped(run_data: RunData) -> Iterator[Block]:
     if stopped := run_data.verdict.coverage.stopped:
-        caption = "Jobs that ended before all of their steps, or ran without a node"
-        yield Block(titles=(caption,), items=stopped)
+        caption = _("Jobs that ended before all of their steps, or ran without a node")
+        yield Block(titles=(caption,), items=tuple(map(localized, stopped)))
 
 
 def _step(state: StepState) -> Cell:
@@ -181,19 +196,19 @@ def _step(state: StepState) -> Cell:
 def _findings(run_data: RunData) -> Iterator[Block]:
     software = run_data.software
     findings = [
-        f"{package}: {finding}"
+        f"{package}: {localized(finding)}"
         for package, provided in (software.packages.items() if software else ())
         for finding in provided.findings
     ]
     if findings:
-        yield Block(titles=("Findings about the software",), items=tuple(findings))
+        yield Block(titles=(_("Findings about the software"),), items=tuple(findings))
 
 
 def _counters(run_data: RunData) -> Iterator[Block]:
     rows = [
         (
-            verdict_cell("INVALID") if change.invalid else Cell("information"),
-            Cell(change.meaning, "strong"),
+            verdict_cell("INVALID") if change.invalid else Cell(_("information")),
+            Cell(localized(change.meaning), "strong"),
             node.host,
             Cell(change.name, "code"),
             change.place or "–",
@@ -207,21 +222,21 @@ def _counters(run_data: RunData) -> Iterator[Block]:
     if not rows:
         return
     columns = (
-        "Effect",
-        "Meaning",
-        "Node",
-        "Counter",
-        "Place",
-        Column("Before", "number"),
-        Column("After", "number"),
+        _("Effect"),
+        _("Meaning"),
+        _("Node"),
+        _("Counter"),
+        _("Place"),
+        Column(_("Before"), "number"),
+        Column(_("After"), "number"),
     )
-    caption = "Error counters that changed while the benchmarks ran"
-    invalid = "INVALID: figures that were measured on this node at that time are not valid."
+    caption = _("Error counters that changed while the benchmarks ran")
+    invalid = _("INVALID: figures that were measured on this node at that time are not valid.")
     yield Block(
         titles=(caption,),
-        paragraphs=(invalid,) if any(row[0].text == "INVALID" for row in rows) else (),
+        paragraphs=(invalid,) if any(row[0].kind for row in rows) else (),
         tables=(
-            table(caption, columns, rows, kind=TITLED, rest="The complete list is in nodes/."),
+            table(caption, columns, rows, kind=TITLED, rest=_("The complete list is in nodes/.")),
         ),
     )
 
@@ -230,7 +245,11 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
     """Yield all executions that were disturbed, also those that do not count."""
     executions = run_data.verdict.results.aggregates.records.executions
     items = tuple(
-        f"{each.step}, execution {each.attempt}: {each.disturbed or each.unsteady}"
+        _("{step}, execution {execution}: {reason}").format(
+            step=each.step,
+            execution=each.attempt,
+            reason=localized(each.disturbed or each.unsteady),
+        )
         for each in executions
         if each.disturbed or each.unsteady
     )
@@ -238,21 +257,25 @@ def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
         return
     emulated = run_data.site.partition.origin == EMULATED
     effect = (
-        "The nodes are emulated: these executions are valid."
+        _("The nodes are emulated: these executions are valid.")
         if emulated
-        else "These executions do not count if another execution of the step was undisturbed."
+        else _("These executions do not count if another execution of the step was undisturbed.")
     )
-    more = (f"{len(items) - 200} more in records.parquet.",) if len(items) > 200 else ()
-    yield Block(titles=("Disturbed executions",), paragraphs=(effect, *more), items=items[:200])
+    more = (
+        (_("{count} more in records.parquet.").format(count=len(items) - 200),)
+        if len(items) > 200
+        else ()
+    )
+    yield Block(titles=(_("Disturbed executions"),), paragraphs=(effect, *more), items=items[:200])
 
 
 def _rounds(run_data: RunData) -> Iterator[Block]:
     """Yield the rounds of pairs that did not measure at the same time."""
     rounds = run_data.verdict.rounds
-    items = tuple(sentence for each in rounds for sentence in each.sentences())
+    items = tuple(localized(sentence) for each in rounds for sentence in each.sentences())
     if items:
-        effect = "A pair that measured without the others had the links for itself."
-        titles = ("Pairs of a round that did not measure together",)
+        effect = _("A pair that measured without the others had the links for itself.")
+        titles = (_("Pairs of a round that did not measure together"),)
         yield Block(titles=titles, paragraphs=(effect,), items=items[:200])
 
 
@@ -266,12 +289,16 @@ def _disturbances(run_data: RunData) -> Iterator[Block]:
         )
     )
     if disturbances:
-        yield Block(titles=("Nodes that were not idle",), items=disturbances[:200])
+        yield Block(
+            titles=(_("Nodes that were not idle"),), items=tuple(map(localized, disturbances[:200]))
+        )
 
 
 def _no_provenance(run_data: RunData) -> Iterator[Block]:
     planned = {host for step in run_data.run.plan.steps() for host in step.nodes}
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
-        missing = f"{gap} of {count(len(planned), 'node')} without provenance in nodes/."
-        yield Block(titles=("Nodes without provenance",), paragraphs=(missing,))
+        missing = _("{missing} of {nodes} without provenance in nodes/.").format(
+            missing=gap, nodes=count(len(planned), "node")
+        )
+        yield Block(titles=(_("Nodes without provenance"),), paragraphs=(missing,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.translation import _, translated
 from proofmark.judge.limit_counts import LimitCount
 from proofmark.report.page import TITLED, Block, Cell, Column, table
 from proofmark.report.run_data import RunData
@@ -17,24 +18,26 @@ def blocks(run_data: RunData) -> Iterator[Block]:
     counts = run_data.limits
     if not counts:
         return
-    caption = "Figures judged by each limit"
+    caption = _("Figures judged by each limit")
     idle = sum(each.steps > 0 and not each.judged for each in counts)
-    explanation = (
+    explanation = _(
         "A limit judges the figures that it selects and that are valid. A limit of another suite "
         "is not in this suite and has no effect."
     )
     notes = [explanation]
     if idle:
-        notes.append(f"{count(idle, 'limit')} of this suite judged no figure.")
+        notes.append(
+            _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
+        )
     columns = (
-        "Limit",
-        "Accepted",
-        Column("Judged", NUMBER),
-        Column("PASS", NUMBER),
-        Column("FAIL", NUMBER),
-        Column("UNJUDGED", NUMBER),
-        Column("INVALID", NUMBER),
-        "Source",
+        _("Limit"),
+        _("Accepted"),
+        Column(_("Judged"), NUMBER),
+        Column(_("PASS"), NUMBER),
+        Column(_("FAIL"), NUMBER),
+        Column(_("UNJUDGED"), NUMBER),
+        Column(_("INVALID"), NUMBER),
+        _("Source"),
     )
     rows: list[tuple[Cell | str, ...]] = [
         (
@@ -43,7 +46,7 @@ def blocks(run_data: RunData) -> Iterator[Block]:
             _judged(each),
             *(str(each.outcomes.get(word, 0)) for word in ("PASS", "FAIL", "UNJUDGED")),
             str(each.invalid),
-            f"{each.reference.kind}: {each.reference.source}",
+            f"{translated(each.reference.kind)}: {each.reference.source}",
         )
         for each in counts
     ]
@@ -57,13 +60,16 @@ def blocks(run_data: RunData) -> Iterator[Block]:
 def idle(run_data: RunData) -> Iterator[Block]:
     """Yield the contract limits of this suite that judged no figure."""
     items = tuple(
-        f"{_text(each)}: {count(sum(each.outcomes.values()), 'figure')} UNJUDGED, "
-        f"{count(each.invalid, 'figure')} INVALID"
+        _("{limit}: {unjudged} UNJUDGED, {invalid} INVALID").format(
+            limit=_text(each),
+            unjudged=count(sum(each.outcomes.values()), "figure"),
+            invalid=count(each.invalid, "figure"),
+        )
         for each in run_data.limits
         if each.reference.kind == "contract" and each.steps and not each.judged
     )
     if items:
-        yield Block(titles=("Contract limits that judged no figure",), items=items)
+        yield Block(titles=(_("Contract limits that judged no figure"),), items=items)
 
 
 def _text(each: LimitCount) -> str:
@@ -73,8 +79,8 @@ def _text(each: LimitCount) -> str:
 
 def _name(each: LimitCount) -> Cell:
     reference = each.reference
-    mode = f"mode {reference.mode}" if reference.mode else ""
-    system = f"system {reference.system}" if reference.system else ""
+    mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
+    system = _("system {system}").format(system=reference.system) if reference.system else ""
     details = ", ".join(filter(None, (mode, system, pairs(reference.where))))
     return Cell(f"{each.case} {reference.metric}", "strong", tuple(filter(None, (details,))))
 
@@ -88,8 +94,13 @@ def accepted(each: LimitCount) -> str:
         of = f"{reference.against.case or each.case} {reference.against.metric}"
     else:
         of = str(reference.rule)
-    bounds = (("at least", reference.at_least), ("at most", reference.at_most))
-    return ", ".join(f"{words} {bound:g} × {of}" for words, bound in bounds if bound is not None)
+    bounds = (
+        (_("at least {bound}"), reference.at_least),
+        (_("at most {bound}"), reference.at_most),
+    )
+    return ", ".join(
+        text.format(bound=f"{bound:g} × {of}") for text, bound in bounds if bound is not None
+    )
 
 
 def _judged(each: LimitCount) -> Cell:
@@ -97,5 +108,5 @@ def _judged(each: LimitCount) -> Cell:
     if each.judged:
         return Cell(str(each.judged), NUMBER)
     if not each.steps:
-        return Cell("0", NUMBER, details=("not in this suite",))
-    return Cell("0", "word UNJUDGED", details=("no figure was judged",))
+        return Cell("0", NUMBER, details=(_("not in this suite"),))
+    return Cell("0", "word UNJUDGED", details=(_("no figure was judged"),))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import matplotlib
-
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.links.links import LinkFit, SlowElement
-from proofmark.report.drawing.charts import STYLE
+from proofmark.report.drawing.charts import plot_style
 from proofmark.report.drawing.heat_map import draw_matrix, matrix_csv
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import TITLED, Block, Cell, Column, Link, Picture, Section, table
@@ -17,7 +16,7 @@ from proofmark.report.text import count, number
 Files = dict[str, bytes]
 """Contents by file name."""
 
-REST = "The complete list is in verdict.json."
+REST = N_("The complete list is in verdict.json.")
 MOST_NAMED = 12
 """The largest number of slow elements that the head of a report names."""
 
@@ -29,7 +28,7 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
         return (), {}
     files: Files = {}
     blocks = (*slow_elements(fit), *_bisection(fit), *_picture(fit, files, run_data))
-    return (Section("links", "Links", tuple(blocks)),), files
+    return (Section("links", _("Links"), tuple(blocks)),), files
 
 
 def head(fit: LinkFit | None) -> tuple[tuple[str, str], ...]:
@@ -37,59 +36,77 @@ def head(fit: LinkFit | None) -> tuple[tuple[str, str], ...]:
     if fit is None:
         return ()
     if not fit.elements:
-        return (("Slow links", f"none in {count(fit.rounds, 'round')} of pairs"),)
+        return (
+            (
+                _("Slow links"),
+                _("none in {rounds} of pairs").format(rounds=count(fit.rounds, "round")),
+            ),
+        )
     named = [f"{each.name} ({each.ratio:.2g} ×)" for each in fit.elements[:MOST_NAMED]]
     more = len(fit.elements) - len(named)
-    return (("Slow links", "; ".join(named) + (f" and {more} more" if more else "")),)
+    return (
+        (
+            _("Slow links"),
+            "; ".join(named) + (_(" and {count} more").format(count=more) if more else ""),
+        ),
+    )
 
 
 def slow_elements(fit: LinkFit) -> Iterator[Block]:
     """Yield the table of the slow elements."""
-    base = (
-        f"{count(fit.compared, 'measurement')} of {count(fit.rounds, 'round')} of pairs were "
-        f"compared with like pairs. On a healthy fabric, {100 * fit.level:g} of 100 runs name at "
-        "least one element."
+    base = _(
+        "{measurements} of {rounds} of pairs were compared with like pairs. On a "
+        "healthy fabric, {share} of 100 runs name at least one element."
+    ).format(
+        measurements=count(fit.compared, "measurement"),
+        rounds=count(fit.rounds, "round"),
+        share=f"{100 * fit.level:g}",
     )
     if fit.untested:
-        base += f" Too few measurements to name one of these: {'; '.join(fit.untested)}."
+        base += _(" Too few measurements to name one of these: {elements}.").format(
+            elements="; ".join(fit.untested)
+        )
     if not fit.elements:
-        yield Block(paragraphs=("No element of the fabric is slow.", base))
+        yield Block(paragraphs=(_("No element of the fabric is slow."), base))
         return
     rows = [
         (
             Cell(each.name, "strong", details=_alternatives(each)),
             f"{each.ratio:.2g}",
             f"{100 * each.confidence:.0f} %",
-            f"{each.slow} of {each.measured}",
+            _("{slow} of {measured}").format(slow=each.slow, measured=each.measured),
             each.nodes,
         )
         for each in fit.elements
     ]
     columns = (
-        "Element",
-        Column("Measured ÷ usual", "number"),
-        Column("Confidence", "number"),
-        Column("Slow measurements", "number"),
-        "Nodes behind it",
+        _("Element"),
+        Column(_("Measured ÷ usual"), "number"),
+        Column(_("Confidence"), "number"),
+        Column(_("Slow measurements"), "number"),
+        _("Nodes behind it"),
     )
     caption = count(len(fit.elements), "slow element")
-    explanation = (
-        f"{base} The confidence is the probability of the element among those that explain the "
-        "same measurements."
-    )
-    shown = table(caption, columns, rows, kind=TITLED, rest=REST)
+    explanation = _(
+        "{before} The confidence is the probability of the element among those "
+        "that explain the same measurements."
+    ).format(before=base)
+    shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
     yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
 
 
 def _alternatives(element: SlowElement) -> tuple[str, ...]:
-    return tuple(f"or {name}: {100 * each:.0f} %" for name, each in element.alternatives)
+    return tuple(
+        _("or {element}: {percent} %").format(element=name, percent=f"{100 * each:.0f}")
+        for name, each in element.alternatives
+    )
 
 
 def _bisection(fit: LinkFit) -> Iterator[Block]:
     rows = [
         (
             Cell(f"{each.case} {each.metric}", "strong"),
-            f"pairs that leave a switch of the level {each.level}",
+            _("pairs that leave a switch of the level {level}").format(level=each.level),
             str(each.pairs),
             number(each.bytes_per_s / 1e9),
             "–" if each.share is None else f"{100 * each.share:.0f} %",
@@ -98,27 +115,27 @@ def _bisection(fit: LinkFit) -> Iterator[Block]:
         for each in fit.bisections
     ]
     if rows:
-        caption = "Rate across each level"
+        caption = _("Rate across each level")
         columns = (
-            "Figure",
-            "Crossed",
-            Column("Pairs", "number"),
-            Column("Sum in GB/s", "number"),
-            Column("Of the links' rate", "number"),
-            "Round",
+            _("Figure"),
+            _("Crossed"),
+            Column(_("Pairs"), "number"),
+            Column(_("Sum in GB/s"), "number"),
+            Column(_("Of the links' rate"), "number"),
+            _("Round"),
         )
-        explanation = (
+        explanation = _(
             "All pairs of one round measured at the same time. What the links allow follows from "
             "the declared rates and uplinks. These sums are information, no limit judges them."
         )
-        shown = table(caption, columns, rows, kind=TITLED, rest=REST)
+        shown = table(caption, columns, rows, kind=TITLED, rest=translated(REST))
         yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
 
 
 def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
     if fit.matrix is None:
         return
-    with matplotlib.rc_context(STYLE):
+    with plot_style():
         drawing = draw_matrix(fit.matrix)
         svg = svg_file(drawing)
         files["links.png"] = png_file(drawing)
@@ -127,7 +144,7 @@ def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
     folder = run_data.run.files.plots.name
     links = tuple(
         Link(f"{folder}/links.{ending}", words)
-        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
+        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
     )
     picture = Picture(drawing.title, drawing.text, svg_element(drawing, svg), links)
     yield Block(pictures=(picture,))

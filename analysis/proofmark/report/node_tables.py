@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from ClusterShell.RangeSet import RangeSet
 
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
 from proofmark.report.page import Column, Table, facts, table
 from proofmark.report.text import number, size_4_digits
 from proofmark.runs.nodes import JobOnNode, Node
@@ -26,7 +28,11 @@ def module(dimm: Dimm) -> str:
     """Return a memory module in one line, with its speed if that differs from the rated one."""
     names = (size_4_digits(dimm.bytes), dimm.kind, dimm.manufacturer, dimm.part_number)
     speed = f"{dimm.rated} MT/s" if dimm.rated else ""
-    runs = f"runs at {dimm.configured} MT/s" if dimm.configured != dimm.rated else ""
+    runs = (
+        _("runs at {speed} MT/s").format(speed=dimm.configured)
+        if dimm.configured != dimm.rated
+        else ""
+    )
     return " ".join(filter(None, (*names, speed, runs)))
 
 
@@ -41,34 +47,40 @@ def details(node: NodeFacts) -> Iterable[Table]:
         )
         for domain in node.numa
     ]
-    yield table("NUMA domains", ("Domain", "CPUs", "Memory", "Distances"), domains)
+    yield table(_("NUMA domains"), (_("Domain"), "CPUs", _("Memory"), _("Distances")), domains)
     caches = [
         (f"L{cache.level}", cache.kind, size_4_digits(cache.bytes), str(cache.instances))
         for cache in node.caches
     ]
-    yield table("Caches", ("Level", "Kind", "Size", Column("Number", "number")), caches)
-    yield facts(
-        "Vulnerabilities of the processor", sorted(node.vulnerabilities.items()), kind="dense"
+    yield table(
+        _("Caches"), (_("Level"), _("Kind"), _("Size"), Column(_("Number"), "number")), caches
     )
     yield facts(
-        "Resource limits of the shell that ran the probe", sorted(node.limits.items()), kind="dense"
+        _("Vulnerabilities of the processor"), sorted(node.vulnerabilities.items()), kind="dense"
+    )
+    yield facts(
+        _("Resource limits of the shell that ran the probe"),
+        sorted(node.limits.items()),
+        kind="dense",
     )
 
 
 def _cpus(cpus: Sequence[int]) -> str:
-    return str(RangeSet.fromlist([str(cpu) for cpu in cpus])) or "none"
+    return str(RangeSet.fromlist([str(cpu) for cpu in cpus])) or _("none")
 
 
 def devices(node: NodeFacts) -> Iterable[Table]:
     """Yield memory modules, network, mounts and firmware."""
-    modules = [(dimm.locator, module(dimm), dimm.serial or "not reported") for dimm in node.dimms]
-    yield table("Memory modules", ("Slot", "Module", "Serial number"), modules)
+    modules = [
+        (dimm.locator, module(dimm), dimm.serial or _("not reported")) for dimm in node.dimms
+    ]
+    yield table(_("Memory modules"), (_("Slot"), _("Module"), _("Serial number")), modules)
     nics = [
         (
             nic.name,
             nic.driver or "–",
-            nic.firmware or "not reported",
-            number(nic.megabits) if nic.megabits else "not reported",
+            nic.firmware or _("not reported"),
+            number(nic.megabits) if nic.megabits else _("not reported"),
             nic.state or "–",
             str(nic.mtu or "–"),
             nic.link or "–",
@@ -77,19 +89,19 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         for nic in node.nics
     ]
     columns = (
-        "Name",
-        "Driver",
-        "Firmware",
+        _("Name"),
+        _("Driver"),
+        _("Firmware"),
         "Mb/s",
-        "State",
+        _("State"),
         "MTU",
-        "PCIe link",
-        "Best PCIe link",
+        _("PCIe link"),
+        _("Best PCIe link"),
     )
-    yield table("Network interfaces", columns, nics)
+    yield table(_("Network interfaces"), columns, nics)
     ports = [
         tuple(
-            str(value or "not reported")
+            str(value or _("not reported"))
             for value in (
                 f"{port.adapter}/{port.port}",
                 port.kind,
@@ -101,10 +113,14 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         )
         for port in node.ports
     ]
-    yield table("Fabric ports", ("Port", "Kind", "Firmware", "Board", "Rate", "State"), ports)
+    yield table(
+        _("Fabric ports"),
+        (_("Port"), _("Kind"), _("Firmware"), _("Board"), _("Rate"), _("State")),
+        ports,
+    )
     mounts = [(mount.target, mount.kind, mount.source, mount.options) for mount in node.mounts]
-    yield table("Mounts", ("Mount point", "Type", "Source", "Options"), mounts)
-    yield facts("Serial numbers and firmware", sorted(node.firmware.items()), kind="dense")
+    yield table(_("Mounts"), (_("Mount point"), _("Type"), _("Source"), _("Options")), mounts)
+    yield facts(_("Serial numbers and firmware"), sorted(node.firmware.items()), kind="dense")
 
 
 def counters(node: Node) -> Iterable[Table]:
@@ -116,15 +132,20 @@ def _counters_of(job: JobOnNode) -> Table:
     first, last = job.provenance.before, job.provenance.after
     after = last.values if last else {}
     rows = [
-        (name, before, after.get(name, "not read" if last is None else "absent"))
+        (name, before, after.get(name, _("not read") if last is None else _("absent")))
         for name, before in sorted(first.values.items())
     ]
     shown = table(
-        f"Error counters of job {job.job}, attempt {job.attempt}",
-        ("Counter", Column("Before", "number"), Column("After", "number")),
+        _("Error counters of job {job}, attempt {attempt}").format(
+            job=job.job, attempt=job.attempt
+        ),
+        (_("Counter"), Column(_("Before"), "number"), Column(_("After"), "number")),
         rows,
         kind="dense",
     )
-    absent = "; ".join(f"{name}: {why}" for name, why in sorted(first.absent.items()))
-    notes = (*shown.notes, *([f"Not read: {absent}."] if absent else []))
+    absent = "; ".join(f"{name}: {localized(why)}" for name, why in sorted(first.absent.items()))
+    notes = (
+        *shown.notes,
+        *([_("Not read: {counters}.").format(counters=absent)] if absent else []),
+    )
     return replace(shown, notes=notes)

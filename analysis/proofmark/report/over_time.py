@@ -6,14 +6,15 @@ import csv
 from collections.abc import Iterator, Sequence
 from io import StringIO
 
-import matplotlib
 import numpy as np
 
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
+from proofmark.common.sentences import localized
+from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.diagnosis.over_time import Change
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Floats, Record
-from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.over_time import (
     MOST_NAMED,
     Curves,
@@ -27,7 +28,6 @@ from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
 
 NAME = "over-time"
-SPEED = "speed ÷ that at the start"
 
 
 def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
@@ -37,7 +37,7 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     if not verdict.over_time.changes and not pictures:
         return (), {}
     blocks = (*_changes(verdict), Block(pictures=pictures))
-    return (Section(NAME, "Over time", blocks),), files
+    return (Section(NAME, _("Over time"), blocks),), files
 
 
 def _changes(verdict: Verdict) -> Iterator[Block]:
@@ -45,26 +45,33 @@ def _changes(verdict: Verdict) -> Iterator[Block]:
     if not compared.changes:
         return
     minutes = number(compared.window_s / 60, 3)
-    about = (
-        f"The last {minutes} minutes of {number(compared.seconds / 3600, 3)} hours are compared "
-        f"with the first {minutes}: {count(len(compared.changes), 'figure')} with enough repeats."
+    about = _(
+        "The last {minutes} minutes of {hours} hours are compared with the first "
+        "{first}: {figures} with enough repeats."
+    ).format(
+        minutes=minutes,
+        hours=number(compared.seconds / 3600, 3),
+        first=minutes,
+        figures=count(len(compared.changes), "figure"),
     )
     if not compared.worse:
-        yield Block(paragraphs=(about, "None became worse by more than the noise of its repeats."))
+        yield Block(
+            paragraphs=(about, _("None became worse by more than the noise of its repeats."))
+        )
         return
     figures = verdict.results.aggregates
     rows = [_row(change, figures.record(change.figure)) for change in compared.worse]
     columns = (
-        "Node",
-        "Figure",
-        Column("First", "number"),
-        Column("Last", "number"),
-        Column("Ratio", "number"),
-        Column("Noise", "number"),
-        "Sensors",
+        _("Node"),
+        _("Figure"),
+        Column(_("First"), "number"),
+        Column(_("Last"), "number"),
+        Column(_("Ratio"), "number"),
+        Column(_("Noise"), "number"),
+        _("Sensors"),
     )
-    caption = "Figures that became worse"
-    shown = table(caption, columns, rows, kind=TITLED, rest="The list is in verdict.json.")
+    caption = _("Figures that became worse")
+    shown = table(caption, columns, rows, kind=TITLED, rest=_("The list is in verdict.json."))
     yield Block(titles=(caption,), paragraphs=(about,), tables=(shown,))
 
 
@@ -77,7 +84,7 @@ def _row(change: Change, record: Record) -> tuple[Cell | str, ...]:
         f"{number(float(np.median(change.last)))} {record.unit}",
         number(change.ratio, 3),
         f"{number(100 * change.noise, 2)} %",
-        "; ".join(change.evidence) or "no sensor",
+        "; ".join(map(localized, change.evidence)) or _("no sensor"),
     )
 
 
@@ -85,11 +92,12 @@ def _pictures(run_data: RunData, files: Files) -> Iterator[Picture]:
     panels = list(_panels(run_data.verdict))
     if not panels:
         return
-    title = "Power, temperature, clock and throttling over time"
-    with matplotlib.rc_context(STYLE):
+    title = _("Power, temperature, clock and throttling over time")
+    with plot_style():
         drawing = Drawing(NAME, title, described(panels), draw_over_time(panels), ())
     yield picture(drawing, files, run_data.run.files.plots.name)
-    files[f"{NAME}.csv"] = _csv(panels).encode()
+    with in_language(ENGLISH):  # programs read it
+        files[f"{NAME}.csv"] = _csv(list(_panels(run_data.verdict))).encode()
 
 
 def _panels(verdict: Verdict) -> Iterator[Curves]:
@@ -118,7 +126,9 @@ def _panels(verdict: Verdict) -> Iterator[Curves]:
             own = nodes == records.nodes.index(name)
             order = np.argsort(hours[own], kind="stable")
             of_nodes[name] = hours[own][order], values[own][order]
-        yield Curves(f"{metric} in {about.unit}", hours, values, of_nodes)
+        yield Curves(
+            _("{metric} in {unit}").format(metric=metric, unit=about.unit), hours, values, of_nodes
+        )
 
 
 def _speed(verdict: Verdict, begin: float, named: Sequence[str]) -> Iterator[Curves]:
@@ -137,7 +147,7 @@ def _speed(verdict: Verdict, begin: float, named: Sequence[str]) -> Iterator[Cur
             if worst[name] == figure:
                 of_nodes[name] = hours, relative
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    yield Curves(SPEED, joined[0], joined[1], of_nodes)
+    yield Curves(_("speed ÷ that at the start"), joined[0], joined[1], of_nodes)
 
 
 def _csv(panels: Sequence[Curves]) -> str:

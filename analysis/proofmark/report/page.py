@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote
 
+from proofmark.common.translation import _
 from proofmark.report.text import count
 
 TITLED = "titled"
@@ -165,10 +166,18 @@ def table(
         ]
         built.append(Row(cells[0], tuple(cells[1:])))
     more = (len(lines) if total is None else total) - len(built)
-    notes = (f"{count(more, 'more row')} not shown here. {rest}".strip(),) if more > 0 else ()
+    notes = (
+        (
+            _("{rows} not shown here. {place}")
+            .format(rows=count(more, "more row"), place=rest)
+            .strip(),
+        )
+        if more > 0
+        else ()
+    )
     return Table(caption, heads, tuple(built), notes, kind)
 
 
 def facts(caption: str, rows: Iterable[tuple[str, str]], *, kind: str = "") -> Table:
     """Return a table of two columns: name and value."""
-    return table(caption, ("Property", "Value"), rows, kind=f"facts {kind}".strip())
+    return table(caption, (_("Property"), _("Value")), rows, kind=f"facts {kind}".strip())

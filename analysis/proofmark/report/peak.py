@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, peak
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.page import TITLED, Block, Column, Section, Table, table
@@ -23,22 +24,22 @@ def section(run_data: RunData) -> Section:
     for facts in run_data.facts:
         kinds.setdefault(_row(facts), []).append(facts.hostname)
     if not kinds:
-        unknown = "Rpeak is unknown: no provenance was collected."
-        return Section("information", "Information", (Block(paragraphs=(unknown,)),))
+        unknown = _("Rpeak is unknown: no provenance was collected.")
+        return Section("information", _("Information"), (Block(paragraphs=(unknown,)),))
     columns = (
-        "Processor",
-        Column("Cores", "number"),
-        Column("Flop/cycle", "number"),
-        Column("Nominal GHz", "number"),
-        Column("Rpeak nominal", "number"),
-        Column("Nodes", "number"),
+        _("Processor"),
+        Column(_("Cores"), "number"),
+        Column(_("Flop/cycle"), "number"),
+        Column(_("Nominal GHz"), "number"),
+        Column(_("Rpeak nominal"), "number"),
+        Column(_("Nodes"), "number"),
     )
     rows = [(*row, str(len(hosts))) for row, hosts in kinds.items()]
-    caption = "Rpeak nominal of one node"
+    caption = _("Rpeak nominal of one node")
     tables = [table(caption, columns, rows, kind=TITLED), *_efficiencies(run_data)]
     return Section(
         "information",
-        "Information",
+        _("Information"),
         (Block(titles=(caption,), paragraphs=_explanation(run_data), tables=tuple(tables)),),
     )
 
@@ -48,24 +49,30 @@ def _row(facts: NodeFacts) -> tuple[str, ...]:
     return (
         f"{facts.cpu_model} ({facts.vector_isa})",
         str(facts.cores),
-        "unknown" if flops is None else str(flops),
-        "unknown" if facts.base_hz is None else f"{facts.base_hz / 1e9:g}",
-        "unknown" if rate is None else f"{number(rate)} GFlop/s",
+        _("unknown") if flops is None else str(flops),
+        _("unknown") if facts.base_hz is None else f"{facts.base_hz / 1e9:g}",
+        _("unknown") if rate is None else f"{number(rate)} GFlop/s",
     )
 
 
 def _explanation(run_data: RunData) -> tuple[str, ...]:
     sentences = [
-        "Cores × flop per cycle × nominal frequency, with two vector units per core. No figure is "
-        "judged with it: under vector instructions a processor runs at another frequency."
+        _(
+            "Cores × flop per cycle × nominal frequency, with two vector units per core. No figure "
+            "is judged with it: under vector instructions a processor runs at another frequency."
+        )
     ]
     if any(facts.virtual for facts in run_data.facts):
         sentences.append(
-            "In a virtual machine the frequency under vector instructions and the other load of "
-            "the processor are unknown: HPL is judged against DGEMM of the same run."
+            _(
+                "In a virtual machine the frequency under vector instructions and the other load "
+                "of the processor are unknown: HPL is judged against DGEMM of the same run."
+            )
         )
     if any(facts.base_hz is None for facts in run_data.facts):
-        sentences.append("If a node does not report its nominal frequency, its Rpeak is unknown.")
+        sentences.append(
+            _("If a node does not report its nominal frequency, its Rpeak is unknown.")
+        )
     return tuple(sentences)
 
 
@@ -79,5 +86,5 @@ def _efficiencies(run_data: RunData) -> list[Table]:
             percent = f"{100 * value * factor / rate:.1f} %"
             shown = f"{number(value * factor)} GFlop/s"
             rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
-    columns = ("Figure", Column("Rmax", "number"), Column("Rmax ÷ Rpeak", "number"))
-    return [table("HPL in percent of Rpeak nominal", columns, rows)] if rows else []
+    columns = (_("Figure"), Column("Rmax", "number"), Column(_("Rmax ÷ Rpeak"), "number"))
+    return [table(_("HPL in percent of Rpeak nominal"), columns, rows)] if rows else []

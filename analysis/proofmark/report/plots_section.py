@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 
-import matplotlib
-
+from proofmark.common.translation import _, translated
 from proofmark.judge.claims.of_runs import machine_of
 from proofmark.records.columns import Record
 from proofmark.report import blas_kernels, peak
-from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.charts import Drawing, plot_style
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.drawing.svg import png_file, svg_element, svg_file
 from proofmark.report.page import Block, Column, Link, Picture, Section, table
@@ -49,14 +48,14 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     for plot in plots():
         drawings = list(_drawings(plot, samples, context))
         if not drawings and plot.suite in ("", run_data.run.plan.suite):
-            missing.append(plot.title)
+            missing.append(translated(plot.title))
         for drawing in drawings:
             pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
     blocks += _table_2(samples, files, folder)
     if missing:
-        blocks.append(Block(titles=("Not measured in this run",), items=tuple(missing)))
-    return Section("plots", "Plots", tuple(blocks)), files
+        blocks.append(Block(titles=(_("Not measured in this run"),), items=tuple(missing)))
+    return Section("plots", _("Plots"), tuple(blocks)), files
 
 
 def _is_plotted(record: Record) -> bool:
@@ -67,20 +66,20 @@ def _drawings(plot: Plot, samples: list[Sample], context: PlotContext) -> Iterat
     """Yield the drawings of `plot`, separately for measured, emulated and predicted records."""
     wanted = [sample for sample in samples if plot.wants(sample.record)]
     for origin in dict.fromkeys(sample.record.origin for sample in wanted):
-        with matplotlib.rc_context(STYLE):
+        with plot_style():
             yield from plot.draw([s for s in wanted if s.record.origin == origin], context)
 
 
 def picture(drawing: Drawing, files: Files, folder: str) -> Picture:
     """Return `drawing` for the page, and add its files to `files`."""
-    with matplotlib.rc_context(STYLE):
+    with plot_style():
         svg = svg_file(drawing)
         files[f"{drawing.name}.png"] = png_file(drawing)
     files[f"{drawing.name}.svg"] = svg.encode()
     files[f"{drawing.name}.csv"] = csv_of(drawing).encode()
     links = tuple(
         Link(f"{folder}/{drawing.name}.{ending}", words)
-        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", "data as CSV"))
+        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
     )
     wide = drawing.figure.get_figwidth() > ONE_PANEL
     return Picture(
@@ -116,18 +115,18 @@ def _table_2(samples: list[Sample], files: Files, folder: str) -> list[Block]:
         writer.writerow(["origin", "collective", "statistic", *heads])
         writer.writerows([origin, name, statistic, *values] for name, statistic, values in rows)
         files["p5-table-2.csv"] = files.get("p5-table-2.csv", b"") + file.getvalue().encode()
-        title = "P5, table 2: relative difference of times between placements"
+        title = _("P5, table 2: relative difference of times between placements")
         columns: list[Column | str] = [
-            "Collective",
-            "Statistic",
+            _("Collective"),
+            _("Statistic"),
             *(Column(head, "number") for head in heads),
         ]
         cells = [
-            (name, statistic, *(f"{value:.4f}" for value in values))
+            (name, translated(statistic), *(f"{value:.4f}" for value in values))
             for name, statistic, values in rows
         ]
-        link = Link(f"{folder}/p5-table-2.csv", "data as CSV")
-        shown = table(f"{title}, {origin}", columns, cells, kind="dense")
+        link = Link(f"{folder}/p5-table-2.csv", _("data as CSV"))
+        shown = table(f"{title}, {translated(origin)}", columns, cells, kind="dense")
         blocks.append(Block(titles=(title,), tables=(shown,), links=(link,)))
     return blocks
 
@@ -145,7 +144,11 @@ def _left_out(run_data: RunData) -> tuple[str, ...]:
     invalid = sum(_is_plotted(result.record) for result in run_data.verdict.of("INVALID"))
     if not invalid:
         return ()
-    return (f"{count(invalid, 'INVALID figure')} not shown in the plots below.",)
+    return (
+        _("{figures} not shown in the plots below.").format(
+            figures=count(invalid, "INVALID figure")
+        ),
+    )
 
 
 def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
 from proofmark.report.node_tables import counters, details, devices, filled, module
 from proofmark.report.page import TITLED, Block, Fold, Section, facts
 from proofmark.report.run_data import RunData, facts_of
@@ -32,32 +34,38 @@ def section(run_data: RunData) -> Section:
     ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
     blocks = [_kind(rows, members) for rows, members in ordered[:MOST_KINDS]]
     if len(ordered) > MOST_KINDS:
-        more = f"{count(len(ordered) - MOST_KINDS, 'more kind')} of node: see nodes/."
+        more = _("{kinds} of node: see nodes/.").format(
+            kinds=count(len(ordered) - MOST_KINDS, "more kind")
+        )
         blocks.append(Block(paragraphs=(more,)))
     if not ordered:
-        blocks.append(Block(paragraphs=("No provenance was collected from a node.",)))
-    return Section("provenance", "Provenance", (*blocks, *software_blocks(run_data)))
+        blocks.append(Block(paragraphs=(_("No provenance was collected from a node."),)))
+    return Section("provenance", _("Provenance"), (*blocks, *software_blocks(run_data)))
 
 
 def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     first = facts_of(members[0])
     hosts = folded(node.host for node in members)
-    alike = f" ({count(len(members), 'node')} alike)" if len(members) > 1 else ""
-    absent = sorted(first.absent.items())
+    alike = (
+        _(" ({nodes} alike)").format(nodes=count(len(members), "node")) if len(members) > 1 else ""
+    )
+    absent = [(name, localized(why)) for name, why in sorted(first.absent.items())]
     folds = [
-        Fold("NUMA distances, caches and vulnerabilities", Block(tables=filled(details(first)))),
-        Fold("Memory modules, network and mounts", Block(tables=filled(devices(first)))),
+        Fold(_("NUMA distances, caches and vulnerabilities"), Block(tables=filled(details(first)))),
+        Fold(_("Memory modules, network and mounts"), Block(tables=filled(devices(first)))),
         Fold(
-            f"Error counters before and after, on {first.hostname}",
+            _("Error counters before and after, on {host}").format(host=first.hostname),
             Block(tables=filled(counters(members[0]))),
         ),
     ]
     if absent:
-        caption = "Facts that this node did not report, and why"
+        caption = _("Facts that this node did not report, and why")
         folds.append(Fold(caption, Block(tables=(facts(caption, absent, kind=f"dense {TITLED}"),))))
     return Block(
         titles=(f"{hosts}{alike}",),
-        tables=(facts(f"Hardware and settings of {hosts}", rows, kind=TITLED),),
+        tables=(
+            facts(_("Hardware and settings of {hosts}").format(hosts=hosts), rows, kind=TITLED),
+        ),
         folds=tuple(folds),
     )
 
@@ -72,7 +80,9 @@ def described(node: NodeFacts) -> Facts:
         if value not in (None, "", ()):
             return str(value)
         why = next((node.absent[key] for key in absent if key in node.absent), "")
-        return f"not reported ({why})" if why else "not reported"
+        return (
+            _("not reported ({reason})").format(reason=localized(why)) if why else _("not reported")
+        )
 
     firmware = node.firmware
     board = " ".join(
@@ -82,36 +92,61 @@ def described(node: NodeFacts) -> Facts:
         firmware[key] for key in ("bios_vendor", "bios_version", "bios_date") if key in firmware
     )
     system = " ".join(firmware[key] for key in ("sys_vendor", "product_name") if key in firmware)
-    ids = f"family {node.family}, model {node.model}, stepping {reported(node.stepping)}"
+    ids = _("family {family}, model {model}, stepping {stepping}").format(
+        family=node.family, model=node.model, stepping=reported(node.stepping)
+    )
     rows = (
-        ("Processor", f"{node.cpu_model} ({node.architecture}, {node.vector_isa})"),
-        ("Processor ids", f"{node.vendor}, {ids}, microcode {reported(node.microcode)}"),
+        (_("Processor"), f"{node.cpu_model} ({node.architecture}, {node.vector_isa})"),
         (
-            "Cores",
-            f"{count(node.cores, 'core')} in {count(node.sockets, 'socket')}, "
-            f"{count(node.threads_per_core, 'thread')} per core",
+            _("Processor ids"),
+            _("{vendor}, {ids}, microcode {microcode}").format(
+                vendor=node.vendor, ids=ids, microcode=reported(node.microcode)
+            ),
         ),
-        ("Differs between CPUs", _differing(node)),
+        (
+            _("Cores"),
+            _("{cores} in {sockets}, {threads} per core").format(
+                cores=count(node.cores, "core"),
+                sockets=count(node.sockets, "socket"),
+                threads=count(node.threads_per_core, "thread"),
+            ),
+        ),
+        (_("Differs between CPUs"), _differing(node)),
         ("SMT", reported(node.smt, "smt.control", "smt")),
         ("NUMA", _numa(node.numa)),
         (
-            "Memory",
-            f"{size_4_digits(node.memory_total_bytes)}, swap {size_4_digits(node.swap_bytes)}",
+            _("Memory"),
+            _("{memory}, swap {swap}").format(
+                memory=size_4_digits(node.memory_total_bytes), swap=size_4_digits(node.swap_bytes)
+            ),
         ),
-        ("Memory modules", reported(_dimms(node), "dimms")),
-        ("Governor", reported(node.governor, "frequency.governor", "frequency")),
-        ("Frequency", _frequency(node)),
-        ("Transparent huge pages", f"{reported(node.thp)}, defrag {reported(node.thp_defrag)}"),
-        ("Kernel", f"{node.kernel} ({node.machine}), {node.kernel_version}"),
-        ("Kernel command line", reported(node.cmdline, "cmdline")),
-        ("Operating system", reported(node.os, "os")),
-        ("Virtual", f"{node.virtual or 'no'}, container {node.container or 'no'}"),
+        (_("Memory modules"), reported(_dimms(node), "dimms")),
+        (_("Governor"), reported(node.governor, "frequency.governor", "frequency")),
+        (_("Frequency"), _frequency(node)),
+        (
+            _("Transparent huge pages"),
+            _("{value}, defrag {defrag}").format(
+                value=reported(node.thp), defrag=reported(node.thp_defrag)
+            ),
+        ),
+        (_("Kernel"), f"{node.kernel} ({node.machine}), {node.kernel_version}"),
+        (_("Kernel command line"), reported(node.cmdline, "cmdline")),
+        (_("Operating system"), reported(node.os, "os")),
+        (
+            _("Virtual"),
+            _("{machine}, container {container}").format(
+                machine=node.virtual or _("no"), container=node.container or _("no")
+            ),
+        ),
         ("BIOS", reported(bios, "dmi", "dmi.bios_version")),
-        ("Board", reported(board, "dmi", "dmi.board_name")),
-        ("System", reported(system, "dmi", "dmi.product_name")),
-        ("Network", reported(_nics(node.nics, node.ports), "nics")),
-        ("File systems", reported(_mounts(node.mounts), "mounts")),
-        ("Settings", ", ".join(f"{key} {value}" for key, value in sorted(node.settings.items()))),
+        (_("Board"), reported(board, "dmi", "dmi.board_name")),
+        (_("System"), reported(system, "dmi", "dmi.product_name")),
+        (_("Network"), reported(_nics(node.nics, node.ports), "nics")),
+        (_("File systems"), reported(_mounts(node.mounts), "mounts")),
+        (
+            _("Settings"),
+            ", ".join(f"{key} {value}" for key, value in sorted(node.settings.items())),
+        ),
     )
     return tuple((name, value) for name, value in rows if value)
 
@@ -125,7 +160,9 @@ def _differing(node: NodeFacts) -> str:
 def _numa(domains: Iterable[NumaDomain]) -> str:
     alike = Counter((len(domain.cpus), domain.memory_bytes >> 30) for domain in domains)
     return ", ".join(
-        f"{number} × {count(cpus, 'CPU')} with {gigabytes} GiB"
+        _("{number} × {cpus} with {memory} GiB").format(
+            number=number, cpus=count(cpus, "CPU"), memory=gigabytes
+        )
         for (cpus, gigabytes), number in alike.items()
     )
 
@@ -134,18 +171,22 @@ def _dimms(node: NodeFacts) -> str:
     alike = Counter(module(dimm) for dimm in node.dimms)
     modules = [f"{number} × {module}" for module, number in alike.items()]
     if modules and node.dimm_slots_empty:
-        modules.append(f"{node.dimm_slots_empty} slots empty")
+        modules.append(_("{count} slots empty").format(count=node.dimm_slots_empty))
     return "; ".join(modules)
 
 
 def _frequency(node: NodeFacts) -> str:
     def gigahertz(hertz: int | None) -> str:
-        return "not reported" if hertz is None else f"{hertz / 1e9:g} GHz"
+        return _("not reported") if hertz is None else f"{hertz / 1e9:g} GHz"
 
-    turbo = {True: "on", False: "off", None: "not reported"}[node.turbo]
-    driver = f", driver {node.frequency_driver}" if node.frequency_driver else ""
+    turbo = {True: _("on"), False: _("off"), None: _("not reported")}[node.turbo]
+    driver = (
+        _(", driver {driver}").format(driver=node.frequency_driver) if node.frequency_driver else ""
+    )
     nominal, maximum = gigahertz(node.base_hz), gigahertz(node.max_hz)
-    return f"nominal {nominal}, maximum {maximum}, turbo {turbo}{driver}"
+    return _("nominal {nominal}, maximum {maximum}, turbo {turbo}{driver}").format(
+        nominal=nominal, maximum=maximum, turbo=turbo, driver=driver
+    )
 
 
 def _nics(nics: Iterable[Nic], ports: Iterable[Port]) -> str:
@@ -156,7 +197,7 @@ def _nics(nics: Iterable[Nic], ports: Iterable[Port]) -> str:
                 (
                     nic.name,
                     nic.driver,
-                    f"firmware {nic.firmware}" if nic.firmware else "",
+                    _("firmware {version}").format(version=nic.firmware) if nic.firmware else "",
                     f"{nic.megabits} Mb/s" if nic.megabits else "",
                     nic.state,
                 ),

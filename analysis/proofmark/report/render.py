@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.filters import do_mark_safe
 
+from proofmark.common.sentences import English
+from proofmark.common.translation import language, translated
 from proofmark.report.sheet import Sheet
 from proofmark.report.text import visible
 from proofmark.report.view import View
@@ -33,9 +37,19 @@ def page(template: str, content: object, *styles: str) -> str:
     )
     folder = files("proofmark.report")
     style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
-    return environment.get_template(template).render(view=content, style=style)
+    return environment.get_template(template).render(
+        view=content, style=style, language=language(), translated=translated, _=translated
+    )
 
 
 def _visible(value: object) -> object:
-    """Return `value` as visible text; text that the template marks as safe stays unchanged."""
-    return value if hasattr(value, "__html__") else visible(str(value))
+    """Return `value` as visible text; text that the template marks as safe stays unchanged.
+
+    A text in another language than the page is marked, so that a screen reader pronounces it well.
+    """
+    if hasattr(value, "__html__"):
+        return value
+    text = visible(str(value))
+    if not isinstance(value, English):
+        return text
+    return do_mark_safe(f'<span lang="en">{escape(text)}</span>')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from proofmark.cases.models import Benchmarks
 from proofmark.cases.telemetry import metrics_of
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.files import SINGLE_RUN
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.report import limits
@@ -12,12 +14,12 @@ from proofmark.report.run_data import RunData
 from proofmark.report.text import count, number, pairs
 
 NUMBER = "number"
-REST = "The complete list is in records.parquet."
+REST = N_("The complete list is in records.parquet.")
 
 
 def verdict_cell(verdict: str) -> Cell:
     """Return the cell of one of the four verdicts."""
-    return Cell(verdict, f"word {verdict}")
+    return Cell(translated(verdict), f"word {verdict}")
 
 
 def name(result: Result) -> str:
@@ -31,8 +33,8 @@ def name(result: Result) -> str:
 def settings(result: Result) -> str:
     """Return the settings of a figure: mode, placement, parameters, and the label of its nodes."""
     record = result.record
-    mode = "" if record.mode == "current" else f"mode {record.mode}"
-    words = (mode, record.placement, pairs(record.parameters), result.degraded)
+    mode = "" if record.mode == "current" else _("mode {mode}").format(mode=record.mode)
+    words = (mode, record.placement, pairs(record.parameters), localized(result.degraded))
     return ", ".join(filter(None, words))
 
 
@@ -40,7 +42,7 @@ def figure_cell(result: Result, benchmarks: Benchmarks) -> Cell:
     """Return a cell with the name of a figure, the meaning of its metric, and its settings."""
     case = benchmarks.cases.get(result.record.case)
     metric = metrics_of(case).get(result.record.metric) if case else None
-    details = (metric.what if metric else "", settings(result))
+    details = (translated(metric.what) if metric else "", settings(result))
     return Cell(name(result), "strong", details=tuple(filter(None, details)))
 
 
@@ -54,7 +56,7 @@ def repeats_text(result: Result) -> str:
     """Return the number of measurements, and their range if there are several."""
     values = result.values
     if result.single_run:
-        return SINGLE_RUN
+        return translated(SINGLE_RUN)
     if len(values) < 2:
         return str(len(values))
     return f"{len(values)}: {number(min(values))} … {number(max(values))}"
@@ -63,17 +65,17 @@ def repeats_text(result: Result) -> str:
 def judged_section(run_data: RunData) -> Section:
     """Return the section of the figures that a reference applies to."""
     if not run_data.verdict.judgements():
-        none = "No reference applies to a figure of this run: all figures are UNJUDGED."
+        none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
         blocks = (Block(paragraphs=(none,)), *limits.blocks(run_data))
-        return Section("judged", "Judged figures", blocks)
-    explanation = (
+        return Section("judged", _("Judged figures"), blocks)
+    explanation = _(
         "A ratio is the median divided by the reference, or the median of the ratios within the "
         "repeats if both were measured in the same repeats. If several references apply to a "
         "figure, each reference has a row, and the worst outcome is the verdict of the figure."
     )
     return Section(
         "judged",
-        "Judged figures",
+        _("Judged figures"),
         (
             *limits.blocks(run_data),
             Block(paragraphs=(explanation,), tables=(_judged_table(run_data),)),
@@ -104,7 +106,7 @@ def _judged_table(run_data: RunData) -> Table:
             _reference(result, judgement),
             number(judgement.ratio, 3),
             _limits(judgement),
-            f"{judgement.kind}: {judgement.source}",
+            f"{translated(judgement.kind)}: {localized(judgement.source)}",
         )
         for outcome, verdicts in VERDICTS_WITH.items()
         for result in verdict.of(*verdicts)
@@ -112,29 +114,32 @@ def _judged_table(run_data: RunData) -> Table:
         if judgement.outcome == outcome
     )
     columns = (
-        "Verdict",
-        "Figure",
-        "Node",
-        Column("Median", NUMBER),
-        Column("Repeats", NUMBER),
-        Column("Reference", NUMBER),
-        Column("Ratio", NUMBER),
-        "Limits",
-        "Source",
+        _("Verdict"),
+        _("Figure"),
+        _("Node"),
+        Column(_("Median"), NUMBER),
+        Column(_("Repeats"), NUMBER),
+        Column(_("Reference"), NUMBER),
+        Column(_("Ratio"), NUMBER),
+        _("Limits"),
+        _("Source"),
     )
-    rest, total = "The complete list is in verdict.json.", verdict.judgements()
-    return table("Figures with a reference", columns, rows, rest=rest, total=total)
+    rest, total = _("The complete list is in verdict.json."), verdict.judgements()
+    return table(_("Figures with a reference"), columns, rows, rest=rest, total=total)
 
 
 def _reference(result: Result, judgement: Judgement) -> str:
     if judgement.value is None:
-        return judgement.reason
+        return localized(judgement.reason)
     return f"{number(judgement.value)} {result.record.unit}"
 
 
 def _limits(judgement: Judgement) -> str:
-    bounds = (("at least", judgement.at_least), ("at most", judgement.at_most))
-    return ", ".join(f"{words} {limit:g}" for words, limit in bounds if limit is not None)
+    bounds = (
+        (_("at least {bound}"), judgement.at_least),
+        (_("at most {bound}"), judgement.at_most),
+    )
+    return ", ".join(text.format(bound=f"{bound:g}") for text, bound in bounds if bound is not None)
 
 
 def all_section(run_data: RunData) -> Section:
@@ -148,29 +153,37 @@ def all_section(run_data: RunData) -> Section:
             result.record.node,
             median_text(result),
             repeats_text(result),
-            Cell(result.reason, "reason"),
+            Cell(localized(result.reason), "reason"),
         )
         for result in results
     )
     columns = (
-        "Verdict",
-        "Figure",
-        "Setting",
-        "Node",
-        Column("Median", NUMBER),
-        Column("Repeats", NUMBER),
-        "Reason",
+        _("Verdict"),
+        _("Figure"),
+        _("Setting"),
+        _("Node"),
+        Column(_("Median"), NUMBER),
+        Column(_("Repeats"), NUMBER),
+        _("Reason"),
     )
-    every = table("All figures", columns, rows, kind="dense", rest=REST, total=len(results))
+    every = table(
+        _("All figures"), columns, rows, kind="dense", rest=translated(REST), total=len(results)
+    )
     single = results.single_runs
-    noise = f"{single} of {len(results)} figures are from a single run: their noise is not known."
-    fold = Fold(f"Show {count(len(results), 'figure')}", Block(tables=(every,)), "long")
+    noise = _("{single} of {all} figures are from a single run: their noise is not known.").format(
+        single=single, all=len(results)
+    )
+    fold = Fold(
+        _("Show {figures}").format(figures=count(len(results), "figure")),
+        Block(tables=(every,)),
+        "long",
+    )
     links = (
         Link("records.parquet", "records.parquet"),
         Link("verdict.json", "verdict.json"),
         Link("junit.xml", "junit.xml"),
     )
-    checksums = "SHA256SUMS contains the SHA-256 of every file of the run, raw outputs included."
+    checksums = _("SHA256SUMS contains the SHA-256 of every file of the run, raw outputs included.")
     return Section(
-        "all", "All figures", (Block(paragraphs=(noise, checksums), folds=(fold,), links=links),)
+        "all", _("All figures"), (Block(paragraphs=(noise, checksums), folds=(fold,), links=links),)
     )

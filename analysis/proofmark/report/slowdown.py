@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from proofmark.cases.models import LOAD
+from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.slowdown import Slowdown
-from proofmark.report.drawing.charts import COLOURS, DASHES, INK, STYLE, Drawing, sheet
+from proofmark.report.drawing.charts import COLOURS, DASHES, INK, Drawing, plot_style, sheet
 from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.plots_section import Files, picture
 from proofmark.report.run_data import RunData
@@ -27,31 +27,37 @@ def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
     if not slowdowns:
         return (), {}
     files: Files = {}
-    about = (
+    about = _(
         "A slowdown is a figure beside its load compared with the same figure without it, of one "
         "pair of nodes in one repeat. It is above 1 if the load makes the figure worse."
     )
     rows = [_row(each) for each in slowdowns]
     columns: tuple[Column | str, ...] = (
-        "Figure",
-        "Load",
-        *(Column(title, NUMBER) for title in ("Samples", "Median", "90 %", "99 %", "Greatest")),
-        "Worst pair",
+        _("Figure"),
+        _("Load"),
+        *(
+            Column(title, NUMBER)
+            for title in (_("Samples"), _("Median"), "90 %", "99 %", _("Greatest"))
+        ),
+        _("Worst pair"),
     )
-    caption = "Slowdown beside a load"
-    shown = table(caption, columns, rows, kind=TITLED, rest="The list is in verdict.json.")
-    with matplotlib.rc_context(STYLE):
+    caption = _("Slowdown beside a load")
+    shown = table(caption, columns, rows, kind=TITLED, rest=_("The list is in verdict.json."))
+    with plot_style():
         drawing = Drawing(NAME, caption, _described(slowdowns), _figure(slowdowns), ())
     drawn = picture(drawing, files, run_data.run.files.plots.name)
     block = Block(paragraphs=(about,), tables=(shown,), pictures=(drawn,))
-    files[f"{NAME}.csv"] = _csv(slowdowns).encode()
-    return (Section(NAME, "Congestion", (block,)),), files
+    with in_language(ENGLISH):  # programs read it
+        files[f"{NAME}.csv"] = _csv(slowdowns).encode()
+    return (Section(NAME, _("Congestion"), (block,)),), files
 
 
 def label(slowdown: Slowdown) -> str:
     """Return the name of a slowdown: case, metric and load."""
     record = slowdown.record
-    return f"{record.case} {record.metric} beside {record.parameters[LOAD]}"
+    return _("{figure} {metric} beside {load}").format(
+        figure=record.case, metric=record.metric, load=record.parameters[LOAD]
+    )
 
 
 def _row(slowdown: Slowdown) -> tuple[Cell | str, ...]:
@@ -61,7 +67,7 @@ def _row(slowdown: Slowdown) -> tuple[Cell | str, ...]:
     return (
         Cell(f"{record.case} {record.metric}", "strong", details=(pairs(settings),)),
         str(record.parameters[LOAD]),
-        f"{len(slowdown.ratios)} of {slowdown.pairs} pairs",
+        _("{measured} of {all} pairs").format(measured=len(slowdown.ratios), all=slowdown.pairs),
         *(number(value, 3) for value in (*ends, slowdown.ratios[-1])),
         ", ".join(slowdown.worst),
     )
@@ -79,19 +85,22 @@ def _figure(slowdowns: Sequence[Slowdown]) -> Figure:
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_ylim(0, 101)
-    axes.set_xlabel("slowdown")
-    axes.set_title("share of the samples with at most this slowdown in %", loc="left")
+    axes.set_xlabel(_("slowdown"))
+    axes.set_title(_("share of the samples with at most this slowdown in %"), loc="left")
     figure.legend(loc="outside upper left", ncols=1, frameon=False, borderaxespad=0.2)
     return figure
 
 
 def _described(slowdowns: Sequence[Slowdown]) -> str:
     sentences = (
-        f"{label(each)}: median {number(each.percentile(50), 3)}, "
-        f"greatest {number(each.ratios[-1], 3)}"
+        _("{label}: median {median}, greatest {greatest}").format(
+            label=label(each),
+            median=number(each.percentile(50), 3),
+            greatest=number(each.ratios[-1], 3),
+        )
         for each in slowdowns
     )
-    return f"Slowdown – {'; '.join(sentences)}."
+    return _("Slowdown – {values}.").format(values="; ".join(sentences))
 
 
 def _csv(slowdowns: Sequence[Slowdown]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
 from proofmark.report.page import TITLED, Block, Cell, Fold, Table, table
 from proofmark.report.run_data import RunData
 from proofmark.software.program import Program
@@ -13,7 +15,7 @@ from proofmark.software.software import Package
 def blocks(run_data: RunData) -> Iterator[Block]:
     """Yield the programs of a run, with their libraries and their environment."""
     if run_data.software is None:
-        yield Block(titles=("Programs",), paragraphs=("No program has been recorded yet.",))
+        yield Block(titles=(_("Programs"),), paragraphs=(_("No program has been recorded yet."),))
         return
     packages = run_data.software.packages
     rows = [
@@ -21,47 +23,57 @@ def blocks(run_data: RunData) -> Iterator[Block]:
             Cell(program.name, "strong"),
             _version(name, package),
             Cell(program.path, "code"),
-            Cell(program.sha256 or "not reported", "code"),
+            Cell(program.sha256 or _("not reported"), "code"),
             _mpi(program),
             _blas(program),
         )
         for name, package in packages.items()
         for program in package.programs.values()
     ]
-    columns = ("Program", "Package", "File", "SHA-256", "MPI", "BLAS")
+    columns = (_("Program"), _("Package"), _("File"), "SHA-256", "MPI", "BLAS")
     yield Block(
-        titles=("Programs",),
-        tables=(table("Programs that ran", columns, rows, kind=TITLED),),
+        titles=(_("Programs"),),
+        tables=(table(_("Programs that ran"), columns, rows, kind=TITLED),),
         folds=tuple(_folds(run_data)),
     )
 
 
 def _version(name: str, package: Package) -> str:
     spec = f", {package.spec}" if package.spec else ""
-    build = f", hash {package.hash}" if package.hash else ""
+    build = _(", hash {hash}").format(hash=package.hash) if package.hash else ""
     return f"{name} {package.version}, {package.origin}{spec}{build}"
 
 
 def _mpi(program: Program) -> str:
     mpi = program.mpi
-    return f"{mpi.family or 'unknown'} {mpi.version or ''}".strip() if mpi else "none"
+    return f"{mpi.family or _('unknown')} {mpi.version or ''}".strip() if mpi else _("none")
 
 
 def _blas(program: Program) -> str:
     blas = program.blas
     if blas is None:
-        return "none"
+        return _("none")
     chosen = blas.chosen or blas.built_for
-    kernel = f"default kernel {chosen}" if chosen else f"kernel unknown: {blas.why_unknown}"
-    return f"{blas.family} {blas.version or 'of unknown version'}, {kernel}"
+    kernel = (
+        _("default kernel {kernel}").format(kernel=chosen)
+        if chosen
+        else _("kernel unknown: {reason}").format(reason=localized(blas.why_unknown or ""))
+    )
+    return f"{blas.family} {blas.version or _('of unknown version')}, {kernel}"
 
 
 def _folds(run_data: RunData) -> Iterator[Fold]:
     packages = run_data.software.packages if run_data.software else {}
     for name, package in packages.items():
         for program in package.programs.values():
-            yield Fold(f"Libraries of {program.name}", Block(tables=(_libraries(program),)))
-        yield Fold(f"Environment of {name}", Block(tables=(_environment(package),)))
+            yield Fold(
+                _("Libraries of {program}").format(program=program.name),
+                Block(tables=(_libraries(program),)),
+            )
+        yield Fold(
+            _("Environment of {package}").format(package=name),
+            Block(tables=(_environment(package),)),
+        )
 
 
 def _libraries(program: Program) -> Table:
@@ -70,22 +82,27 @@ def _libraries(program: Program) -> Table:
             Cell(library.name, "code"),
             library.package or "–",
             Cell(library.path, "code"),
-            Cell(library.sha256 or "not reported", "code"),
+            Cell(library.sha256 or _("not reported"), "code"),
         )
         for library in program.libraries
     ]
-    rows += [(Cell(missing, "code"), "–", "not found", "–") for missing in program.missing]
-    columns = ("Library", "Package", "File", "SHA-256")
-    return table(f"Libraries that {program.name} is linked with", columns, rows, kind="dense")
+    rows += [(Cell(missing, "code"), "–", _("not found"), "–") for missing in program.missing]
+    columns = (_("Library"), _("Package"), _("File"), "SHA-256")
+    return table(
+        _("Libraries that {program} is linked with").format(program=program.name),
+        columns,
+        rows,
+        kind="dense",
+    )
 
 
 def _environment(package: Package) -> Table:
     rows = [
-        ("always", Cell(f"{key}={value}", "code")) for key, value in package.environment.items()
+        (_("always"), Cell(f"{key}={value}", "code")) for key, value in package.environment.items()
     ]
     for variant, choices in package.variants.items():
         for choice, environment in choices.items():
             values = " ".join(f"{key}={value}" for key, value in environment.items())
-            rows.append((f"{variant} {choice}", Cell(values or "nothing", "code")))
-    rows.append(("digest", Cell(package.environment_hash, "code")))
-    return table("Environment variables of the programs", ("When", "Setting"), rows)
+            rows.append((f"{variant} {choice}", Cell(values or _("nothing"), "code")))
+    rows.append((_("digest"), Cell(package.environment_hash, "code")))
+    return table(_("Environment variables of the programs"), (_("When"), _("Setting")), rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _
 from proofmark.judge.fleet.fleet import LIKE_TARGETS
 from proofmark.report.page import TITLED, Block, Cell, Column, Section, table
 from proofmark.report.run_data import RunData
@@ -21,12 +23,15 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
         return ()
     slow = run_data.verdict.targets
     if not slow:
-        text = f"None of {count(max(compared), 'storage target')} is slower than chance explains."
-        return (Section("storage-targets", "Storage targets", (Block(paragraphs=(text,)),)),)
+        text = _("None of {targets} is slower than chance explains.").format(
+            targets=count(max(compared), "storage target")
+        )
+        return (Section("storage-targets", _("Storage targets"), (Block(paragraphs=(text,)),)),)
     rows = []
     for target in slow:
         shown = [
-            f"{each.record.metric} {number(each.record.value)} {each.record.unit}: {each.reason}"
+            f"{each.record.metric} {number(each.record.value)} {each.record.unit}: "
+            f"{localized(each.reason)}"
             for each in target.results[:MOST_FIGURES]
         ]
         rows.append(
@@ -38,12 +43,14 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
             )
         )
     columns = (
-        "Storage target",
-        "File system",
-        Column("Worst figure ÷ median", "number"),
-        "Evidence",
+        _("Storage target"),
+        _("File system"),
+        Column(_("Worst figure ÷ median"), "number"),
+        _("Evidence"),
     )
-    caption = f"{count(len(slow), 'slow storage target')} of {max(compared)}"
+    caption = _("{slow} of {all}").format(
+        slow=count(len(slow), "slow storage target"), all=max(compared)
+    )
     shown_table = table(caption, columns, rows, kind=TITLED)
     block = Block(titles=(caption,), tables=(shown_table,))
-    return (Section("storage-targets", "Storage targets", (block,)),)
+    return (Section("storage-targets", _("Storage targets"), (block,)),)

@@ -8,7 +8,9 @@ from datetime import datetime
 
 from proofmark import __version__
 from proofmark.common.nodesets import folded, hosts_of, short_name
+from proofmark.common.sentences import localized
 from proofmark.common.text import duration
+from proofmark.common.translation import N_, _, ngettext, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report import links
@@ -19,10 +21,10 @@ from proofmark.site.adopted import IMPORTED
 
 _WORDS_BY_CODE = {0: "PASS", 1: "FAIL", 2: "INVALID", 4: "UNJUDGED"}
 MEANINGS = {
-    "PASS": "measured, judged, and within every limit",
-    "FAIL": "measured, judged, and outside a limit",
-    "INVALID": "not a measurement of what was requested; it is never judged",
-    "UNJUDGED": "measured, but no limit or reference judges it",
+    "PASS": N_("measured, judged, and within every limit"),
+    "FAIL": N_("measured, judged, and outside a limit"),
+    "INVALID": N_("not a measurement of what was requested; it is never judged"),
+    "UNJUDGED": N_("measured, but no limit or reference judges it"),
 }
 """The meaning of each verdict; the README has the same words."""
 
@@ -49,7 +51,9 @@ class Summary:
 def summary(run_data: RunData) -> Summary:
     """Return the head of the report."""
     verdict = run_data.verdict
-    tallies = (Tally(word, grouped(verdict.counts[word]), MEANINGS[word]) for word in WORDS)
+    tallies = (
+        Tally(word, grouped(verdict.counts[word]), translated(MEANINGS[word])) for word in WORDS
+    )
     return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
 
 
@@ -64,61 +68,100 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = ["imported: others produced the outputs"] if verdict.imported else []
-    parts += [verdict.degraded.label] if verdict.degraded else []
+    parts = [_("imported: others produced the outputs")] if verdict.imported else []
+    parts += [localized(verdict.degraded.label)] if verdict.degraded else []
     if gap:
-        parts.append(f"{grouped(gap)} of {count(coverage.expected, 'step')} not measured")
+        parts.append(
+            _("{missing} of {steps} not measured").format(
+                missing=grouped(gap), steps=count(coverage.expected, "step")
+            )
+        )
     if coverage.duplicate:
-        parts.append(f"{count(coverage.duplicate, 'figure')} measured twice by one step")
+        parts.append(
+            _("{figures} measured twice by one step").format(
+                figures=count(coverage.duplicate, "figure")
+            )
+        )
     if invalid:
         parts.append(
-            f"{count(invalid, 'figure')} INVALID (not a measurement of what was requested)"
+            _("{figures} INVALID (not a measurement of what was requested)").format(
+                figures=count(invalid, "figure")
+            )
         )
     if failed:
-        parts.append(f"{failed} of {count(judged, 'judged figure')} outside the limits")
+        parts.append(
+            _("{failed} of {figures} outside the limits").format(
+                failed=failed, figures=count(judged, "judged figure")
+            )
+        )
     elif judged:
-        all_of = "the one judged figure is" if judged == 1 else f"all {judged} judged figures are"
-        parts.append(f"{all_of} within the limits")
+        parts.append(
+            ngettext(
+                "the one judged figure is within the limits",
+                "all {count} judged figures are within the limits",
+                judged,
+            ).format(count=judged)
+        )
     else:
-        parts.append("no figure could be judged")
+        parts.append(_("no figure could be judged"))
     if verdict.faults:
-        parts.append(f"{count(len(verdict.faults), 'node')} with a fault that no figure has")
+        parts.append(
+            _("{nodes} with a fault that no figure has").format(
+                nodes=count(len(verdict.faults), "node")
+            )
+        )
     if verdict.unmet:
-        parts.append(f"{count(len(verdict.unmet), 'requirement')} not judged")
+        parts.append(
+            _("{requirements} not judged").format(
+                requirements=count(len(verdict.unmet), "requirement")
+            )
+        )
     if counts["UNJUDGED"]:
-        parts.append(f"{count(counts['UNJUDGED'], 'figure')} UNJUDGED")
+        parts.append(_("{figures} UNJUDGED").format(figures=count(counts["UNJUDGED"], "figure")))
     return sentence(parts)
 
 
 def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
     plan, coverage = run_data.run.plan, run_data.verdict.coverage
     suite = run_data.benchmarks.suites.get(plan.suite)
-    twice = count(coverage.duplicate, "figure") if coverage.duplicate else "no figure"
+    twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
     skipped = len(coverage.not_needed)
-    not_needed = f", {count(skipped, 'step')} not needed" if skipped else ""
+    not_needed = _(", {steps} not needed").format(steps=count(skipped, "step")) if skipped else ""
     return (
-        ("Machine", _machines(run_data)),
+        (_("Machine"), _machines(run_data)),
         (
-            "Site",
-            f"{plan.site}, partition {plan.partition}, {count(len(_hosts(run_data)), 'node')}",
+            _("Site"),
+            _("{site}, partition {partition}, {nodes}").format(
+                site=plan.site, partition=plan.partition, nodes=count(len(_hosts(run_data)), "node")
+            ),
         ),
-        ("Suite", f"{plan.suite} – {suite.title}" if suite else plan.suite),
+        (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
         (
-            "Coverage",
-            f"{_nodes(run_data)}{grouped(coverage.measured)} of "
-            f"{count(coverage.expected, 'step')} measured, {twice} measured twice{not_needed}",
+            _("Coverage"),
+            _("{nodes}{measured} of {steps} measured, {twice} measured twice{more}").format(
+                nodes=_nodes(run_data),
+                measured=grouped(coverage.measured),
+                steps=count(coverage.expected, "step"),
+                twice=twice,
+                more=not_needed,
+            ),
         ),
         *_degraded(run_data.verdict),
         *_bad(run_data.verdict.bad),
-        *(("Slow storage target", f"{target}") for target in run_data.verdict.targets[:MOST_NAMED]),
+        *(
+            (_("Slow storage target"), f"{target}")
+            for target in run_data.verdict.targets[:MOST_NAMED]
+        ),
         *links.head(run_data.verdict.links),
-        ("Measured", _when(run_data)),
+        (_("Measured"), _when(run_data)),
         *_planned_time(run_data),
-        ("Origin", _origin(_origin_of(run_data))),
-        ("Run", run_data.run.id),
+        (_("Origin"), _origin(_origin_of(run_data))),
+        (_("Run"), run_data.run.id),
         (
-            "Report",
-            f"written {_minute(run_data.written)} by Proofmark {__version__}",
+            _("Report"),
+            _("written {time} by Proofmark {version}").format(
+                time=_minute(run_data.written), version=__version__
+            ),
         ),
     )
 
@@ -131,8 +174,10 @@ def _degraded(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return the label of a run that lacks nodes, and these nodes; nothing for another run."""
     if (lacking := verdict.degraded) is None:
         return ()
-    missing = f"; without {folded(lacking.missing)}" if lacking.missing else ""
-    return (("Degraded", f"{lacking.label.partition(': ')[2]}{missing}"),)
+    missing = (
+        _("; without {nodes}").format(nodes=folded(lacking.missing)) if lacking.missing else ""
+    )
+    return ((_("Degraded"), f"{lacking.label.partition(': ')[2]}{missing}"),)
 
 
 def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
@@ -140,12 +185,17 @@ def _bad(bad: BadNodes) -> tuple[tuple[str, str], ...]:
     if bad.measured < 2:
         return ()
     if not bad.nodes:
-        return (("Bad nodes", f"none of {grouped(bad.measured)}"),)
+        return ((_("Bad nodes"), _("none of {count}").format(count=grouped(bad.measured))),)
     named = ", ".join(node.host for node in bad.nodes[:MOST_NAMED])
     more = len(bad.nodes) - MOST_NAMED
-    rest = f" and {grouped(more)} more" if more > 0 else ""
-    of = f"{grouped(len(bad.nodes))} of {grouped(bad.measured)}"
-    return (("Bad nodes", f"{named}{rest} ({of}, the worst first)"),)
+    rest = _(" and {count} more").format(count=grouped(more)) if more > 0 else ""
+    of = _("{bad} of {all}").format(bad=grouped(len(bad.nodes)), all=grouped(bad.measured))
+    return (
+        (
+            _("Bad nodes"),
+            _("{nodes}{rest} ({share}, the worst first)").format(nodes=named, rest=rest, share=of),
+        ),
+    )
 
 
 def _nodes(run_data: RunData) -> str:
@@ -155,7 +205,9 @@ def _nodes(run_data: RunData) -> str:
         return ""
     names = run_data.verdict.measured()
     measured = {short_name(host) for name in names for host in hosts_of(name)} & wanted
-    return f"{grouped(len(measured))} of {count(len(wanted), 'node')}, "
+    return _("{measured} of {nodes}, ").format(
+        measured=grouped(len(measured)), nodes=count(len(wanted), "node")
+    )
 
 
 def _hosts(run_data: RunData) -> set[str]:
@@ -166,24 +218,30 @@ def _machines(run_data: RunData) -> str:
     kinds = Counter(
         f"{facts.cpu_model}, {count(facts.sockets, 'socket')}, "
         f"{count(facts.cores, 'core')}, {size_4_digits(facts.memory_bytes)}"
-        + (f", virtual ({facts.virtual})" if facts.virtual else "")
+        + (_(", virtual ({machine})").format(machine=facts.virtual) if facts.virtual else "")
         for facts in run_data.facts
     )
     several = len(run_data.nodes) > 1
     named = [f"{number} × {kind}" if several else kind for kind, number in kinds.most_common(3)]
-    more = f"; {count(len(kinds) - 3, 'more kind')} of node" if len(kinds) > 3 else ""
-    return "; ".join(named) + more or "unknown: no provenance was collected"
+    more = (
+        _("; {kinds} of node").format(kinds=count(len(kinds) - 3, "more kind"))
+        if len(kinds) > 3
+        else ""
+    )
+    return "; ".join(named) + more or _("unknown: no provenance was collected")
 
 
 def _when(run_data: RunData) -> str:
     if run_data.run.plan.imported:
-        return "the times of the outputs are not recorded"
+        return _("the times of the outputs are not recorded")
     if run_data.started is None or run_data.ended is None:
-        return "no step has ended"
+        return _("no step has ended")
     took = duration((run_data.ended - run_data.started).total_seconds())
     same_day = run_data.started.date() == run_data.ended.date()
     ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
-    return f"{_minute(run_data.started)} to {ended} ({took})"
+    return _("{start} to {end} ({duration})").format(
+        start=_minute(run_data.started), end=ended, duration=took
+    )
 
 
 def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
@@ -191,9 +249,20 @@ def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
     times = time_of_steps(run_data.states)
     if times.ratio is None:
         return ()
-    hours = f"{times.planned_node_h:.4g} and {times.measured_node_h:.4g} node-hours"
-    took = f"steps planned {duration(times.planned_s)}, measured {duration(times.measured_s)}"
-    return (("Planned time", f"{took} ({times.ratio:.2f} times the plan); {hours}"),)
+    hours = _("{planned} and {measured} node-hours").format(
+        planned=f"{times.planned_node_h:.4g}", measured=f"{times.measured_node_h:.4g}"
+    )
+    took = _("steps planned {planned}, measured {measured}").format(
+        planned=duration(times.planned_s), measured=duration(times.measured_s)
+    )
+    return (
+        (
+            _("Planned time"),
+            _("{took} ({ratio} times the plan); {hours}").format(
+                took=took, ratio=f"{times.ratio:.2f}", hours=hours
+            ),
+        ),
+    )
 
 
 def _minute(moment: datetime) -> str:
@@ -206,9 +275,9 @@ def _origin_of(run_data: RunData) -> str:
 
 def _origin(origin: str) -> str:
     meanings = {
-        "measured": "measured on the machine itself",
-        "emulated": "emulated: a rehearsal, not a measurement of a machine",
-        IMPORTED: "imported: outputs that others produced, without their provenance",
-        "predicted": "predicted by a model, not measured",
+        "measured": _("measured on the machine itself"),
+        "emulated": _("emulated: a rehearsal, not a measurement of a machine"),
+        IMPORTED: _("imported: outputs that others produced, without their provenance"),
+        "predicted": _("predicted by a model, not measured"),
     }
     return meanings.get(origin, origin)

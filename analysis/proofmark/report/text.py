@@ -6,6 +6,8 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping
 
+from proofmark.common.translation import _, counted
+
 LONGEST = 2000
 """The largest number of characters of one foreign text that a report shows."""
 
@@ -24,7 +26,9 @@ def visible(text: str) -> str:
     kept = text[:LONGEST]
     shown = "".join(_shown(character) for character in kept)
     left_out = len(text) - len(kept)
-    return f"{shown} … ({left_out} more characters)" if left_out else shown
+    if not left_out:
+        return shown
+    return _("{text} … ({count} more characters)").format(text=shown, count=left_out)
 
 
 def _shown(character: str) -> str:
@@ -70,8 +74,11 @@ def pairs(parameters: Mapping[str, object]) -> str:
 
 
 def count(amount: int, one: str, many: str = "") -> str:
-    """Return ``1 step``, ``2 steps``; `many` is the plural if it is not `one` with an s."""
-    return f"{grouped(amount)} {one if amount == 1 else many or one + 's'}"
+    """Return ``1 step``, ``2 steps``; `many` is the plural if it is not `one` with an s.
+
+    `one` and `many` must be literals, because the catalogue is extracted from the calls.
+    """
+    return counted(one, many or f"{one}s", amount).format(count=grouped(amount))
 
 
 def sentence(parts: Iterable[str], between: str = "; ") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proofmark.common.translation import _
+from proofmark.common.translation import _, language
 from proofmark.judge.trend.past_run import LeftOut, PastRun
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.page import (
@@ -85,7 +85,7 @@ def _view(
         sentence=sentence,
         about=about,
         sections=sections,
-        language=_("en"),
+        language=language(),
         skip=_("Skip to what changed"),
         kit=_("Proofmark trends"),
         contents=_("Contents"),

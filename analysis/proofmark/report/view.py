@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from proofmark.common.translation import _
 from proofmark.report import (
     bad_nodes,
     baseline,
@@ -69,7 +70,7 @@ def view(run_data: RunData) -> View:
         results.all_section(run_data),
     )
     return View(
-        f"Acceptance of {run_data.run.plan.system}",
+        _("Acceptance of {system}").format(system=run_data.run.plan.system),
         summary(run_data),
         sections,
         files,

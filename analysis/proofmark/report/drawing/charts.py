@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findSystemFonts, fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from proofmark.common.errors import bad_input
+from proofmark.common.translation import ENGLISH, _, language
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
 from proofmark.report.text import count, number
@@ -51,6 +58,42 @@ STYLE: dict[Any, Any] = {
     "lines.linewidth": 1.4,
     "hatch.linewidth": 0.6,
 }
+
+
+HANGUL_FONT = "NanumGothic"
+"""The font of Hangul in plots: Debian's fonts-nanum, RHEL's naver-nanum-gothic-fonts."""
+
+
+@contextmanager
+def plot_style() -> Iterator[None]:
+    """Draw in `STYLE` in the block; in Korean with a font that has Hangul.
+
+    Raises:
+        BadInput: the language is Korean, and the font is not installed.
+    """
+    korean: dict[Any, Any] = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
+    with matplotlib.rc_context({**STYLE, **korean}):
+        yield
+
+
+@cache
+def _fonts_with_hangul() -> list[str]:
+    """Return the families of fonts; matplotlib's list of fonts may be older than the last one."""
+    files = {Path(each).stem.casefold(): each for each in findSystemFonts()}
+    name = HANGUL_FONT.casefold()
+    if name not in files:
+        raise bad_input(
+            "--language",
+            "",
+            f"{language()}, without its font",
+            f"the font {HANGUL_FONT} (package fonts-nanum of Debian)",
+        )
+    for stem, weight in ((name, "normal"), (f"{name}bold", "bold")):
+        if stem in files:
+            fontManager.addfont(files[stem])
+            # The bold file states the weight 600.
+            fontManager.ttflist[-1] = replace(fontManager.ttflist[-1], weight=weight)
+    return [*STYLE["font.sans-serif"], HANGUL_FONT]
 
 
 Style = dict[str, Any]
@@ -161,10 +204,14 @@ def _described(lines: Sequence[Series], y_label: str, left_out: int, zeros: int)
     for line in lines:
         values = [point.y for point in line.points]
         name = f"{line.label}: " if line.label else ""
-        ends = " to ".join(dict.fromkeys([number(min(values), 3), number(max(values), 3)]))
+        ends = _(" to ").join(dict.fromkeys([number(min(values), 3), number(max(values), 3)]))
         ranges.append(f"{name}{ends}")
-    more = f" {count(left_out, 'more line')} in the data only." if left_out else ""
-    not_drawn = f" {count(zeros, 'value')} of 0 not drawn." if zeros else ""
+    more = (
+        _(" {lines} in the data only.").format(lines=count(left_out, "more line"))
+        if left_out
+        else ""
+    )
+    not_drawn = _(" {values} of 0 not drawn.").format(values=count(zeros, "value")) if zeros else ""
     return f"{y_label[:1].upper()}{y_label[1:]} – {'; '.join(ranges)}.{more}{not_drawn}"
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from proofmark.common.translation import N_
 from proofmark.records.read import Record
 from proofmark.report.drawing.series import parameter
 
-METRICS = {"write": "Writing", "read": "Reading"}
+METRICS = {
+    "write": N_("Writing files: bandwidth over file size"),
+    "read": N_("Reading files: bandwidth over file size"),
+}
 
 
 def file_bytes(record: Record) -> float | None:

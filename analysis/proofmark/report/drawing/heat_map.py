@@ -7,6 +7,7 @@ import math
 import matplotlib
 from matplotlib.figure import Figure
 
+from proofmark.common.translation import _
 from proofmark.judge.links.matrix import Matrix
 from proofmark.report.drawing.charts import PAPER, Drawing
 from proofmark.report.text import visible
@@ -31,13 +32,26 @@ def draw_matrix(matrix: Matrix) -> Drawing:
     places = range(0, len(names), every)
     axes.set_xticks(places, [names[place] for place in places], rotation=90, fontsize=6)
     axes.set_yticks(places, [names[place] for place in places], fontsize=6)
-    axes.set_xlabel("to" if matrix.level == "node" else f"to the {matrix.level}")
-    axes.set_ylabel("from" if matrix.level == "node" else f"from the {matrix.level}")
+    axes.set_xlabel(
+        _("to") if matrix.level == "node" else _("to the {level}").format(level=matrix.level)
+    )
+    axes.set_ylabel(
+        _("from") if matrix.level == "node" else _("from the {level}").format(level=matrix.level)
+    )
     measured = matrix.ratio[~(matrix.ratio != matrix.ratio)]
-    title = f"Median rate between {'nodes' if matrix.level == 'node' else 'switches'}, ÷ usual"
-    text = (
-        f"{len(measured)} of {matrix.ratio.size} cells measured; the least {measured.min():.2f}, "
-        f"the greatest {measured.max():.2f} × the usual rate of like pairs."
+    title = (
+        _("Median rate between nodes, ÷ usual")
+        if matrix.level == "node"
+        else _("Median rate between switches, ÷ usual")
+    )
+    text = _(
+        "{measured} of {all} cells measured; the least {least}, the greatest "
+        "{greatest} × the usual rate of like pairs."
+    ).format(
+        measured=len(measured),
+        all=matrix.ratio.size,
+        least=f"{measured.min():.2f}",
+        greatest=f"{measured.max():.2f}",
     )
     return Drawing("links", title, text, figure, ())
 

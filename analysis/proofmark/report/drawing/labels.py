@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from proofmark.common.translation import N_, _, translated
+
 _COLLECTIVE = re.compile(
     r"bcast|broadcast|reduce|gather|scatter|all-?to-?all|scan|barrier", re.IGNORECASE
 )
@@ -19,7 +21,7 @@ _MODES = {
     "snc4": "SNC-4",
 }
 _MEMORIES = {"ddr": "DDR4", "mcdram": "MCDRAM"}
-_LAYOUTS = {"single-shared-file": "shared file", "file-per-process": "file per process"}
+_LAYOUTS = {"single-shared-file": N_("shared file"), "file-per-process": N_("file per process")}
 
 
 def mode_name(mode: str) -> str:
@@ -38,18 +40,18 @@ def memory_name(memory: object) -> str:
 
 def layout_name(layout: object) -> str:
     """Return the short name of a file layout."""
-    return _LAYOUTS.get(str(layout), str(layout or ""))
+    return translated(_LAYOUTS.get(str(layout), str(layout or "")))
 
 
 def with_fit(name: str, placement: str) -> str:
     """Return `name`, with ``not fitted`` if the placement is not fitted to the NUMA domains."""
-    return f"{name}, not fitted".removeprefix(", ") if placement == "unfitted" else name
+    return ", ".join(filter(None, (name, _("not fitted")))) if placement == "unfitted" else name
 
 
 def block_name(size: object) -> str:
     """Return the block size of a file system as in the paper; ``blocks of N B`` for other sizes."""
-    return {524288: "512 KB blocks", 1048576: "1 MB blocks"}.get(
-        size if isinstance(size, int) else 0, f"blocks of {size} B"
+    return {524288: _("512 KB blocks"), 1048576: _("1 MB blocks")}.get(
+        size if isinstance(size, int) else 0, _("blocks of {size} B").format(size=size)
     )
 
 

@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from proofmark.common.translation import _
 from proofmark.records.columns import Floats
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, PAPER
 from proofmark.report.text import number
@@ -44,7 +45,7 @@ def draw_over_time(panels: Sequence[Curves]) -> Figure:
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)
     for axes, panel in zip(grid[:, 0], panels, strict=True):
         _draw(axes, panel)
-    grid[-1, 0].set_xlabel("hours since the start of the run")
+    grid[-1, 0].set_xlabel(_("hours since the start of the run"))
     handles: dict[str, Artist] = {}
     for axes in grid[:, 0]:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -62,8 +63,8 @@ def draw_over_time(panels: Sequence[Curves]) -> Figure:
 
 def _draw(axes: Axes, panel: Curves) -> None:
     hours, low, middle, high = binned(panel.hours, panel.values)
-    axes.fill_between(hours, low, high, color=INK, alpha=0.15, linewidth=0, label="all nodes")
-    axes.plot(hours, middle, color=INK, linewidth=1.0, label="median")
+    axes.fill_between(hours, low, high, color=INK, alpha=0.15, linewidth=0, label=_("all nodes"))
+    axes.plot(hours, middle, color=INK, linewidth=1.0, label=_("median"))
     styles = zip(COLOURS, DASHES, strict=True)
     for (name, (at, values)), (colour, dash) in zip(panel.named.items(), styles, strict=False):
         axes.plot(at, values, color=colour, linestyle=dash, marker=".", markersize=3, label=name)
@@ -97,6 +98,10 @@ def described(panels: Sequence[Curves]) -> str:
         order = np.argsort(panel.hours, kind="stable")
         tenth = max(1, len(order) // 10)
         first, last = panel.values[order[:tenth]], panel.values[order[-tenth:]]
-        ends = f"{number(float(np.median(first)), 3)} to {number(float(np.median(last)), 3)}"
+        ends = _("{first} to {last}").format(
+            first=number(float(np.median(first)), 3), last=number(float(np.median(last)), 3)
+        )
         sentences.append(f"{panel.label}: {ends}")
-    return f"Median of all nodes at the start and at the end – {'; '.join(sentences)}."
+    return _("Median of all nodes at the start and at the end – {values}.").format(
+        values="; ".join(sentences)
+    )

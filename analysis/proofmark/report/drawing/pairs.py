@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.messages import is_bandwidth, message_bytes
@@ -12,12 +13,16 @@ from proofmark.report.drawing.series import Sample, lines_by_label, parameter
 from proofmark.report.plot import PlotContext
 
 DISTANCES = {
-    "same-tile": "same tile",
-    "same-socket": "same socket",
-    "other-socket": "other socket",
-    "2-hop": "other socket, 2 hops",
+    "same-tile": N_("same tile"),
+    "same-socket": N_("same socket"),
+    "other-socket": N_("other socket"),
+    "2-hop": N_("other socket, 2 hops"),
 }
-LEVELS = {"chip": "same chip", "line-card": "same line card", "switch": "across the switch"}
+LEVELS = {
+    "chip": N_("same chip"),
+    "line-card": N_("same line card"),
+    "switch": N_("across the switch"),
+}
 SHOWN_PAIRS = (1, 2, 4, 8, 16, 32, 64)
 """Numbers of pairs that are drawn; the CSV file has all of them."""
 
@@ -44,7 +49,7 @@ def draw_pairs(
     context: PlotContext,
     *,
     ordered: bool = False,
-    y: str = "bandwidth in MB/s",
+    y: str = "",
 ) -> list[Drawing]:
     """Draw a plot of bandwidth over message size, a line for each label.
 
@@ -55,7 +60,7 @@ def draw_pairs(
         samples: the data of the plot.
         context: facts about the run.
         ordered: the lines are numbers of pairs, of which `SHOWN_PAIRS` are drawn.
-        y: quantity and unit of the y axis.
+        y: quantity and unit of the y axis; empty for the bandwidth.
     """
     shown = [
         sample for sample in samples if not ordered or (pairs_of(sample.record) or 0) in SHOWN_PAIRS
@@ -63,9 +68,9 @@ def draw_pairs(
     case = "osu-contention" if ordered else "osu-bw"
     chart = Chart(
         name=name,
-        title=f"{title} on {samples[0].record.system}",
-        x=Axis("message size", "bytes"),
-        y=Axis(y, "log" if ordered else "linear"),
+        title=_("{title} on {system}").format(title=title, system=samples[0].record.system),
+        x=Axis(_("message size"), "bytes"),
+        y=Axis(y or _("bandwidth in MB/s"), "log" if ordered else "linear"),
         unit="MB/s",
         ordered=ordered,
         cases=(case,),

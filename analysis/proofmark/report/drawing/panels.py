@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from proofmark.common.translation import _
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, MARKERS, PAPER, Drawing, Style
 from proofmark.report.drawing.series import Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
@@ -34,11 +35,13 @@ class Axis:
     Attributes:
         scale: ``bytes`` and ``doubling`` are logarithmic to base 2, ``log`` to base 10.
         zero: a linear axis begins at 0.
+        counted: returns an x in words: ``8 threads``.
     """
 
     label: str
     scale: Scale = "linear"
     zero: bool = True
+    counted: Callable[[int], str] = str
 
 
 @dataclass(frozen=True)
@@ -239,8 +242,16 @@ def _ranges(chart: Chart, content: Sequence[Panel]) -> str:
         name = ", ".join(filter(None, (panel.title, line.label)))
         top = max(line.points, key=lambda point: point.y)
         position = _position(chart.x, top.x)
-        ends = f"{number(values[0], 3)} to {number(values[-1], 3)} {chart.unit}".strip()
-        ranges.append(f"{name}: {ends}, largest {number(top.y, 3)} at {position}")
+        ends = (
+            _("{first} to {last} {unit}")
+            .format(first=number(values[0], 3), last=number(values[-1], 3), unit=chart.unit)
+            .strip()
+        )
+        ranges.append(
+            _("{name}: {ends}, largest {value} at {position}").format(
+                name=name, ends=ends, value=number(top.y, 3), position=position
+            )
+        )
     more = f" {count(len(lines) - most, 'more line')}." if len(lines) > most else ""
     return f"{'; '.join(ranges)}.{more}"
 
@@ -248,8 +259,7 @@ def _ranges(chart: Chart, content: Sequence[Panel]) -> str:
 def _position(axis: Axis, x: float) -> str:
     if axis.scale == "bytes":
         return byte_label(x)
-    many = axis.label.removeprefix("number of ")
-    return count(round(x), many.removesuffix("es" if many.endswith("sses") else "s"), many)
+    return axis.counted(round(x))
 
 
 def _gaps(content: Sequence[Panel]) -> str:
@@ -266,10 +276,16 @@ def _gaps(content: Sequence[Panel]) -> str:
             ]
             if missing:
                 listed = ", ".join(number(x) for x in missing[:4])
-                more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+                more = (
+                    _(" and {count} more").format(count=len(missing) - 4)
+                    if len(missing) > 4
+                    else ""
+                )
                 name = ", ".join(filter(None, (panel.title, line.label)))
-                gaps.append(f"{name} at {listed}{more}")
-    return f"Missing: {'; '.join(gaps)}." if gaps else ""
+                gaps.append(
+                    _("{name} at {positions}{more}").format(name=name, positions=listed, more=more)
+                )
+    return _("Missing: {gaps}.").format(gaps="; ".join(gaps)) if gaps else ""
 
 
 def _incomplete(chart: Chart, context: PlotContext) -> str:
@@ -279,7 +295,9 @@ def _incomplete(chart: Chart, context: PlotContext) -> str:
         if case in context.missing_steps
     ]
     return " ".join(
-        f"Incomplete: {missing} of {planned} planned steps of {case} have no valid figure."
+        _(
+            "Incomplete: {missing} of {planned} planned steps of {case} have no valid figure."
+        ).format(missing=missing, planned=planned, case=case)
         for case, missing, planned in counts
         if missing
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Bars, Drawing, draw_bars
 from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
@@ -44,7 +45,7 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
 class BlasKernels(Plot):
     """Bars of HPL Rmax and of DGEMM × ranks for each kernel that the BLAS used."""
 
-    title = "HPL and DGEMM by BLAS kernel"
+    title = N_("HPL and DGEMM by BLAS kernel")
     position = 60
 
     def wants(self, record: Record) -> bool:
@@ -66,16 +67,20 @@ class BlasKernels(Plot):
             for choice, name in zip(choices, names, strict=True)
         ]
         series = [
-            Bars("HPL Rmax", [hpl.get(choice) for choice in choices]),
+            Bars(_("HPL Rmax"), [hpl.get(choice) for choice in choices]),
             Bars("DGEMM × ranks", [dgemm.get(choice) for choice in choices]),
         ]
         peak = context.peak_gflops
-        level = None if peak is None else (f"Rpeak nominal {number(peak)} (information)", peak)
+        level = (
+            None
+            if peak is None
+            else (_("Rpeak nominal {rate} (information)").format(rate=number(peak)), peak)
+        )
         text = sentence(
             f"{group.replace(chr(10), ', ')}: HPL {number(hpl.get(choice))} GFlop/s, "
             f"DGEMM × ranks {number(dgemm.get(choice))} GFlop/s"
             for group, choice in zip(groups, choices, strict=True)
         )
-        figure = draw_bars(groups, series, "rate in GFlop/s", level)
-        title = "HPL and DGEMM by the kernel of the BLAS"
+        figure = draw_bars(groups, series, _("rate in GFlop/s"), level)
+        title = _("HPL and DGEMM by the kernel of the BLAS")
         return [Drawing("blas-kernel", title, text, figure, samples)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.judge.claims.p5 import PLACEMENTS
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
@@ -20,7 +21,7 @@ class Collectives(Plot):
     Records in a placement of P5 are excluded: `CollectivesByPlacement` draws them (P5, figure 1).
     """
 
-    title = "Time of collective operations over message size"
+    title = N_("Time of collective operations over message size")
     position = 63
 
     def wants(self, record: Record) -> bool:
@@ -32,6 +33,6 @@ class Collectives(Plot):
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw one plot with a line for each collective operation and setting."""
         lines = lines_by_settings(samples, message_bytes, {"bytes"}, microseconds)
-        title = "Collective operations: time over message size"
-        labels = Labels(title, "message size", "average time of one operation in µs")
+        title = _("Collective operations: time over message size")
+        labels = Labels(title, _("message size"), _("average time of one operation in µs"))
         return draw_over_bytes("collectives-time", labels, lines, samples)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
@@ -18,7 +19,7 @@ class FileSize(Plot):
     The runs of P1 are excluded: `IorOverFileSize` draws them (P1, figures 10 and 11).
     """
 
-    title = "File system bandwidth over file size"
+    title = N_("File system bandwidth over file size")
     position = 61
 
     def wants(self, record: Record) -> bool:
@@ -33,10 +34,11 @@ class FileSize(Plot):
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot for writing and one for reading, each with a line for each layout."""
         drawings: list[Drawing] = []
-        for metric, action in METRICS.items():
+        for metric, title in METRICS.items():
             chosen = [sample for sample in samples if sample.record.metric == metric]
             lines = lines_by_settings(chosen, file_bytes, {"block_bytes"}, megabytes_per_second)
-            title = f"{action} files: bandwidth over file size"
-            labels = Labels(title, "size of all files together", "bandwidth in MB/s")
+            labels = Labels(
+                translated(title), _("size of all files together"), _("bandwidth in MB/s")
+            )
             drawings += draw_over_bytes(f"file-size-{metric}", labels, lines, chosen)
         return drawings

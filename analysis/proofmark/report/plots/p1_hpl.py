@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import mode_name, with_fit
@@ -11,6 +12,7 @@ from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels, sca
 from proofmark.report.drawing.series import Sample, Series, lines_by_label, parameter
 from proofmark.report.drawing.ticks import gigaflops
 from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.text import count
 
 
 def nodes_of(record: Record) -> float | None:
@@ -35,13 +37,13 @@ def _best(samples: Sequence[Sample]) -> list[Sample]:
 
 def _order(line: Series) -> str:
     """Return the sort key that puts jobs that are not fitted last."""
-    return ("b" if "not fitted" in line.label else "a") + line.label
+    return ("b" if _("not fitted") in line.label else "a") + line.label
 
 
 class HplOverNodes(Plot):
     """HPL over nodes (P1, figures 6 and 7): Rmax and Rmax ÷ Rpeak, by cluster mode."""
 
-    title = "P1, figures 6 and 7: HPL over nodes"
+    title = N_("P1, figures 6 and 7: HPL over nodes")
     suite = "p1"
     position = 10
 
@@ -59,12 +61,14 @@ class HplOverNodes(Plot):
         content = [Panel("Rmax", scaled(lines, lambda _: 1e-3), "TFlop/s")]
         if peak:
             percent = scaled(lines, lambda nodes: 100 / (peak * nodes))
-            content.append(Panel("Rmax ÷ Rpeak", percent, "%"))
+            content.append(Panel(_("Rmax ÷ Rpeak"), percent, "%"))
         name, number = ("p1-hpl-knl", 6) if knl else ("p1-hpl", 7)
         chart = Chart(
             name=name,
-            title=f"P1, figure {number}: HPL over nodes on {samples[0].record.system}",
-            x=Axis("number of nodes"),
+            title=_("P1, figure {figure}: HPL over nodes on {system}").format(
+                figure=number, system=samples[0].record.system
+            ),
+            x=Axis(_("number of nodes"), counted=lambda x: count(x, "node")),
             y=Axis("TFlop/s"),
             unit="",
             cases=("hpl",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.file_bytes import METRICS, file_bytes
@@ -22,7 +23,7 @@ def label(record: Record) -> str:
 class IorOverFileSize(Plot):
     """IOR bandwidth over the size of all files together (P1, figures 10 and 11)."""
 
-    title = "P1, figures 10 and 11: IOR over file size"
+    title = N_("P1, figures 10 and 11: IOR over file size")
     suite = "p1"
     position = 12
 
@@ -50,9 +51,11 @@ class IorOverFileSize(Plot):
         system = samples[0].record.system
         chart = Chart(
             name="p1-ior-knl" if knl else "p1-ior",
-            title=f"P1, figure {10 if knl else 11}: IOR over file size on {system}",
-            x=Axis("size of all files together", "bytes"),
-            y=Axis("bandwidth in MB/s", "log"),
+            title=_("P1, figure {figure}: IOR over file size on {system}").format(
+                figure=10 if knl else 11, system=system
+            ),
+            x=Axis(_("size of all files together"), "bytes"),
+            y=Axis(_("bandwidth in MB/s"), "log"),
             unit="MB/s",
             cases=("ior",),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name, mode_name
@@ -12,6 +13,7 @@ from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.text import count
 
 KERNEL = "triad"
 
@@ -25,7 +27,7 @@ def label(record: Record) -> str:
 class StreamOverThreads(Plot):
     """STREAM Triad over threads, by memory and cluster mode (P1, figures 8 and 9)."""
 
-    title = "P1, figures 8 and 9: STREAM over threads"
+    title = N_("P1, figures 8 and 9: STREAM over threads")
     suite = "p1"
     position = 11
 
@@ -49,10 +51,11 @@ class StreamOverThreads(Plot):
         knl = samples[0].record.system == "knl"
         chart = Chart(
             name="p1-stream-knl" if knl else "p1-stream",
-            title=f"P1, figure {8 if knl else 9}: STREAM Triad over threads on "
-            f"{samples[0].record.system}",
-            x=Axis("number of threads"),
-            y=Axis("bandwidth in GB/s"),
+            title=_("P1, figure {figure}: STREAM Triad over threads on {system}").format(
+                figure=8 if knl else 9, system=samples[0].record.system
+            ),
+            x=Axis(_("number of threads"), counted=lambda x: count(x, "thread")),
+            y=Axis(_("bandwidth in GB/s")),
             unit="GB/s",
             cases=("stream",),
         )

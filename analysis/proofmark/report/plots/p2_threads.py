@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import memory_name
@@ -12,6 +13,7 @@ from proofmark.report.drawing.series import Sample, lines_by_label
 from proofmark.report.drawing.stream import is_stream, threads_of
 from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.text import count
 
 KERNELS = ("copy", "scale", "add", "triad")
 PLACEMENTS = ("close", "spread")
@@ -21,8 +23,8 @@ def _chart(name: str, title: str) -> Chart:
     return Chart(
         name=name,
         title=title,
-        x=Axis("number of threads"),
-        y=Axis("bandwidth in GB/s"),
+        x=Axis(_("number of threads"), counted=lambda x: count(x, "thread")),
+        y=Axis(_("bandwidth in GB/s")),
         unit="GB/s",
         cases=("stream",),
     )
@@ -48,7 +50,7 @@ def _panels(
 class PlacementOfThreads(Plot):
     """STREAM over threads, close compared with spread (P2, figures 1 to 5)."""
 
-    title = "P2, figures 1 to 5: STREAM by placement of threads"
+    title = N_("P2, figures 1 to 5: STREAM by placement of threads")
     suite = "p2"
     position = 20
 
@@ -77,16 +79,18 @@ class PlacementOfThreads(Plot):
             ]
             if {sample.record.placement for sample in of_kernel} != set(PLACEMENTS):
                 continue
-            level = (f"{tiles} tiles", tiles + 0.5) if tiles else None
-            title = f"P2, figure {number}: STREAM {kernel.title()}, close compared with spread"
+            level = (_("{tiles} tiles").format(tiles=tiles), tiles + 0.5) if tiles else None
+            title = _("P2, figure {figure}: STREAM {kernel}, close compared with spread").format(
+                figure=number, kernel=kernel.title()
+            )
             chart = _chart(f"p2-{kernel}", title)
             drawings += draw_panels(
                 chart, _panels(of_kernel, lambda r: r.placement, level), of_kernel, context
             )
         if cores and any((threads_of(sample.record) or 0) > cores for sample in close):
-            level = (f"{cores} cores", cores + 0.5)
+            level = (_("{cores} cores").format(cores=cores), cores + 0.5)
             chart = _chart(
-                "p2-threads", "P2, figure 5: STREAM with up to two threads per core, close"
+                "p2-threads", _("P2, figure 5: STREAM with up to two threads per core, close")
             )
             content = _panels(close, lambda r: r.metric.title(), level)
             drawings += draw_panels(chart, content, close, context)

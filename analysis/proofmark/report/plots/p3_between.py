@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import LEVELS, draw_pairs, is_osu, pairs_of
@@ -13,13 +14,13 @@ from proofmark.report.plot import Plot, PlotContext
 
 def _distance_label(record: Record) -> str:
     level = str(record.parameters["distance"])
-    return LEVELS.get(level, level)
+    return translated(LEVELS.get(level, level))
 
 
 class PairsBetween(Plot):
     """Bandwidth between two nodes, by network distance (P3, figure 4)."""
 
-    title = "P3, figure 4: bandwidth between nodes by network distance"
+    title = N_("P3, figure 4: bandwidth between nodes by network distance")
     suite = "p3"
     position = 31
 
@@ -29,5 +30,5 @@ class PairsBetween(Plot):
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance between the nodes in the network."""
-        title = "P3, figure 4: bandwidth between two nodes"
+        title = _("P3, figure 4: bandwidth between two nodes")
         return draw_pairs("p3-between", title, _distance_label, samples, context)

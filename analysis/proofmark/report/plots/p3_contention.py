@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import draw_pairs, is_osu, pairs_of
@@ -19,7 +20,7 @@ def _pairs_label(record: Record) -> str:
 class SimultaneousPairs(Plot):
     """Bandwidth of each of several simultaneous pairs between two nodes (P3, figure 5)."""
 
-    title = "P3, figure 5: bandwidth of simultaneous pairs"
+    title = N_("P3, figure 5: bandwidth of simultaneous pairs")
     suite = "p3"
     position = 32
 
@@ -29,7 +30,7 @@ class SimultaneousPairs(Plot):
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each number of pairs; the band shows the range over the pairs."""
-        title = "P3, figure 5: bandwidth of each of several pairs between two nodes"
+        title = _("P3, figure 5: bandwidth of each of several pairs between two nodes")
         samples = sorted(samples, key=lambda sample: pairs_of(sample.record) or 0)
-        y = "bandwidth of a pair in MB/s"
+        y = _("bandwidth of a pair in MB/s")
         return draw_pairs("p3-contention", title, _pairs_label, samples, context, ordered=True, y=y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.pairs import DISTANCES, draw_pairs, is_osu, pairs_of
@@ -14,7 +15,7 @@ from proofmark.report.plot import Plot, PlotContext
 class PairsInside(Plot):
     """Bandwidth between two ranks on one node, by their distance (P3, figure 3)."""
 
-    title = "P3, figure 3: bandwidth inside a node"
+    title = N_("P3, figure 3: bandwidth inside a node")
     suite = "p3"
     position = 30
 
@@ -24,6 +25,8 @@ class PairsInside(Plot):
 
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a line for each distance of the two ranks: same tile, same socket, other socket."""
-        title = "P3, figure 3: bandwidth inside a node"
+        title = _("P3, figure 3: bandwidth inside a node")
         samples = sorted(samples, key=lambda sample: list(DISTANCES).index(sample.record.placement))
-        return draw_pairs("p3-inside", title, lambda r: DISTANCES[r.placement], samples, context)
+        return draw_pairs(
+            "p3-inside", title, lambda r: translated(DISTANCES[r.placement]), samples, context
+        )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.labels import block_name
 from proofmark.report.drawing.panels import Axis, Chart, Panel, draw_panels
 from proofmark.report.drawing.series import Sample, lines_by_label, parameter
 from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.text import count
 
 CLASSES = ("A", "B", "C")
 
@@ -26,7 +28,7 @@ def _one(record: Record) -> float:
 class BtIo(Plot):
     """I/O time of BT-IO over processes (P4, figures 1 to 3), a plot for each problem class."""
 
-    title = "P4, figures 1 to 3: I/O time of BT-IO"
+    title = N_("P4, figures 1 to 3: I/O time of BT-IO")
     suite = "p4"
     position = 40
 
@@ -56,9 +58,15 @@ class BtIo(Plot):
             ]
             chart = Chart(
                 name=f"p4-class-{problem.lower()}",
-                title=f"P4, figure {number}: BT-IO class {problem}, I/O time over processes",
-                x=Axis("number of processes", "doubling"),
-                y=Axis("I/O time in s"),
+                title=_(
+                    "P4, figure {figure}: BT-IO class {problem}, I/O time over processes"
+                ).format(figure=number, problem=problem),
+                x=Axis(
+                    _("number of processes"),
+                    "doubling",
+                    counted=lambda x: count(x, "process", "processes"),
+                ),
+                y=Axis(_("I/O time in s")),
                 unit="s",
                 cases=("npb-btio",),
             )

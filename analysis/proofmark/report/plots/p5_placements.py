@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
+from proofmark.common.translation import N_, _
 from proofmark.judge.claims.model import Values
 from proofmark.judge.claims.p5 import COLLECTIVES, PLACEMENTS, relative_differences
 from proofmark.judge.claims.p5 import RATIOS as RATIOS
@@ -43,9 +44,9 @@ def _figure_1(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
     ]
     chart = Chart(
         name="p5-alltoall",
-        title="P5, figure 1: time of Alltoall over message size and processes",
-        x=Axis("message size", "bytes"),
-        y=Axis("time in µs", "log"),
+        title=_("P5, figure 1: time of Alltoall over message size and processes"),
+        x=Axis(_("message size"), "bytes"),
+        y=Axis(_("time in µs"), "log"),
         unit="µs",
         ordered=True,
         cases=("imb-collectives",),
@@ -76,15 +77,19 @@ def _figure_2(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         Panel(
             name,
             list(_ratio_lines(times_of(compared, name))),
-            level=(f"{cores} cores of a node", cores * 2**0.5) if cores else None,
+            level=(_("{cores} cores of a node").format(cores=cores), cores * 2**0.5)
+            if cores
+            else None,
         )
         for name in FIGURE_2
     ]
     chart = Chart(
         name="p5-differences",
-        title="P5, figure 2: mean relative difference of time over processes",
-        x=Axis("number of processes", "doubling"),
-        y=Axis("relative difference"),
+        title=_("P5, figure 2: mean relative difference of time over processes"),
+        x=Axis(
+            _("number of processes"), "doubling", counted=lambda x: count(x, "process", "processes")
+        ),
+        y=Axis(_("relative difference")),
         unit="",
         signed=True,
         cases=("imb-collectives",),
@@ -96,7 +101,7 @@ def _ratio_lines(times: Values) -> Iterator[Series]:
     """Yield for each of `RATIOS` the mean relative difference over the number of ranks."""
     for pair in RATIOS:
         by_ranks: dict[int, list[float]] = {}
-        for (ranks, _), difference in relative_differences(times, *pair).items():
+        for (ranks, _bytes), difference in relative_differences(times, *pair).items():
             by_ranks.setdefault(ranks, []).append(difference)
         means = [(ranks, fmean(values)) for ranks, values in sorted(by_ranks.items())]
         yield Series(ratio_name(pair), tuple(PlotPoint(ranks, y, y, y) for ranks, y in means))
@@ -120,7 +125,7 @@ def table_2(samples: Sequence[Sample]) -> list[tuple[str, str, list[float]]]:
 class CollectivesByPlacement(Plot):
     """Time of collective operations by placement (P5, figures 1 and 2, and table 2)."""
 
-    title = "P5, figures 1 and 2: collectives by placement"
+    title = N_("P5, figures 1 and 2: collectives by placement")
     suite = "p5"
     position = 50
 

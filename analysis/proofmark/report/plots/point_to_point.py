@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.labels import is_point_to_point
@@ -20,7 +21,7 @@ class PointToPoint(Plot):
     and `SimultaneousPairs` draw them (P3, figures 4 and 5).
     """
 
-    title = "Point-to-point messages: time and bandwidth over message size"
+    title = N_("Point-to-point messages: time and bandwidth over message size")
     position = 62
 
     def wants(self, record: Record) -> bool:
@@ -32,15 +33,25 @@ class PointToPoint(Plot):
     def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
         """Draw a plot of time and one of bandwidth, a line for each benchmark and setting."""
         quantities = (
-            ("time", "time in µs", is_time, microseconds),
-            ("bandwidth", "bandwidth in MB/s", is_bandwidth, megabytes_per_second),
+            (
+                "time",
+                _("Point-to-point messages: time over message size"),
+                _("time in µs"),
+                is_time,
+                microseconds,
+            ),
+            (
+                "bandwidth",
+                _("Point-to-point messages: bandwidth over message size"),
+                _("bandwidth in MB/s"),
+                is_bandwidth,
+                megabytes_per_second,
+            ),
         )
         drawings: list[Drawing] = []
-        for name, y_label, is_quantity, factor in quantities:
+        for name, title, y_label, is_quantity, factor in quantities:
             chosen = [sample for sample in samples if is_quantity(sample.record)]
             lines = lines_by_settings(chosen, message_bytes, {"bytes"}, factor)
-            labels = Labels(
-                f"Point-to-point messages: {name} over message size", "message size", y_label
-            )
+            labels = Labels(title, _("message size"), y_label)
             drawings += draw_over_bytes(f"point-to-point-{name}", labels, lines, chosen)
         return drawings

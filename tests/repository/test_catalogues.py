@@ -1,0 +1,181 @@
+"""The catalogues of translations: complete, compiled, and no text of the report without a mark."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from babel.messages.catalog import Catalog
+from tests import catalogues
+from tests.folders import PACKAGE
+
+from proofmark.common.sentence_templates import TEMPLATES
+from proofmark.common.translation import ENGLISH, LANGUAGES
+
+TRANSLATED = [language for language in LANGUAGES if language != ENGLISH]
+MARKS = {*catalogues.MARKS, catalogues.COUNTED, "ngettext", "bad_input"}
+PROSE = re.compile(r"[A-Za-z]{2,}[,.;:]?[ –]+\(?[A-Za-z0-9]|^[A-Z][a-z]+|^[a-z]+ $")
+"""A text of two words or more, or a word that begins a sentence."""
+NO_TEXT = {
+    # classes of CSS, options of matplotlib, parts of SVG and HTML
+    *("word UNJUDGED", "word ", "facts ", "dense ", "outside upper left", "offset points"),
+    *("axes fraction", "fill: none", "fill: ", "Creator", "Date", "Format", "Type", "Software"),
+    *("DejaVu Sans", "NanumGothic", "-title ", '<span lang="en">'),
+    # units, names of programs, of figures and of modes
+    *("KiB", "MiB", "GiB", "TiB", "Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Mb/s", " GFlop/s"),
+    *("Rmax", "Alltoall", "Bcast", "Bandwidth", "All2All", "Quadrant", "Hemisphere"),
+    "PingPong|PingPing|Uniband|Biband|Sendrecv|Exchange|(Uni|Bi|Co)random|Bandwidth|Latency",
+    *(" GFlop/s, DGEMM × ranks ", ": SHA-256 ", "stdout: SHA-256 "),
+    # commands, and the beginning of a sentence of a claim
+    *("sh steps/", "proofmark rerun runs/", "\nproofmark report runs/", "measured on "),
+}
+"""Literals in the room report that no reader reads as English text."""
+SIGNS = re.compile(
+    r"([\W\d]|\{\w+\}|HPL|High-Performance Linpack|Rmax|Rpeak|GiB"
+    r"|Intel MPI Benchmarks|PingPong)*"
+)
+"""A translation without a Korean word: fields, signs, names of programs and units."""
+ENGLISH_FILES = {"export.py"}
+"""Modules that write only files for programs."""
+
+
+def bare_texts(code: str) -> Iterator[str]:
+    """Yield the English texts of a module that no call of `MARKS` contains."""
+    tree = ast.parse(code)
+    marked: set[int] = set()
+    for node in ast.walk(tree):
+        documentation = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if documentation or (call and node.func.id in MARKS):  # type: ignore[attr-defined]
+            marked |= {id(each) for each in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known = id(node) in marked or node.value in NO_TEXT
+            if not known and PROSE.search(node.value):
+                yield f"{node.lineno}: {node.value!r}"
+
+
+@pytest.fixture(scope="module", params=TRANSLATED)
+def written(request: pytest.FixtureRequest) -> Catalog:
+    return catalogues.read(request.param)
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_the_catalogue_has_exactly_the_texts_of_the_code(language: str) -> None:
+    path = catalogues.catalogue(language)
+    again = "run `make catalogues`, then translate the texts that it prints"
+    assert catalogues.as_po(catalogues.updated(language)) == path.read_bytes(), again
+
+
+@pytest.mark.parametrize("language", TRANSLATED)
+def test_the_compiled_catalogue_is_the_written_one(language: str) -> None:
+    compiled = catalogues.catalogue(language).with_suffix(".mo").read_bytes()
+    assert compiled == catalogues.as_mo(catalogues.read(language)), "run `make catalogues`"
+
+
+def test_each_text_has_a_translation_with_the_same_fields(written: Catalog) -> None:
+    assert catalogues.untranslated(written) == []
+    differing = []
+    for message in written:
+        keys = message.id[1:] if isinstance(message.id, tuple) else (message.id,)
+        strings = message.string if isinstance(message.string, tuple) else (message.string,)
+        fields = {frozenset(re.findall(r"\{\w*\}", text or "")) for text in (*keys, *strings)}
+        braces = {("{" in (text or "")) and "{{" in (text or "") for text in strings}
+        if message.id and (len(fields) != 1 or True in braces):
+            differing.append(message.id)
+    assert differing == []
+
+
+def test_ends_of_texts_that_are_joined_have_the_same_blanks(written: Catalog) -> None:
+    for message in written:
+        if isinstance(message.id, str) and message.id:
+            text = str(message.string)
+            assert (text[:1] == " ") == (message.id[:1] == " "), message.id
+            assert (text[-1:] == " ") == (message.id[-1:] == " "), message.id
+
+
+def test_korean_is_written_in_hangul(written: Catalog) -> None:
+    texts = [str(message.string) for message in written if message.id]
+    latin = [text for text in texts if not re.search(r"[가-힣]", text)]
+    assert [text for text in latin if not SIGNS.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted((PACKAGE / "report").rglob("*.py")) if path.name not in ENGLISH_FILES],
+    ids=lambda path: path.stem,
+)
+def test_each_text_of_the_report_is_marked(path: Path) -> None:
+    assert list(bare_texts(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.fault("text-without-mark")
+def test_a_text_without_a_mark_is_found() -> None:
+    path = PACKAGE / "report" / "issues.py"
+    code = path.read_text(encoding="utf-8")
+    for marked in ('_("Issues")', 'N_("never started")', '_("Disturbed executions")'):
+        bare = marked.partition("(")[2].rstrip(")")
+        assert code.count(marked) == 1
+        (found,) = bare_texts(code.replace(marked, bare))
+        assert ast.literal_eval(bare) in found
+
+
+def test_a_text_must_be_a_literal() -> None:
+    assert list(catalogues.texts_of_code('_("one")\nngettext("a", "b", 2)')) == ["one", ("a", "b")]
+    with pytest.raises(ValueError, match="is not a literal text"):
+        list(catalogues.texts_of_code("_(text)"))
+
+
+def test_counted_nouns_are_extracted_with_their_plurals() -> None:
+    head = "from proofmark.report.text import count\n"
+    keys = list(
+        catalogues.texts_of_code(f'{head}count(3, "step")\ncount(3, "process", "processes")')
+    )
+    assert keys == [
+        ("{count} step", "{count} steps"),
+        ("{count} process", "{count} processes"),
+    ]
+
+
+COMPOSED = {
+    # the code joins them from parts; test_korean.py matches real sentences
+    *("is not at least", "is not at most", "the contract figure", "the published figure"),
+    *("the expected figure", "the baseline figure", "the AVX frequency of"),
+    *("the nominal frequency of", "the speed of any memory module of", "like nodes agree"),
+    *("the speed of a memory module of", "like nodes compute", "the client of these nodes"),
+    *("or its servers", "is above the physical bound", "is below the physical bound"),
+    "is not proven for boot",
+    # probes of earlier versions
+    *("no memory controller is watched", "this kernel or processor counts none"),
+}
+
+
+def literals() -> str:
+    """Return all literal texts of the package outside of the templates, fields as ``{}``."""
+    texts: list[str] = []
+    for path in PACKAGE.rglob("*.py"):
+        if path.name == "sentence_templates.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    texts += [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.sh")]
+    return "\n".join(texts)
+
+
+def test_the_words_of_each_template_are_in_the_code() -> None:
+    """A sentence that changes in the code, but not in its template, stays English on the page."""
+    code = literals()
+    missing = []
+    for template in TEMPLATES:
+        for part in re.split(r"\{\w+\}", template):
+            words = re.findall(r"[A-Za-z]+(?: [A-Za-z]+){2,}", part)
+            missing += [
+                (template, phrase)
+                for phrase in words
+                if phrase not in code and phrase not in COMPOSED
+            ]
+    assert missing == []

@@ -1,0 +1,283 @@
+"""The report in Korean: no English text is left on the page, and files for programs stay equal."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from gettext import GNUTranslations, NullTranslations
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.fixtures.report_run import troubled_run
+from tests.reference import REWORDED, archives
+
+from proofmark.cli.main import main
+from proofmark.common import sentences, translation
+from proofmark.common.errors import BadInput
+from proofmark.common.sentences import English, localized
+from proofmark.common.translation import in_language
+from proofmark.judge.ending import ending
+from proofmark.judge.judging import judge_and_write
+from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.report.drawing import charts
+from proofmark.report.write import write_report
+from proofmark.runs.run import Run
+
+ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
+"""Two or more Latin words in a row."""
+VOID = {"meta", "path", "use", "br", "link", "img", "input"}
+HIDDEN = {"style", "code", "pre"}
+NAME = re.compile(r"[A-Z].*|.*[\d_].*")
+"""A word of a name: it begins with a capital letter, or has a digit."""
+
+
+class Texts(HTMLParser):
+    """The visible texts of a page in its language, each with its place."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[tuple[str, bool]] = []
+        self.found: list[str] = []
+        self.language = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "html":
+            self.language = given.get("lang") or ""
+        other = given.get("lang", self.language) != self.language
+        code = "code" in (given.get("class") or "").split()
+        self.found += [value for name in ("aria-label", "data-label") if (value := given.get(name))]
+        if tag not in VOID:
+            self.open.append((tag, other or code or tag in HIDDEN))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and not any(hidden for _, hidden in self.open):
+            self.found.append(" ".join(data.split(" ")))
+
+
+def values_of(document: object) -> Iterator[str]:
+    """Yield the texts and keys in a JSON document."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list):
+        for each in document:
+            yield from values_of(each)
+    elif isinstance(document, dict):
+        for key, each in document.items():
+            yield f"{key} {each}"
+            yield from values_of(each)
+
+
+def data_of(run: Run, verdict: Verdict) -> set[tuple[str, str]]:
+    """Return the pairs of words that the data of a run have: facts, names, sources of limits."""
+    texts: list[str] = []
+    for path in (run.files.plan, run.files.software, *run.folder.glob("nodes/*.json")):
+        texts += values_of(json.loads(path.read_bytes()))
+    for result in verdict.results:
+        record = result.record
+        texts.append(f"{record.case} {record.benchmark} {record.metric}")
+        texts.append(f"{record.case} {record.metric}")
+        texts += [judgement.source for judgement in result.references]
+    return {pair for text in texts for pair in pairwise(re.findall(r"[A-Za-z][\w']+", text))}
+
+
+def english(page: str, data: set[tuple[str, str]]) -> list[str]:
+    """Return the English texts of a page in another language that are not data."""
+
+    def known(pair: tuple[str, str]) -> bool:
+        return pair in data or all(NAME.fullmatch(word) for word in pair) or "_" in "".join(pair)
+
+    return [
+        text
+        for text in Texts(page).found
+        if not all(known(pair) for row in ROW.findall(text) for pair in pairwise(row.split()))
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict]:
+    made = troubled_run(tmp_path_factory.mktemp("korean"))
+    return made, judge_and_write(made)
+
+
+@pytest.fixture(scope="module")
+def korean(run: tuple[Run, Verdict]) -> dict[str, str]:
+    """Return the texts of the report in Korean, of its plots and of the files for programs."""
+    made, verdict = run
+    with in_language("ko"):
+        write_report(made, verdict)
+    return written(made)
+
+
+def written(run: Run) -> dict[str, str]:
+    names = ("report.html", "claims.json", "verdict.json")
+    paths = [run.folder / name for name in names]
+    paths += [path for path in run.folder.glob("figures/*") if path.suffix in (".svg", ".csv")]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
+
+
+def test_the_page_has_no_english_text(run: tuple[Run, Verdict], korean: dict[str, str]) -> None:
+    page = korean["report.html"]
+    assert Texts(page).language == "ko"
+    assert english(page, data_of(*run)) == []
+
+
+@pytest.mark.fault("text-without-translation")
+def test_a_text_without_a_translation_is_found(
+    run: tuple[Run, Verdict], korean: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "Figures that are FAIL or INVALID"
+    whole = translation._catalogue("ko")
+    assert isinstance(whole, GNUTranslations)
+
+    class Lacking(NullTranslations):
+        def gettext(self, message: str) -> str:
+            return message if message == text else whole.gettext(message)
+
+        def ngettext(self, msgid1: str, msgid2: str, n: int) -> str:
+            return whole.ngettext(msgid1, msgid2, n)
+
+    monkeypatch.setattr(translation, "_catalogue", lambda _: Lacking())
+    with in_language("ko"):
+        lacking = write_report(*run).read_text(encoding="utf-8")
+    assert english(lacking, data_of(*run)) == [text, text]  # a title, and a caption
+
+
+def test_each_verdict_has_its_korean_and_its_english_word(korean: dict[str, str]) -> None:
+    texts = Texts(korean["report.html"]).found
+    for word, in_korean in zip(WORDS, ("합격", "불합격", "무효", "미판정"), strict=True):
+        assert f"{in_korean} ({word})" in texts
+        assert f'class="word {word}"' in korean["report.html"]
+
+
+def test_files_for_programs_do_not_depend_on_the_language(
+    run: tuple[Run, Verdict], korean: dict[str, str]
+) -> None:
+    write_report(*run)
+    in_english = written(run[0])
+    texts = {name for name in in_english if name.endswith((".html", ".svg"))}
+    assert in_english.keys() - texts
+    assert {name: in_english[name] for name in in_english.keys() - texts} == {
+        name: korean[name] for name in korean.keys() - texts
+    }
+    assert '<html lang="en">' in in_english["report.html"]
+    assert not [name for name in texts if re.search(r"[가-힣]|<span lang", in_english[name])]
+
+
+def test_plots_are_in_korean(korean: dict[str, str]) -> None:
+    """A glyph that no font has would be a warning, and a warning is an error."""
+    plots = [text for name, text in korean.items() if name.endswith(".svg")]
+    assert plots
+    assert all(re.search(r"<text[^>]*>[^<]*[가-힣]", text) for text in plots)
+
+
+@pytest.mark.fault("language-without-font")
+def test_a_missing_font_is_named(run: tuple[Run, Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
+    charts._fonts_with_hangul.cache_clear()
+    monkeypatch.setattr(charts, "findSystemFonts", lambda: ["/fonts/DejaVuSans.ttf"])
+    with in_language("ko"), pytest.raises(BadInput, match=r"NanumGothic \(package fonts-nanum"):
+        write_report(*run)
+    write_report(*run)  # a report in English needs no such font
+
+
+def test_an_unknown_language_is_refused(
+    run: tuple[Run, Verdict], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(run[0].folder), "--language", "kr"]) == 3
+    expected = "--language: found 'kr', did you mean 'ko'?; accepted: en, ko"
+    assert expected in capsys.readouterr().err
+
+
+def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> None:
+    verdict = run[1]
+    in_english = ending(verdict, "report.html", "runs/r")
+    with in_language("ko"):
+        in_korean = ending(verdict, "report.html", "runs/r")
+    assert not any(re.search(r"[가-힣]", line) for line in in_english)
+    assert in_korean[0].startswith("무효 (INVALID) 또는 한 번 측정되지 않은 단계 있음: ")
+    assert in_korean[2].startswith("보고서: report.html; 다음: ")
+    assert [re.findall(r"proofmark \w+", line) for line in in_korean] == [
+        re.findall(r"proofmark \w+", line) for line in in_english
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "korean"),
+    [
+        (
+            "0.93 × rpeak_avx (1200 Gflops) is not at least 0.95",
+            "rpeak_avx(1200 Gflops)의 0.93배: 0.95 이상을 충족하지 않음",
+        ),
+        (
+            "0.639 × the contract figure (9000 Mbytes/sec) is not at least 1 and at most 2",
+            "계약 값(9000 Mbytes/sec)의 0.639배: 1 이상 2 이하를 충족하지 않음",
+        ),
+        (
+            "median of 3 repeats: 1.1 × copy (5 MB/s) is at most 2; 1 of 4 repeats were disturbed "
+            "and left out",
+            "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 외란을 받은 반복 1회 제외 "
+            "(전체 4회)",
+        ),
+        ("no reference applies; no space left", None),
+        ("x" * (sentences.LONGEST + 1), None),
+        ("{ratio} × {name.__class__} is", None),
+    ],
+)
+def test_a_sentence_is_translated_by_its_template(sentence: str, korean: str | None) -> None:
+    with in_language("ko"):
+        shown = localized(sentence)
+    assert shown == (korean or sentence)
+    assert isinstance(shown, English) is (korean is None)
+    assert localized(sentence) is sentence
+
+
+def test_values_in_a_sentence_are_not_translated() -> None:
+    with in_language("ko"):
+        assert localized("killed by {0.__class__} %s") == "{0.__class__} %s 신호로 종료됨"
+
+
+OLD = re.compile(
+    r"spreads off|^[\d.]+ × the median of \d+ like nodes \(\S+ MB/s\)$"
+    r"|gave to others|for want of|asks for|takes COOPERLAKE|tells|lscpu: exit code"
+)
+"""Sentences of earlier versions in the reference runs, and the message of a program."""
+
+
+def reasons(document: object, key: str = "") -> Iterator[str]:
+    """Yield the reasons in a verdict."""
+    if isinstance(document, dict):
+        for name, each in document.items():
+            yield from reasons(each, name)
+    elif isinstance(document, list):
+        for each in document:
+            yield from reasons(each, key)
+    elif isinstance(document, str) and key in {"reason", "unmet", "stopped", "not_run", "likely"}:
+        yield document
+
+
+def in_new_words(text: str) -> str:
+    for old, new in REWORDED.items():
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
+def test_the_reasons_of_a_reference_run_are_translated(archive: Path) -> None:
+    with tarfile.open(archive) as files:
+        members = [each for each in files if each.name.endswith("/verdict.json")]
+        (content,) = (files.extractfile(each) for each in members)
+        assert content is not None
+        found = {in_new_words(each) for each in reasons(json.load(content)) if each}
+    assert found
+    with in_language("ko"):
+        left = [each for each in found if isinstance(localized(each), English)]
+    assert [each for each in left if not OLD.search(each)] == []
