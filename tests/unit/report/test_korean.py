@@ -23,6 +23,7 @@ from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.report import fonts
 from proofmark.report.drawing import charts
 from proofmark.report.write import write_report
 from proofmark.runs.run import Run
@@ -183,8 +184,8 @@ def test_plots_are_in_korean(korean: dict[str, str]) -> None:
 @pytest.mark.fault("language-without-font")
 def test_a_missing_font_is_named(run: tuple[Run, Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
     charts._fonts_with_hangul.cache_clear()
-    monkeypatch.setattr(charts, "findSystemFonts", lambda: ["/fonts/DejaVuSans.ttf"])
-    with in_language("ko"), pytest.raises(BadInput, match=r"NanumGothic \(package fonts-nanum"):
+    monkeypatch.setattr(fonts, "find_spec", lambda package: None)
+    with in_language("ko"), pytest.raises(BadInput, match=r"package koreanize-matplotlib"):
         write_report(*run)
     write_report(*run)  # a report in English needs no such font
 

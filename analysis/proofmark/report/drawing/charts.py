@@ -7,19 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findSystemFonts, fontManager
+from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from proofmark.common.errors import bad_input
 from proofmark.common.translation import ENGLISH, _, language
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.fonts import korean
 from proofmark.report.text import count, number
 
 INK = "#101010"
@@ -60,10 +59,6 @@ STYLE: dict[Any, Any] = {
 }
 
 
-HANGUL_FONT = "NanumGothic"
-"""The font of Hangul in plots: Debian's fonts-nanum, RHEL's naver-nanum-gothic-fonts."""
-
-
 @contextmanager
 def plot_style() -> Iterator[None]:
     """Draw in `STYLE` in the block; in Korean with a font that has Hangul.
@@ -71,29 +66,20 @@ def plot_style() -> Iterator[None]:
     Raises:
         BadInput: the language is Korean, and the font is not installed.
     """
-    korean: dict[Any, Any] = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
-    with matplotlib.rc_context({**STYLE, **korean}):
+    hangul: dict[Any, Any] = {} if language() == ENGLISH else {"font.family": _fonts_with_hangul()}
+    with matplotlib.rc_context({**STYLE, **hangul}):
         yield
 
 
 @cache
 def _fonts_with_hangul() -> list[str]:
-    """Return the families of fonts; matplotlib's list of fonts may be older than the last one."""
-    files = {Path(each).stem.casefold(): each for each in findSystemFonts()}
-    name = HANGUL_FONT.casefold()
-    if name not in files:
-        raise bad_input(
-            "--language",
-            "",
-            f"{language()}, without its font",
-            f"the font {HANGUL_FONT} (package fonts-nanum of Debian)",
-        )
-    for stem, weight in ((name, "normal"), (f"{name}bold", "bold")):
-        if stem in files:
-            fontManager.addfont(files[stem])
-            # The bold file states the weight 600.
-            fontManager.ttflist[-1] = replace(fontManager.ttflist[-1], weight=weight)
-    return [*STYLE["font.sans-serif"], HANGUL_FONT]
+    """Return the families of fonts with that of `proofmark.report.fonts.korean`, which is added."""
+    font = korean()
+    for file, weight in ((font.regular, "normal"), (font.bold, "bold")):
+        fontManager.addfont(str(file))
+        # The bold file states the weight 600.
+        fontManager.ttflist[-1] = replace(fontManager.ttflist[-1], weight=weight)
+    return [*STYLE["font.sans-serif"], fontManager.ttflist[-1].name]
 
 
 Style = dict[str, Any]
