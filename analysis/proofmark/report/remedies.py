@@ -14,6 +14,11 @@ def of_node(node: BadNode) -> tuple[str, str]:
     """Return the problem of a bad node, and the next step. Like nodes have the same texts."""
     parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
     meanings = ", ".join(dict.fromkeys(each.meaning for each in node.counters if each.invalid))
+    if node.lost:
+        return (
+            _("Less hardware than accepted: {parts}").format(parts="; ".join(node.lost)),
+            _("Repair or replace what is missing. Measure again after that."),
+        )
     if node.loss:
         return (
             _("Its port or its cable loses packets"),
