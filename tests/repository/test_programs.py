@@ -49,10 +49,11 @@ IN_STEPS = {
     *(f"jobs/shell/{name}.sh" for name in STEP_PARTS),
 }
 NO_PROGRAMS = {
-    *("cases", "claims", "export", "fabric", "fetch", "guard", "init", "install", "latest"),
-    *("execute", "mirror", "name", "nan", "plan", "report", "sign", "status", "tune", "validate"),
-    "verdict",
-    "verify",
+    *("adopt", "baseline", "cases", "claims", "execute", "explain", "export", "fabric", "fetch"),
+    *("gate", "guard", "init", "install", "latest", "mirror", "name", "nan", "plan", "report"),
+    *("sign", "status", "trend", "tune", "validate", "verdict", "verify"),
+    *("conclude", "hold", "next"),  # verbs of the command gate
+    "check_dmi_data_match",  # a check of NHC
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {
