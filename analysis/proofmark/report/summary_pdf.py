@@ -7,7 +7,7 @@ from datetime import datetime
 
 from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, TableHeadingsDisplay
-from fpdf.fonts import FontFace
+from fpdf.fonts import FontFace, TTFFont
 
 from proofmark.common.translation import translated
 from proofmark.report.fonts import Font, has_hangul, korean, latin, monospaced
@@ -54,6 +54,9 @@ class _Document(FPDF):
         if hangul:
             self._add(latin(), "more")
             self.set_fallback_fonts(["more"])
+            for font in (self.fonts["text"], self.fonts["textB"]):
+                assert isinstance(font, TTFFont)  # of a file
+                font.cmap.pop(ord("\\"), None)  # NanumGothic has a won sign in its place
         self.main = main
         self.set_draw_color(*LINE)
         self.set_text_color(*INK)
