@@ -36,6 +36,47 @@ TEMPLATES: tuple[str, ...] = (
     "the speed of a memory module of {node}",
     "the link of {node} ({rates})",
     "{node}: the run may use only a part of the processors of the node",
+    # judge: the accepted runs of the site
+    "the same node in the baseline",
+    "the like nodes in the baseline",
+    "{ratio} × {name} ({value}): the noise is not known, it was measured once",
+    "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
+    "accepted",
+    "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
+    "accepted; it improved",
+    "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of {change} % is "
+    "accepted; the program of imported outputs is not recorded",
+    "{ratio} × {name} ({value}); the noise of a value is {noise} %, only a change of more than "
+    "{change} % would be seen",
+    "baseline {name}: {runs}",
+    "less hardware than accepted: {text}",
+    "cores: {found}, accepted {accepted}",
+    "sockets: {found}, accepted {accepted}",
+    "memory: {found}, accepted {accepted}",
+    "DIMMs: {found}, accepted {accepted}",
+    "NUMA domains: {found}, accepted {accepted}",
+    "active ports of the fabric: {found}, accepted {accepted}",
+    "library {library} of {program}",
+    "BLAS kernel of {program}",
+    # judge: provenance that imported outputs lack
+    "the firmware mode of the nodes is not recorded",
+    "the number of cores of the node is not recorded",
+    "the machine, the program and the placement of the figure are not recorded",
+    "a parameter that the limit needs is not recorded",
+    "the file system that the program used is not recorded",
+    "the network between the nodes is not recorded",
+    "the hardware of the node is not recorded",
+    # judge: past runs, and their traits
+    "unfinished: it has no {file}",
+    "damaged {file}: it does not end as proofmark writes it",
+    "damaged {file}: it has no valid figure",
+    "damaged {file}: neither the run id {run} nor the facts of a node have a time",
+    "{file} is missing or damaged",
+    "a copy of the run in {folder}",
+    "{text}: {passed} PASS, {failed} FAIL, {invalid} INVALID, {unjudged} UNJUDGED; {measured} of "
+    "{expected} steps measured",
+    "program {program}",
+    "library {library}",
     # judge: like nodes
     "like its peers: {ratio} × the median of {nodes} like nodes ({value})",
     "like its peers: {ratio} × the median of {nodes} storage targets ({value})",
@@ -243,5 +284,6 @@ WORDS: tuple[str, ...] = (
     *("stepping", "kernel", "kernel command line", "operating system", "governor", "turbo"),
     *("transparent huge pages", "memory", "DIMM part", "DIMM speed", "adapter firmware"),
     *("fabric rate", "NIC firmware", "PCIe link", "BIOS date", "board"),
+    *("NIC driver", "frequency driver", "version", "provider", "build"),
 )
 """Words of all rooms that a report shows. A word that equals its translation is not listed."""

@@ -23,7 +23,8 @@ def localized(sentence: str) -> str:
 
     `verdict.json` has these sentences in English, with values inside. The sentence is compared with
     each of `TEMPLATES`. The translation of the first that matches gets the values, which are
-    sentences or words themselves. Sentences that ``; `` joins are translated one by one.
+    sentences or words themselves. Sentences that ``; `` joins are translated one by one; a sentence
+    can have ``; `` itself.
 
     A sentence without a template is returned as `English`. On an English page each sentence is
     returned as it is.
@@ -67,8 +68,18 @@ def _localized(of: str, sentence: str) -> str | None:
         return known
     # First the parts: a value of a template could contain the end of one sentence and the next.
     parts = sentence.split("; ")
-    several = [_localized(of, part) for part in parts] if len(parts) > 1 else [None]
-    return _by_template(of, sentence) if None in several else "; ".join(filter(None, several))
+    for place in range(1, len(parts)):
+        first = _whole(of, "; ".join(parts[:place]))
+        rest = _localized(of, "; ".join(parts[place:])) if first is not None else None
+        if first is not None and rest is not None:
+            return f"{first}; {rest}"
+    return _by_template(of, sentence)
+
+
+def _whole(of: str, sentence: str) -> str | None:
+    """Return one sentence in the language `of`, without a look for parts."""
+    known = translated(sentence)
+    return known if known != sentence else _by_template(of, sentence)
 
 
 def _by_template(of: str, sentence: str) -> str | None:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import bad_input
+from proofmark.common.translation import ENGLISH, in_language
 from proofmark.judge.claims.of_runs import answers_of
 from proofmark.judge.ending import MEANING, counts_line
 from proofmark.judge.files import write_verdict
@@ -43,10 +44,11 @@ class WrittenVerdict(BaseModel):
 
     @property
     def line(self) -> str:
-        """The verdict with its counts, as the first of the last lines of an acceptance."""
+        """The verdict with its counts in English, as in the last lines of an acceptance."""
         code = exit_code(self.counts, self.coverage, self.unmet, self.rehearsed, self.faults)
         measured = f"{self.coverage.measured} of {self.coverage.expected} steps measured"
-        return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
+        with in_language(ENGLISH):
+            return f"{MEANING[code]}: {counts_line(self.counts)}; {measured}"
 
     @property
     def missing(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from proofmark.common.files import read_json
 from proofmark.common.nodesets import folded
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.imported import REASONS, missing_proof
 from proofmark.report.page import TITLED, Block, Column, Section, table
@@ -133,7 +134,9 @@ def _unjudged(run_data: RunData) -> Iterator[Block]:
     )
     if counts:
         caption = _("Judgements that missing provenance prevented")
-        rows = [(REASONS[proof], grouped(number)) for proof, number in counts.most_common()]
+        rows = [
+            (localized(REASONS[proof]), grouped(number)) for proof, number in counts.most_common()
+        ]
         columns = (_("Reason"), Column(_("Judgements"), "number"))
         yield Block(titles=(caption,), tables=(table(caption, columns, rows, kind=TITLED),))
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.sentences import English, localized
 from proofmark.common.text import one_line
-from proofmark.common.translation import _
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.verdict import Result
 from proofmark.report.remedies import of_failure, of_invalid, of_node
@@ -19,6 +20,8 @@ MOST_STEPS = 8
 """The largest number of steps that a command names."""
 LONGEST_REASON = 240
 """Characters of a reason; the table of issues has the whole reason."""
+THE_NODE = N_("the node")
+"""Stands for the name of the node in a reason."""
 FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
 
 
@@ -130,10 +133,10 @@ def _of_storage(run_data: RunData) -> Iterator[NextStep]:
         steps = [step for result in target.results for step in result.steps]
         action = _("Check the disks and the server of this storage target. Then repeat.")
         command = rerun_command(run_data, steps)
-        yield NextStep(FAIL, f"{target}", "", action, command, len(target.results))
+        yield NextStep(FAIL, localized(f"{target}"), "", action, command, len(target.results))
     for fault in verdict.file_systems:
-        problem = f"{fault.folder}: {fault.problem}"
-        action = _("Check {cause}. Then repeat.").format(cause=fault.likely)
+        problem = f"{fault.folder}: {localized(fault.problem)}"
+        action = _("Check {cause}. Then repeat.").format(cause=localized(fault.likely))
         yield NextStep(FAIL, problem, folded(fault.nodes), action, same_command(run_data))
 
 
@@ -177,7 +180,8 @@ def _invalid(run_data: RunData) -> Iterator[NextStep]:
 def _without_node(result: Result) -> str:
     """Return the reason with ``the node`` for its name, so that like nodes share a group."""
     names = "|".join(re.escape(host) for host in hosts_of(result.record.node))
-    return re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", "the node", result.reason)
+    shown = localized(re.sub(rf"(?<![\w.-])(?:{names})(?![\w-])", THE_NODE, result.reason))
+    return shown if isinstance(shown, English) else shown.replace(THE_NODE, translated(THE_NODE))
 
 
 def _short(text: str) -> str:
@@ -215,7 +219,7 @@ def _not_judged(run_data: RunData) -> Iterator[NextStep]:
     if not verdict.unmet:
         return
     problem = _("{count} requirements were not judged: {first}").format(
-        count=len(verdict.unmet), first=_short(verdict.unmet[0])
+        count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
     )
     if keys := ", ".join(verdict.missing_keys):
         action = _("Add {keys} to the facts of the partition, then start a new run.").format(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from proofmark.common.translation import _
+from proofmark.common.sentences import localized
+from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.verdict import Result
 
@@ -13,7 +14,9 @@ from proofmark.judge.verdict import Result
 def of_node(node: BadNode) -> tuple[str, str]:
     """Return the problem of a bad node, and the next step. Like nodes have the same texts."""
     parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
-    meanings = ", ".join(dict.fromkeys(each.meaning for each in node.counters if each.invalid))
+    meanings = ", ".join(
+        dict.fromkeys(localized(each.meaning) for each in node.counters if each.invalid)
+    )
     if node.lost:
         return (
             _("Less hardware than accepted: {parts}").format(parts="; ".join(node.lost)),
@@ -46,12 +49,12 @@ def of_node(node: BadNode) -> tuple[str, str]:
     if node.slower:
         return problem, _("It became slower during the run: check its cooling and its power.")
     if node.causes:
-        shared = f"{node.causes[0].trait} {node.causes[0].value}"
+        shared = f"{translated(node.causes[0].trait)} {node.causes[0].value}"
         action = _("The bad nodes share {shared}. Check this first. Measure again after that.")
         return problem, action.format(shared=shared)
     if node.rare_settings:
         action = _("Few nodes have {setting}. Set it as on the others. Measure again after that.")
-        return problem, action.format(setting=node.rare_settings[0])
+        return problem, action.format(setting=localized(node.rare_settings[0]))
     return problem, _("Send rma.csv to the vendor. Measure again after the repair.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proofmark.common.text import one_line
+from proofmark.common.translation import translated
 from proofmark.report.text import visible
 
 
@@ -21,6 +22,23 @@ class SheetColumn:
     title: str
     share: int
     kind: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes:
+        text: in a column of the kind ``word`` the English word, which decides on the colour.
+    """
+
+    column: SheetColumn
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """The text in the language of the page."""
+        return translated(self.text) if self.column.kind == "word" else self.text
 
 
 @dataclass(frozen=True)
@@ -46,9 +64,12 @@ class Part:
         return (self.columns,) if any(column.title for column in self.columns) else ()
 
     @property
-    def cells(self) -> tuple[tuple[tuple[SheetColumn, str], ...], ...]:
-        """The cells of each row, each with its column."""
-        return tuple(tuple(zip(self.columns, row, strict=True)) for row in self.rows)
+    def cells(self) -> tuple[tuple[Cell, ...], ...]:
+        """The cells of each row."""
+        return tuple(
+            tuple(Cell(column, text) for column, text in zip(self.columns, row, strict=True))
+            for row in self.rows
+        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.common.nodesets import folded
-from proofmark.common.translation import _
+from proofmark.common.sentences import localized
+from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.records.columns import EMULATED
 from proofmark.report.next_steps import other_next_steps
@@ -16,6 +17,8 @@ from proofmark.report.text import grouped
 
 Row = tuple[str, str, str]
 """The kind of an exception, what it is, and the nodes."""
+NOTE, DEGRADED, NOT_RUN = N_("NOTE"), N_("DEGRADED"), N_("NOT RUN")
+"""The kinds of exceptions that are no verdict."""
 
 
 def exceptions_part(run_data: RunData, allowance: Allowance) -> Part:
@@ -43,10 +46,11 @@ def _exceptions(run_data: RunData) -> Iterator[Row]:
         figures = _(" ({count} figures)").format(count=step.figures) if step.figures > 1 else ""
         yield step.word, f"{step.problem}{figures}", step.nodes
     for fault in verdict.unmet[1:]:  # the first one is in the step above
-        yield "UNJUDGED", fault, ""
+        yield "UNJUDGED", localized(fault), ""
     if verdict.degraded:
         missing = folded(verdict.degraded.missing)
-        yield _("DEGRADED"), verdict.degraded.label, _("without {nodes}").format(nodes=missing)
+        label = localized(verdict.degraded.label)
+        yield DEGRADED, label, _("without {nodes}").format(nodes=missing)
     yield from _not_run(run_data)
     yield from _stand_ins(run_data)
     yield from _provenance(run_data)
@@ -60,61 +64,59 @@ def _not_run(run_data: RunData) -> Iterator[Row]:
     if modes:
         text = _("{count} steps of the modes {modes}: these modes were not entered")
         listed = ", ".join(modes)
-        yield "NOT RUN", text.format(count=len(coverage.not_run), modes=listed), ""
+        yield NOT_RUN, text.format(count=len(coverage.not_run), modes=listed), ""
     if coverage.stopped:
         text = _("{count} jobs ended before their last step: {first}")
-        yield "NOT RUN", text.format(count=len(coverage.stopped), first=coverage.stopped[0]), ""
+        first = localized(coverage.stopped[0])
+        yield NOT_RUN, text.format(count=len(coverage.stopped), first=first), ""
 
 
 def _stand_ins(run_data: RunData) -> Iterator[Row]:
     """Yield what stands for the real machine: virtual nodes, emulated figures, assumed facts."""
     partition = run_data.site.partition
-    note = _("NOTE")
     if partition.origin == EMULATED:
-        yield note, _("Emulated: a rehearsal, not a measurement of a machine"), ""
+        yield NOTE, _("Emulated: a rehearsal, not a measurement of a machine"), ""
     if partition.host_cpus:
-        yield note, _("The CPUs of another machine stand for those of the nodes"), ""
+        yield NOTE, _("The CPUs of another machine stand for those of the nodes"), ""
     virtual = [facts.hostname for facts in run_data.facts if facts.virtual]
     if virtual:
-        yield note, _("Virtual nodes: another machine decides on their speed"), folded(virtual)
+        yield NOTE, _("Virtual nodes: another machine decides on their speed"), folded(virtual)
     if assumed := run_data.run.plan.assumed:
         text = _("Facts of the hardware without a source: {keys}")
-        yield note, text.format(keys=", ".join(assumed)), ""
+        yield NOTE, text.format(keys=", ".join(assumed)), ""
 
 
 def _provenance(run_data: RunData) -> Iterator[Row]:
     planned = {host for step in run_data.run.plan.steps_to_run() for host in step.nodes}
     gap = len(planned) - len(run_data.nodes)
-    note = _("NOTE")
     if gap > 0:
         text = _("{count} of {all} nodes without provenance")
-        yield note, text.format(count=grouped(gap), all=grouped(len(planned))), ""
+        yield NOTE, text.format(count=grouped(gap), all=grouped(len(planned))), ""
     packages = run_data.software.packages if run_data.software else {}
     if not packages:
-        yield note, _("The programs were not recorded"), ""
+        yield NOTE, _("The programs were not recorded"), ""
     for name, package in packages.items():
         for finding in package.findings:
-            yield note, f"{name}: {finding}", ""
+            yield NOTE, f"{name}: {localized(finding)}", ""
     for drift in run_data.verdict.bad.drift:
         hosts = folded(host for _value, members in drift.values for host in members)
         text = _("The nodes differ in {trait}; most have {usual}")
-        yield note, text.format(trait=drift.trait, usual=drift.usual), hosts
+        yield NOTE, text.format(trait=translated(drift.trait), usual=drift.usual), hosts
 
 
 def _noise(run_data: RunData) -> Iterator[Row]:
     """Yield how many figures are not judged, and of how many the noise is not known."""
     verdict = run_data.verdict
-    note = _("NOTE")
     if unjudged := verdict.counts["UNJUDGED"]:
         text = _("{count} figures have no limit and no reference")
-        yield note, text.format(count=grouped(unjudged)), ""
+        yield NOTE, text.format(count=grouped(unjudged)), ""
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")
-        yield note, text.format(count=grouped(single)), ""
+        yield NOTE, text.format(count=grouped(single)), ""
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
         text = _("{count} executions were disturbed by other work")
-        yield note, text.format(count=grouped(disturbed)), ""
+        yield NOTE, text.format(count=grouped(disturbed)), ""
 
 
 def nodes_part(run_data: RunData, allowance: Allowance) -> Part:
@@ -150,5 +152,5 @@ def _nodes_note(run_data: RunData) -> str:
 def _node(node: BadNode, most: int) -> tuple[str, ...]:
     deviation = f"{100 * node.worst:+.1f} %".replace("-", "−") if node.slow else "–"
     _problem, action = of_node(node)
-    texts = (node.likely, action)
+    texts = (localized(node.likely), action)
     return (clipped(node.host, most // 2), deviation, *(clipped(text, most) for text in texts))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from proofmark import __version__
 from proofmark.common.nodesets import folded, hosts_of, short_name
 from proofmark.common.text import duration
-from proofmark.common.translation import _
+from proofmark.common.translation import _, translated
 from proofmark.report.run_data import RunData
 from proofmark.report.sheet import Part, SheetColumn, clipped
 from proofmark.report.text import grouped, size_4_digits
@@ -32,10 +32,10 @@ def facts(run_data: RunData) -> tuple[tuple[str, str], ...]:
         (_("Memory"), _memory(run_data)),
         (_("Fabric"), _fabric(run_data)),
         (_("Modes"), _modes(run_data)),
-        (_("Suite"), f"{plan.suite} – {suite.title}" if suite else plan.suite),
+        (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
         (_("Coverage"), _coverage(run_data)),
         (_("Measured"), _when(run_data)),
-        (_("Origin"), site.partition.origin),
+        (_("Origin"), translated(site.partition.origin)),
         (_("Written"), f"{run_data.written:%Y-%m-%d %H:%M UTC}, Proofmark {__version__}"),
     )
     return tuple((name, clipped(value, LONGEST)) for name, value in rows)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from proofmark.common.translation import _
+from proofmark.common.translation import _, translated
 from proofmark.judge.limit_checks import LimitCheck
 from proofmark.judge.limit_counts import LimitCount
 from proofmark.judge.worst_figures import WorstFigure, worst_figures
@@ -82,9 +82,8 @@ def limits_part(run_data: RunData, allowance: Allowance) -> Part:
 
 def _row(row: LimitRow, most: int, *, several: bool) -> tuple[str, ...]:
     reference, worst = row.count.reference, row.worst
-    where = ", ".join(
-        filter(None, (f"mode {reference.mode}" if reference.mode else "", pairs(reference.where)))
-    )
+    mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
+    where = ", ".join(filter(None, (mode, pairs(reference.where))))
     name = f"{row.count.case} {reference.metric}"
     return (
         clipped(f"{name}, {where}" if where else name, most),
@@ -117,8 +116,7 @@ def _measured(worst: WorstFigure | None, *, several: bool) -> str:
 def _figures(row: LimitRow) -> str:
     """Return the number of figures by outcome: ``12 PASS, 1 FAIL``."""
     counts = {**row.count.outcomes, "INVALID": row.count.invalid}
-    words = [f"{counts[word]} {word}" for word in reversed(_ORDER) if counts.get(word)]
-    return ", ".join(words) or _("none")
+    return _amounts({word: counts.get(word, 0) for word in reversed(_ORDER)}) or _("none")
 
 
 def _notes(run_data: RunData, rows: Sequence[LimitRow]) -> Iterator[str]:
@@ -142,8 +140,7 @@ def _other_references(run_data: RunData) -> str:
                 outcomes = kinds.setdefault(each.kind, {"PASS": 0, "FAIL": 0})
                 outcomes[each.outcome] += 1
     return "; ".join(
-        f"{kind} " + ", ".join(f"{count} {word}" for word, count in outcomes.items() if count)
-        for kind, outcomes in sorted(kinds.items())
+        f"{translated(kind)} {_amounts(outcomes)}" for kind, outcomes in sorted(kinds.items())
     )
 
 
@@ -151,7 +148,16 @@ def _rest(rows: Sequence[LimitRow], shown: int) -> tuple[str, ...]:
     left = rows[shown:]
     if not left:
         return ()
-    words = [f"{sum(row.outcome == word for row in left)} {word}" for word in _ORDER]
-    listed = ", ".join(each for each in words if not each.startswith("0 "))
+    listed = _amounts({word: sum(row.outcome == word for row in left) for word in _ORDER})
     text = _("{count} more limits ({list}): report.html, part Judged figures.")
     return (text.format(count=len(left), list=listed),)
+
+
+def _amounts(counts: Mapping[str, int]) -> str:
+    """Return the numbers of verdicts that are not 0: ``12 PASS, 1 FAIL``."""
+    text = _("{count} {verdict}")
+    return ", ".join(
+        text.format(count=amount, verdict=translated(word))
+        for word, amount in counts.items()
+        if amount
+    )

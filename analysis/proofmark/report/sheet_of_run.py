@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofmark.common.translation import _
+from proofmark.common.translation import _, translated
 from proofmark.judge.verdict import WORDS
 from proofmark.report.run_data import RunData
 from proofmark.report.sheet import Allowance, Party, Sheet, Tally, clipped
@@ -45,7 +45,7 @@ def sheet(run_data: RunData, sums: Mapping[str, str], allowance: Allowance) -> S
         declaration=_(
             "The parties have read the verdict {word}, the exceptions and the bad nodes on these "
             "pages. The full report and all outputs are in the run {run}."
-        ).format(word=overall(verdict), run=clipped(run_data.run.id, LONGEST_TITLE)),
+        ).format(word=translated(overall(verdict)), run=clipped(run_data.run.id, LONGEST_TITLE)),
         parties=(Party(_("For the customer"), lines), Party(_("For the supplier"), lines)),
         footer=_("Run {run}").format(run=clipped(run_data.run.id, LONGEST_TITLE)),
     )

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from fpdf import FPDF
 from fpdf.enums import TableBordersLayout, TableHeadingsDisplay
-from fpdf.fonts import FontFace
+from fpdf.fonts import FontFace, TTFFont
 
+from proofmark.common.translation import translated
 from proofmark.report.fonts import Font, has_hangul, korean, latin, monospaced
 from proofmark.report.sheet import Part, Sheet
 
@@ -41,7 +42,7 @@ class _Document(FPDF):
         self._foot = sheet.footer
         self.set_margins(MARGIN, TOP)
         self.set_auto_page_break(True, BOTTOM)
-        self.set_title(f"{sheet.word} – {sheet.title}")
+        self.set_title(f"{translated(sheet.word)} – {sheet.title}")
         self.set_producer("Proofmark")
         self.set_creation_date(written)
         # Names of nodes can have letters that no font has: a box is printed for them.
@@ -53,6 +54,9 @@ class _Document(FPDF):
         if hangul:
             self._add(latin(), "more")
             self.set_fallback_fonts(["more"])
+            for font in (self.fonts["text"], self.fonts["textB"]):
+                assert isinstance(font, TTFFont)  # of a file
+                font.cmap.pop(ord("\\"), None)  # NanumGothic has a won sign in its place
         self.main = main
         self.set_draw_color(*LINE)
         self.set_text_color(*INK)
@@ -109,7 +113,8 @@ def _verdict(document: _Document, sheet: Sheet) -> None:
     """Draw the verdict of the run in its frame, with its sentence."""
     colour = COLOURS[sheet.word]
     document.set_font("text", "B", 20)
-    word = document.get_string_width(sheet.word) + 6
+    shown = translated(sheet.word)
+    word = document.get_string_width(shown) + 6
     document.set_font("text", "", 9)
     width = document.epw - word - 8
     lines = document.multi_cell(width, 4.4, sheet.sentence, dry_run=True, output="LINES")
@@ -128,7 +133,7 @@ def _verdict(document: _Document, sheet: Sheet) -> None:
     document.set_text_color(*colour)
     document.set_font("text", "B", 20)
     document.set_xy(x + 3, y)
-    document.cell(word, height, sheet.word)
+    document.cell(word, height, shown)
     document.set_text_color(*INK)
     document.set_font("text", "", 9)
     document.set_xy(x + word + 4, y + (height - 4.4 * len(lines)) / 2)
@@ -148,7 +153,7 @@ def _tallies(document: _Document, sheet: Sheet) -> None:
         document.set_font("text", "B", 12)
         document.cell(document.get_string_width(tally.count) + 2.5, 6.4, tally.count)
         document.set_font("text", "B", TEXT)
-        document.cell(30, 6.9, tally.word)
+        document.cell(30, 6.9, translated(tally.word))
     document.set_fill_color(255)  # a table fills its cells with the last colour
     document.set_text_color(*INK)
     document.set_draw_color(*LINE)
@@ -224,8 +229,8 @@ def _table(document: _Document, part: Part) -> None:
             table.row([column.title for column in columns])
         for cells in part.cells:
             row = table.row()
-            for column, text in cells:
-                row.cell(text, style=_style(column.kind, text))
+            for cell in cells:
+                row.cell(cell.shown, style=_style(cell.column.kind, cell.text))
 
 
 def _style(kind: str, text: str) -> FontFace | None:

@@ -15,7 +15,14 @@ from proofmark.judge.trend.trend import Change, Reprogrammed, Trend
 from proofmark.report.drawing.history import Mark, plot
 from proofmark.report.page import TITLED, Block, Cell, Column, Picture, table
 from proofmark.report.text import number
-from proofmark.report.trend_parts import MOST_EVENTS, curve_of, day_of, folded_table, label
+from proofmark.report.trend_parts import (
+    MOST_EVENTS,
+    curve_of,
+    day_of,
+    folded_table,
+    label,
+    trait_of,
+)
 
 MOST_PLOTS = 60
 """The largest number of plots with axes in a group."""
@@ -109,7 +116,7 @@ def _causes(events: Sequence[Event]) -> Cell:
 
 def _event(event: Event) -> str:
     old, new = event.old or _("absent"), event.new or _("absent")
-    return f"{event.trait}: {old} → {new}"
+    return f"{trait_of(event)}: {old} → {new}"
 
 
 def _pictures(trend: Trend, of: Sequence[Change]) -> Iterator[Picture]:

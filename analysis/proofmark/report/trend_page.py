@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from proofmark.common.translation import _, language
+from proofmark.common.translation import _, language, translated
 from proofmark.judge.trend.past_run import LeftOut, PastRun
 from proofmark.judge.trend.trend import Trend
 from proofmark.report.page import (
@@ -102,4 +102,5 @@ def _of_groups(trends: Sequence[Trend], blocks: _Blocks) -> Iterator[Block]:
 
 
 def _name(trend: Trend) -> str:
-    return " ".join(dict.fromkeys(trend.group))
+    system, partition, origin = trend.group
+    return " ".join(dict.fromkeys((system, partition, translated(origin))))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
@@ -16,7 +17,7 @@ from proofmark.judge.trend.trend import Trend
 from proofmark.report.drawing.history import sparkline
 from proofmark.report.page import TITLED, Block, Cell, Column, Fold, Picture, facts, table
 from proofmark.report.text import number
-from proofmark.report.trend_parts import curve_of, folded_table, label
+from proofmark.report.trend_parts import curve_of, folded_table, label, trait_of
 
 MOST_SPARKS = 2000
 """The largest number of small plots in a group."""
@@ -39,7 +40,7 @@ def _row_of_event(trend: Trend, event: Event) -> tuple[Cell | str, ...]:
     where = event.where or _("program")
     return (
         f"{before:%Y-%m-%d} – {after:%Y-%m-%d}",
-        event.trait,
+        trait_of(event),
         event.old or _("absent"),
         event.new or _("absent"),
         where,
@@ -94,7 +95,7 @@ def _several_kinds(trend: Trend) -> bool:
 def list_of_runs(runs: Sequence[PastRun], left_out: Sequence[LeftOut]) -> Iterator[Block]:
     """Yield the table of the folders that are left out, and the table of the runs."""
     if left_out:
-        rows = ((each.folder.name, each.reason) for each in left_out)
+        rows = ((each.folder.name, localized(each.reason)) for each in left_out)
         columns = (_("Folder"), _("Reason"))
         yield Block(tables=(table(_("Left out"), columns, rows, total=len(left_out)),))
     newest = list(reversed(runs))
@@ -104,7 +105,7 @@ def list_of_runs(runs: Sequence[PastRun], left_out: Sequence[LeftOut]) -> Iterat
             f"{each.started:%Y-%m-%d %H:%M}",
             str(len(each.value)),
             str(each.invalid),
-            Cell(each.summary, details=each.notes),
+            Cell(localized(each.summary), details=tuple(map(localized, each.notes))),
         )
         for each in newest
     )
@@ -112,7 +113,7 @@ def list_of_runs(runs: Sequence[PastRun], left_out: Sequence[LeftOut]) -> Iterat
         _("Run"),
         _("Start (UTC)"),
         Column(_("Figures"), "number"),
-        Column("INVALID", "number"),
+        Column(_("INVALID"), "number"),
         _("Verdict"),
     )
     shown = table(_("Runs, the newest first"), heads, rows_of_runs, total=len(newest))

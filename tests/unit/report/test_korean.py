@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tarfile
 from collections.abc import Iterator
@@ -11,7 +12,11 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pypdf import PdfReader
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import troubled_run
 from tests.reference import REWORDED, archives
 
@@ -20,13 +25,21 @@ from proofmark.common import sentences, translation
 from proofmark.common.errors import BadInput
 from proofmark.common.sentences import English, localized
 from proofmark.common.translation import in_language
+from proofmark.judge.baseline import changes
+from proofmark.judge.baseline.comparison import Compared
+from proofmark.judge.baseline.limits import Limits
 from proofmark.judge.ending import ending
+from proofmark.judge.imported import REASONS
 from proofmark.judge.judging import judge_and_write
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report import fonts
 from proofmark.report.drawing import charts
+from proofmark.report.next_steps import next_steps
+from proofmark.report.run_data import gather
 from proofmark.report.write import write_report
+from proofmark.report.write_summary import write_summary
 from proofmark.runs.run import Run
+from proofmark.site.baseline import Capacity
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
 """Two or more Latin words in a row."""
@@ -160,6 +173,65 @@ def test_each_verdict_has_its_korean_and_its_english_word(korean: dict[str, str]
         assert f'class="word {word}"' in korean["report.html"]
 
 
+def test_the_summary_has_no_english_text(run: tuple[Run, Verdict]) -> None:
+    with in_language("ko"):
+        page, printed = write_summary(gather(*run), {})
+    text = page.read_text(encoding="utf-8")
+    assert Texts(text).language == "ko"
+    assert english(text, data_of(*run)) == []
+    assert '<p class="verdict INVALID"><strong>무효 (INVALID)</strong>' in text
+    assert '<td class="word FAIL">불합격 (FAIL)</td>' in text
+    pages = PdfReader(printed).pages
+    assert "무효 (INVALID)" in "".join(each.extract_text() for each in pages)
+
+
+def test_a_backslash_is_no_won_sign_in_the_summary(run: tuple[Run, Verdict]) -> None:
+    """NanumGothic draws a won sign for it; the command with the digest would be wrong on paper."""
+    with in_language("ko"):
+        _, printed = write_summary(gather(*run), {})
+    fonts: set[str] = set()
+
+    def visit(text: str, _page: object, _place: object, font: dict[str, str], _size: float) -> None:
+        if "\\" in text:
+            fonts.add(font["/BaseFont"])
+
+    for each in PdfReader(printed).pages:
+        each.extract_text(visitor_text=visit)
+    assert fonts
+    assert all("DejaVu" in font for font in fonts)
+
+
+def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
+    rates = {f"n{number:02d}": 100.0 + number % 3 for number in range(1, 13)}
+    made = fleet_run(tmp_path, {**rates, "n07": 60.0})
+    data = gather(made, judge_and_write(made))
+    (step,) = next_steps(data)
+    with in_language("ko"):
+        (in_korean,) = next_steps(data)
+        page, _ = write_summary(data, {})
+    assert (step.word, step.nodes, step.command) == ("FAIL", "n07", in_korean.command)
+    assert in_korean.action == "rma.csv를 공급사에 보내고, 수리 후 다시 측정하십시오."
+    assert english(page.read_text(encoding="utf-8"), data_of(data.run, data.verdict)) == []
+
+
+def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:
+    for number in range(15):
+        fallen = 0.9 if number >= 9 else 1.0
+        values = tuple(fallen * each for each in (99 + number % 3, 100.0, 101.0))
+        facts = {"n1": {"microcode": "0xb" if number >= 9 else "0xa"}}
+        write_past_run(tmp_path, number, [Value("copy", values), Value("add", (100.0,))], facts)
+    (write_past_run(tmp_path, 20, [Value("copy", (1.0,))]) / "verdict.json").unlink()
+    (tmp_path / run_id(20) / "plan.json").write_text("{}")
+    page = tmp_path / "trend.html"
+    assert main(["trend", f"{tmp_path}", "--language", "ko", "-o", f"{page}"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert Texts(text).language == "ko"
+    assert english(text, {("test", "compute"), ("stream", "copy"), ("stream", "add")}) == []
+    assert "마이크로코드: 0xa → 0xb" in text
+    assert "완료되지 않음: verdict.json 없음" in text
+    assert "<span lang" not in text
+
+
 def test_files_for_programs_do_not_depend_on_the_language(
     run: tuple[Run, Verdict], korean: dict[str, str]
 ) -> None:
@@ -228,6 +300,40 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
             "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 외란을 받은 반복 1회 제외 "
             "(전체 4회)",
         ),
+        (
+            "0.8 × the same node in the baseline (12.3); the noise of a value is 1.2 %, a change "
+            "of 3 % is accepted",
+            "기준 시험의 같은 노드(12.3)의 0.8배; 값의 잡음 1.2 %, 변화 3 %까지 허용",
+        ),
+        (
+            "1.2 × the like nodes in the baseline (12.3); the noise of a value is 1.2 %, a change "
+            "of 3 % is accepted; it improved",
+            "기준 시험의 동종 노드(12.3)의 1.2배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 좋아짐",
+        ),
+        (
+            "1 × the like nodes in the baseline (12.3): the noise is not known, it was measured "
+            "once",
+            "기준 시험의 동종 노드(12.3)의 1배: 한 번만 측정되어 잡음을 알 수 없음",
+        ),
+        (
+            "1 × the same node in the baseline (12.3); the noise of a value is 12 %, only a change "
+            "of more than 33 % would be seen",
+            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 12 %, 33 %보다 큰 변화만 검출 가능",
+        ),
+        (
+            "1 × the same node in the baseline (12.3); the noise of a value is 1.2 %, a change of "
+            "3 % is accepted; the program of imported outputs is not recorded",
+            "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 변화 3 %까지 허용; 가져온 출력의 "
+            "프로그램이 기록되지 않음",
+        ),
+        (
+            "its port or cable loses packets: TCP segments were sent again, 1 % of them; 0 % is "
+            "the median of 4 nodes; less hardware than accepted: memory: 1.0 GiB, accepted "
+            "2.0 GiB; DIMMs: 3, accepted 4",
+            "포트 또는 케이블이 패킷을 잃습니다: TCP 세그먼트의 1 %를 다시 전송했습니다. 노드 "
+            "4개의 중앙값은 0 %입니다; 승인된 시험보다 하드웨어가 적음: 메모리: 1.0 GiB, 승인된 "
+            "값 2.0 GiB; 메모리 모듈(DIMM): 3, 승인된 값 4",
+        ),
         ("no reference applies; no space left", None),
         ("x" * (sentences.LONGEST + 1), None),
         ("{ratio} × {name.__class__} is", None),
@@ -239,6 +345,43 @@ def test_a_sentence_is_translated_by_its_template(sentence: str, korean: str | N
     assert shown == (korean or sentence)
     assert isinstance(shown, English) is (korean is None)
     assert localized(sentence) is sentence
+
+
+@pytest.mark.parametrize("reason", REASONS.values())
+def test_the_reasons_of_imported_figures_are_translated(reason: str) -> None:
+    with in_language("ko"):
+        joined = localized(f"{reason}; 1.1 × the contract figure (5) is at least 1")
+    assert joined.endswith("; 계약 값(5)의 1.1배: 1 이상을 충족")
+    assert not isinstance(joined, English)
+
+
+@pytest.mark.parametrize("proved", [True, False])
+@pytest.mark.parametrize(
+    "name", ["the same node in the baseline", "the like nodes in the baseline"]
+)
+def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) -> None:
+    change = np.array([0.0, 0.2, -0.2, 0.0, 0.0])  # equal, worse, better, unclear, not known
+    largest = np.array([0.03, 0.03, 0.03, 0.5, math.nan])
+    ones = np.ones(5)
+    limits = Limits(np.arange(5.0), ones, change, 0.01 * ones, ones, ones, ones, ones)
+    compared = Compared(name, limits, largest, proved)
+    judgements = [compared.judgement(place, "baseline first: run") for place in range(5)]
+    outcomes = ["PASS", "FAIL", "PASS", "UNJUDGED", "UNJUDGED"]
+    unproved = [each if each == "FAIL" else "UNJUDGED" for each in outcomes]
+    assert [each.outcome for each in judgements] == (outcomes if proved else unproved)
+    with in_language("ko"):
+        texts = [text for each in judgements for text in (each.reason, each.source)]
+        assert [text for text in texts if isinstance(localized(text), English)] == []
+
+
+def test_lost_hardware_is_translated() -> None:
+    before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
+    after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
+    lost = changes._lost(before, after)
+    assert len(lost) == len(Capacity.model_fields)
+    with in_language("ko"):
+        shown = [localized(f"less hardware than accepted: {each}") for each in lost]
+    assert [each for each in shown if isinstance(each, English)] == []
 
 
 def test_values_in_a_sentence_are_not_translated() -> None:
