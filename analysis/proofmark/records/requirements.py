@@ -31,7 +31,9 @@ class Requirement:
     check: str
 
 
-def requirements(step: Step, case: Case, partition: Partition, mode: str) -> Iterator[Requirement]:
+def requirements(
+    step: Step, case: Case, partition: Partition, mode: str, *, imported: bool = False
+) -> Iterator[Requirement]:
     """Yield the conditions for the figures of `step` in `mode`.
 
     Args:
@@ -39,7 +41,14 @@ def requirements(step: Step, case: Case, partition: Partition, mode: str) -> Ite
         case: its case.
         partition: the partition that it runs on.
         mode: the firmware mode that it is planned in.
+        imported: whether others ran it.
     """
+    if imported:
+        text = "its files are as adopted, and name no other nodes than their paths"
+        yield Requirement("adoption", text, "imported_error")
+        yield from _of_output(case.reader())
+        yield _BOUNDS
+        return
     yield from _of_execution(step)
     yield from _of_binding(step)
     yield from _of_node(step, partition, mode)
@@ -53,8 +62,10 @@ def requirements(step: Step, case: Case, partition: Partition, mode: str) -> Ite
         yield Requirement("copies", text, "concurrency_error")
     yield from _of_disturbance(case)
     yield from _of_output(case.reader())
-    text = "no value is beyond the physical bound of its metric"
-    yield Requirement("bounds", text, "StepBounds")
+    yield _BOUNDS
+
+
+_BOUNDS = Requirement("bounds", "no value is beyond the physical bound of its metric", "StepBounds")
 
 
 def _of_execution(step: Step) -> Iterator[Requirement]:

@@ -139,7 +139,9 @@ def _limits(judgement: Judgement) -> str:
         (_("at least {bound}"), judgement.at_least),
         (_("at most {bound}"), judgement.at_most),
     )
-    return ", ".join(text.format(bound=f"{bound:.4g}") for text, bound in bounds if bound is not None)
+    return ", ".join(
+        text.format(bound=f"{bound:.4g}") for text, bound in bounds if bound is not None
+    )
 
 
 def all_section(run_data: RunData) -> Section:

@@ -145,6 +145,7 @@ def test_the_command_takes_a_run_and_a_step_in_three_forms(
 
 
 NO_CONDITION = {
+    "repeats_in_output",
     "Bounds",
     "NO_VALUE",
     "EMULATED",

@@ -175,7 +175,13 @@ def _like(step: Step) -> tuple[object, ...]:
 
 def condition_rows(context: Context) -> list[Row]:
     """Return the conditions without which the figures of the step are INVALID."""
-    found = requirements(context.step, context.case, context.site.partition, context.mode)
+    found = requirements(
+        context.step,
+        context.case,
+        context.site.partition,
+        context.mode,
+        imported=context.run.plan.imported,
+    )
     return [Row(each.about, each.text) for each in found]
 
 
